@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation bench-exceptions bench-memo bench-external-data bench-images fuzz-mutation flame
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation bench-exceptions bench-memo bench-external-data bench-images fuzz-mutation flame results outdated
 .PHONY: demo image release site test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new new-examples
 .DEFAULT_GOAL := help
 # Where it is set, each worker would compile all tests again in each run.
@@ -160,6 +160,12 @@ bench-quick: setup ## the same with fewer and shorter rounds, about 4 minutes
 bench-curves: setup ## how cost grows, beside Gatekeeper; resumable, about an hour and a half; CURVES=--quick half of it
 	$(BIN)/python -m loadtest.curves $(CURVES)
 
+results: .venv/.done ## which results are older than the code that they measure
+	$(BIN)/python -m loadtest.freshness
+
+outdated: .venv/.done ## which oracles and dependencies have newer versions; exit code 3 without a network
+	$(BIN)/python -m tests.outdated
+
 flame: setup ## flame graphs of a replica under load, in loadtest/results/
 	$(BIN)/python -m loadtest.flame
 
@@ -205,7 +211,7 @@ bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, templ
 	$(BIN)/python -m loadtest.rego.bench $(CONFORMANCE)/gatekeeper-library
 
 bench-cel: setup ## the CEL engine beside Kubernetes' validator, template by template, and beside Rego
-	$(BIN)/python -m loadtest.cel.bench $(CONFORMANCE)/gatekeeper-library --save
+	$(BIN)/python -m loadtest.cel.bench $(CONFORMANCE)/gatekeeper-library --policies $(CONFORMANCE)/vap --save
 
 bench-mutation: setup ## mutation beside Gatekeeper with 1, 20 and 100 mutators, and expansion, about 6 minutes
 	$(BIN)/python -m loadtest.mutation --save

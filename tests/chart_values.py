@@ -283,10 +283,6 @@ PERMITTED: list[tuple[Predicate, str]] = [
         ),
         "webhook.failurePolicyByConstraint and webhook.failurePolicy=Fail exclude each other",
     ),
-    (
-        lambda v: v["webhook.rules"] == "static" or v["kyverno.policies"] != "enforce",
-        "webhook.rules=policies and kyverno.policies=enforce exclude each other",
-    ),
 ]
 """What must hold of a set of values, and what Helm says where it does not."""
 
@@ -307,8 +303,6 @@ def made_right(values: Values) -> Values:
         v["networkPolicy.apiServers"] = []
     if v["webhook.failurePolicyByConstraint"]:
         v["webhook.failClosed"], v["webhook.failurePolicy"] = False, "Ignore"
-    if v["webhook.rules"] == "policies" and v["kyverno.policies"] == "enforce":
-        v["kyverno.policies"] = "audit"
     if v["certificates.existingSecret"]:
         v["externalData.trust.namespace"] = ""
     # Who mounts what is no volume is told so by the API server.

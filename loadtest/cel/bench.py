@@ -5,7 +5,8 @@ an object that it allows and on one that it denies: ours, and k8s.io/apiserver's
 once, objects decoded, as Gatekeeper's driver has it) in alternated rounds on one core. A case counts
 only where both decide the same. Then come typical expressions beside cel-go alone (no limits, no
 composition: what nobody runs, and the least that it takes), then it compiles every expression, and reviews one Pod by twelve
-constraints whose templates have both languages, once by each. Ratios below 1 mean that ours, or CEL,
+constraints whose templates have both languages, once by each. With ``--policies`` it evaluates
+ValidatingAdmissionPolicies beside the same validator. Ratios below 1 mean that ours, or CEL,
 needs less time.
 """
 
@@ -23,6 +24,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from loadtest.cel.admission_policies import time_policies
 from loadtest.cel.expressions import EXPRESSIONS, POD
 from loadtest.rego.cases import load_cases
 from tests.programs import build
@@ -250,6 +252,13 @@ def report(timings: list[dict[str, Any]], figures: dict[str, Any]) -> str:
         f"{one['kubernetes_us']:13.1f} {one['ratio']:7.4f}"
         for one in timings
     ]
+    if policies := figures.get("policies"):
+        lines += ["", f"{'policy':56} {'n':>3} {'waddle µs':>10} {'validator µs':>13} {'ratio':>7}"]
+        lines += [
+            f"{one['name']:56} {one['violations']:3} {one['waddle_us']:10.1f} "
+            f"{one['kubernetes_us']:13.1f} {one['ratio']:7.4f}"
+            for one in policies
+        ]
     lines += ["", f"{'expression':72} {'waddle':>8} {'cel-go':>8} {'ratio':>7}"]
     lines += [
         f"{one['expression'][:72]:72} {one['waddle_us']:8.2f} {one['bare_us']:8.2f} "
@@ -259,10 +268,17 @@ def report(timings: list[dict[str, Any]], figures: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _mean(ratios: Sequence[float]) -> float:
+    return statistics.geometric_mean(ratios) if ratios else 0.0
+
+
 def goals(figures: dict[str, Any]) -> list[tuple[str, float, float]]:
     """What is asked of the engine: of what, the figure, and the most that it may be."""
     compiled = figures["compile"]
+    ratios = [one["ratio"] for one in figures.get("policies", ())]
+    policies = ("ValidatingAdmissionPolicies beside it, geometric mean", _mean(ratios), 0.8)
     return [
+        *((policies,) if ratios else ()),
         (
             "a template beside Kubernetes' validator, geometric mean",
             figures["geometric_mean"],
@@ -312,6 +328,9 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", type=Path)
+    parser.add_argument(
+        "--policies", type=Path, help="a folder of ValidatingAdmissionPolicies with cases"
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--filter", default="")
     parser.add_argument(
@@ -333,6 +352,11 @@ def main() -> None:
         timings = [
             time_case(oracle, case, cel_of(case.template) or {}, arguments.rounds) for case in cases
         ]
+        policies, different = (
+            time_policies(oracle.ask, arguments.policies, arguments.rounds)
+            if arguments.policies
+            else ([], [])
+        )
         expressions = [time_expression(oracle, text, arguments.rounds) for text in EXPRESSIONS]
     finally:
         oracle.close()
@@ -343,12 +367,15 @@ def main() -> None:
     figures = {
         "geometric_mean": statistics.geometric_mean([one["ratio"] for one in timings]),
         "worst": worst["ratio"],
+        "policies": policies,
         "worst_case": worst["name"],
         "expressions": expressions,
         "bare_geometric_mean": statistics.geometric_mean([one["ratio"] for one in expressions]),
         "compile": compile_times(sources, arguments.rounds),
         "twelve_constraints": {**twelve, "ratio": twelve["cel_us"] / twelve["rego_us"]},
     }
+    for text in different:
+        print(f"not timed, decided differently: {text}", file=sys.stderr)
     table = report(timings, figures)
     print(f"{table}\n\n{summary(figures)}")
     if arguments.save:

@@ -11,6 +11,7 @@ from tests.behaviour.consoles import template
 from tests.behaviour.serving import REQUIRED_LABELS, constraint
 from tests.browser import Browser, required
 from tests.patience import until
+from tests.webhook.admission_policies import making as admission_policies
 from tests.webhook.console.assembled import KIND, policy
 from tests.webhook.console.folder import console_over, write_decisions, write_folder
 from tests.webhook.console.identity import RunningProvider
@@ -20,6 +21,7 @@ from tests.webhook.console.running import RunningConsole
 from tests.webhook.console.signing import signing
 from webhook.cli.cluster_access import TEMPLATES
 from webhook.policy_kinds.known import constraints_of
+from webhook.policy_kinds.table import ADMISSION_POLICY_KINDS, KYVERNO_KINDS
 from webhook.reports.report_api import WGPOLICY
 
 PAGES = {
@@ -161,6 +163,43 @@ def test_a_violation_shows_when_it_was_seen_first_and_last(browser, tmp_path):
             times = "return [...document.querySelectorAll('td time')].map(one => one.dateTime)"
             assert browser.run(times) == ["2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"]
             fits(browser)
+
+
+def test_the_cluster_s_own_policies_stand_beside_constraints(browser, tmp_path):
+    rows = {row.kind: row.resource for row in (*ADMISSION_POLICY_KINDS, *KYVERNO_KINDS)}
+    with Listing(tmp_path, KIND) as listing:
+        listing.put(TEMPLATES, template())
+        listing.put(constraints_of(KIND), policy("rule"))
+        bound = admission_policies.policy("true", name="bound")
+        unbound = admission_policies.policy("true", name=SCRIPT)
+        listing.put(rows["ValidatingAdmissionPolicy"], bound, unbound)
+        binding = admission_policies.binding("of-it", "bound", validationActions=["Warn"])
+        listing.put(rows["ValidatingAdmissionPolicyBinding"], binding)
+        listing.put(rows["ValidatingPolicy"], admission_policies.kyverno("of-kyverno", "object."))
+        options = ("--kubeconfig", str(listing.kubeconfig), "--kyverno-policies=enforce")
+        with RunningConsole(*options) as console:
+            console.ready()
+            until(lambda: len(console.json("/policies")["policies"]) == 6, "all of them")
+            look(browser, console, "/policies", "Policies")
+            text = browser.texts("main")[0]
+            for name in ("RequiredLabel/rule", "of-it", "bound", "of-kyverno", SCRIPT):
+                assert name.rpartition("/")[2] in text
+            browser.click("select[name=category] option[value='admission policy']")
+            browser.click("form.search button")
+            browser.until("return location.search.includes('category=admission')")
+            assert len(browser.texts("tbody tr")) == 3
+            for kind, name, said in (
+                ("ValidatingAdmissionPolicy", "bound", "warn"),
+                ("ValidatingAdmissionPolicy", SCRIPT, "no binding names it"),
+                ("ValidatingPolicy", "of-kyverno", "validations[0].expression"),
+            ):
+                where = urlencode({"kind": kind, "name": name})
+                browser.go(f"{console.address}/policy?{where}")
+                assert name in browser.texts("h1")[0]
+                assert said in browser.texts("main")[0]
+                assert browser.run(INNOCENT)
+                fits(browser)
+            assert browser.complaints(console.address) == []
 
 
 SMALL = """

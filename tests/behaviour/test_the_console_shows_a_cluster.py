@@ -17,6 +17,7 @@ from tests.patience import PATIENCE_SECONDS, until
 from tests.policies import exception
 from tests.ports import free_port
 from tests.programs import of_the_system
+from tests.webhook.admission_policies import making as admission_policies
 from tests.webhook.console.identity import RunningProvider
 from tests.webhook.console.person import Person
 from tests.webhook.console.pictures import SCRIPT
@@ -76,6 +77,37 @@ def test_a_kept_revision_is_told_with_its_difference(stage: Stage):
         [revision] = console.json(path)["revisions"]
         assert "+enforcementAction: warn" in revision["difference"]
         assert "rollback-to=1" in console.get(path).body.decode()
+
+
+def test_the_api_server_s_own_policies_stand_beside_constraints(stage: Stage):
+    """In whichever version the API server serves them, as they come and go."""
+    root = "/apis/admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": ["example.com"], "resources": ["nothings"]}
+    name = f"{stage.name}-own"
+    own = admission_policies.policy("true", name=name, rule=rule)
+    bound = admission_policies.binding(name, name)
+    path = f"/policy?kind=ValidatingAdmissionPolicy&name={name}"
+    made = []
+    try:
+        with over(stage) as console:
+            console.ready()
+            policies = f"{root}/validatingadmissionpolicies"
+            stage.api.request("POST", policies, own)
+            made.append(f"{policies}/{name}")
+            until(lambda: console.get(path).status == 200, "the policy")
+            assert console.json(path)["policy"]["state"] == "not asked"
+            bindings = f"{root}/validatingadmissionpolicybindings"
+            stage.api.request("POST", bindings, bound)
+            made.append(f"{bindings}/{name}")
+            until(lambda: console.json(path)["policy"]["state"] == "active", "its binding")
+            assert console.json(path)["policy"]["action"] == "deny"
+            kinds = {one["resource"]: one["state"] for one in console.json("/health")["kinds"]}
+            for plural in ("validatingadmissionpolicies", "mutatingadmissionpolicies"):
+                assert kinds[plural].startswith("followed"), kinds
+            assert "validatingpolicies" not in kinds, "nobody asked for Kyverno's"
+    finally:
+        for one in reversed(made):
+            stage.api.request("DELETE", one)
 
 
 def test_violations_come_from_policy_reports_and_go_with_them(stage: Stage):

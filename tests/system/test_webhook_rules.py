@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.asking_everything import CONFIGURATIONS, EVERYTHING, ask_for_everything
+from tests.cluster import ApiError
 from tests.patience import until
 from tests.system.condition_reading import says
 from tests.system.conftest import ALL_OPERATIONS
@@ -20,7 +21,10 @@ from tests.system.replicas import (
     Replica,
     constraint,
     template,
+    try_request,
 )
+
+Json = dict[str, Any]
 
 NAME = "rules-of-policies"
 RULES = ("--webhook-rules=policies", f"--validating-webhook-configuration-name={NAME}")
@@ -134,3 +138,124 @@ def test_rules_follow_policies(plane: Plane, replicas: list[Replica]) -> None:
             assert sum(replica.metric(metric) or 0 for replica in replicas) >= 1
     finally:
         plane.delete_template("ruled")
+
+
+KYVERNO: Json = {
+    "apiVersion": "policies.kyverno.io/v1",
+    "kind": "ValidatingPolicy",
+    "metadata": {"name": "ruled"},
+    "spec": {
+        "matchConstraints": {
+            "resourceRules": [
+                {
+                    "apiGroups": [""],
+                    "apiVersions": ["v1"],
+                    "operations": ["CREATE"],
+                    "resources": ["endpoints"],
+                }
+            ]
+        },
+        "validations": [{"expression": "false", "message": "denied by Kyverno's policy"}],
+    },
+}
+KYVERNO_CRD: Json = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "validatingpolicies.policies.kyverno.io"},
+    "spec": {
+        "group": "policies.kyverno.io",
+        "names": {"kind": "ValidatingPolicy", "plural": "validatingpolicies"},
+        "scope": "Cluster",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def answer(plane: Plane, plural: str, **fields: Any) -> str:
+    """What a dry run gets: ``admitted``, or why it is refused."""
+    path = f"/api/v1/namespaces/{WORKLOADS}/{plural}?dryRun=All"
+    try:
+        plane.api.request("POST", path, {"metadata": {"name": "tried"}, **fields})
+    except ApiError as error:
+        return error.body
+    return "admitted"
+
+
+@pytest.mark.slow(60)
+def test_rules_stand_while_nobody_runs_and_are_narrowed_by_who_starts_then(
+    plane: Plane, proxy: Proxy, kyverno: None
+) -> None:
+    """What fails closed is refused meanwhile, what fails open is let in, and nothing else is sent."""
+    register(plane, proxy.port)
+    with ExitStack() as stack:
+        stack.callback(plane.api.request, "DELETE", f"{WEBHOOKS}/{NAME}")
+        replicas = [start(stack, plane, f"standing-{number}") for number in range(3)]
+        proxy.replicas = list(replicas)
+        made = plane.put_template(template("Ruled"))
+        stack.callback(plane.delete_template, "ruled")
+        until(lambda: plane.is_generated("ruled", made["metadata"]["uid"]), "its CRD is there")
+        closed = constraint("closed", "closed", "Ruled")
+        closed["spec"]["match"]["kinds"][0]["kinds"] = ["Secret"]
+        closed["metadata"]["annotations"] = {"waddle.dev/failure-policy": "fail"}
+        plane.put_constraint(closed)
+        plane.put_constraint(constraint("opened", "opened", "Ruled"))
+        opened = {"configmaps": BOTH, "endpoints": ["CREATE"]}
+        until(
+            lambda: (resources(plane, 0), resources(plane, 1)) == (opened, {"secrets": BOTH}),
+            lambda: f"each entry has its rules: {resources(plane, 0)}, {resources(plane, 1)}",
+        )
+        until(lambda: is_denied(plane.api, "opened"), "the constraint is asked about")
+        until(lambda: "by Kyverno's" in answer(plane, "endpoints"), "so is Kyverno's policy")
+        for replica in replicas:
+            replica.kill()
+        assert "failed calling webhook" in answer(plane, "secrets")
+        assert answer(plane, "configmaps", data={"deny": "opened"}) == "admitted"
+        assert answer(plane, "endpoints") == "admitted"
+        assert answer(plane, "services", spec={"ports": [{"port": 1}]}) == "admitted"
+        plane.delete_constraint("closed", "Ruled")  # nobody narrows its rule
+        plane.cluster.restart()
+        assert "failed calling webhook" in answer(plane, "secrets")
+        assert answer(plane, "configmaps", data={"deny": "opened"}) == "admitted"
+
+        proxy.replicas = [start(stack, plane, "standing-again")]
+        until(lambda: resources(plane, 1) == {}, "who starts takes away what nobody needs")
+        assert answer(plane, "secrets") == "admitted"
+        until(lambda: is_denied(plane.api, "opened"), "and all is enforced again")
+        assert "by Kyverno's" in answer(plane, "endpoints")
+
+
+def start(stack: ExitStack, plane: Plane, name: str) -> Replica:
+    """A replica that is ready, and enforces Kyverno's policies too."""
+    stack.callback(plane.delete_pod, name)
+    arguments = (*ALL_OPERATIONS, *RULES, "--kyverno-policies=enforce")
+    replica = stack.enter_context(Replica(plane, name, *arguments))
+    replica.wait_ready()
+    plane.mark_pod(name, ready=True)
+    return replica
+
+
+@pytest.fixture
+def kyverno(plane: Plane) -> Iterator[None]:
+    """A policy of Kyverno, and its kind."""
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    policies = "/apis/policies.kyverno.io/v1/validatingpolicies"
+    definition = f"{definitions}/{KYVERNO_CRD['metadata']['name']}"
+    plane.api.apply(definition, KYVERNO_CRD)
+    try:
+        until(lambda: try_request(plane.api, "GET", policies) is not None, "its kind is served")
+        plane.api.apply(f"{policies}/ruled", KYVERNO)
+        yield
+    finally:
+        plane.api.request("DELETE", definition)

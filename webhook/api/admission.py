@@ -35,7 +35,8 @@ class AdmissionRequest(NamedTuple):
     read from it. ``object`` and ``old_object`` are None where null or absent.
     ``size`` is that of the review as it came, in bytes; 0 where it came otherwise.
     ``stranger`` is where it came from, if it is known that no API server sent it: what it
-    says of its user cannot be trusted.
+    says of its user cannot be trusted. ``failure_policy`` is the one of the webhook entry that
+    asks, ``fail`` or ``ignore``; empty for an entry of all constraints.
     """
 
     document: dict[str, Any]
@@ -53,6 +54,7 @@ class AdmissionRequest(NamedTuple):
     api_version: str = "admission.k8s.io/v1"
     size: int = 0
     stranger: str = ""
+    failure_policy: str = ""
 
 
 class AdmissionResponse(NamedTuple):

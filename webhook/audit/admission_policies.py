@@ -142,7 +142,7 @@ async def admission_policy_standings(client: ClusterClient) -> list[AdmissionPol
             name,
             "Bound" if bindings else "NotBound",
             bindings,
-            (*notes.pop(name, ()), *_type_warnings(document)),
+            (*notes.pop(name, ()), *type_warnings(document)),
         )
         for name, document, bindings in read.listed()
     ]
@@ -158,7 +158,7 @@ async def admission_policy_standings(client: ClusterClient) -> list[AdmissionPol
     return standings
 
 
-def _type_warnings(document: Mapping[str, Any]) -> list[str]:
+def type_warnings(document: Mapping[str, Any]) -> list[str]:
     """What the API server's type check says of a policy, in its status."""
     checked = object_of(object_of(document.get("status")).get("typeChecking"))
     return [

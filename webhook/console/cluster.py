@@ -28,6 +28,7 @@ from webhook.cluster.kinds import (
 from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.console import serving_certificate
 from webhook.console.assembly import ClusterObjects, carrier, kept_report, newest, picture_of
+from webhook.console.foreign import ForeignRows
 from webhook.console.object_reader import ObjectReader
 from webhook.console.sorts import category_of
 from webhook.constraint import constraint, enforcement, template
@@ -36,7 +37,13 @@ from webhook.constraint.template import kind_of
 from webhook.controllers.status_kinds import status_resource
 from webhook.policies.extensions import Extensions, on_top
 from webhook.policy_kinds import table
-from webhook.policy_kinds.known import EXTENSIONS, STATUS_KINDS, kind_of_document
+from webhook.policy_kinds.known import (
+    EXTENSIONS,
+    STATUS_KINDS,
+    is_admission_policy,
+    is_foreign_policy,
+    kind_of_document,
+)
 from webhook.policy_kinds.table import CONSTRAINT_GROUPS
 from webhook.replicas.pods import WEBHOOK_PODS
 from webhook.reports.report_api import APIS
@@ -71,7 +78,17 @@ FIXED: Final = (
     *(TEMPLATES, CONSTRAINT_GROUPS.gvk, *(row.gvk for row in EXTENSIONS), REVISIONS, *STATUSES),
     *(PODS.gvk, *AROUND),
 )
+ADMISSION_POLICIES: Final = tuple(
+    row for row in table.ADMISSION_POLICY_KINDS if row is not table.ANSWERS
+)
+"""The API server's own: which version of them is served differs among API servers."""
+
 PLURALS: Final = {
+    **{
+        row.gvk._replace(version=version): row.plural
+        for row in (*ADMISSION_POLICIES, *table.KYVERNO_KINDS)
+        for version in row.versions
+    },
     **{row.gvk: row.plural for row in table.POLICY_KINDS if row.kind},
     REVISIONS: "policyrevisions",
     **{(one := status_resource(kind)).gvk: one.plural for kind in STATUS_KINDS},
@@ -130,11 +147,15 @@ class ClusterSource:
         log: Logger,
         *,
         context: str = "",
+        kyverno: str = "off",
     ) -> None:
         """``namespace`` is the one that Waddle runs in; ``make_client`` gives an empty client.
 
-        ``context`` is what kubectl would call the cluster.
+        ``context`` is what kubectl would call the cluster, ``kyverno`` what replicas do by Kyverno's
+        policies.
         """
+        self._foreign = ForeignRows(kyverno)
+        self._fixed = FIXED
         self._context = context
         self._credentials = credentials
         self._namespace = namespace
@@ -173,7 +194,8 @@ class ClusterSource:
                 for resource in api.resources
             ]
             registrar = self._manager.registrar("console")
-            registrar.replace_watch(FIXED)
+            self._fixed = (*FIXED, *await self._foreign_kinds(discovery))
+            registrar.replace_watch(self._fixed)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._manager.run(), name="watches")
                 for one in self._reports:
@@ -185,12 +207,26 @@ class ClusterSource:
 
     # --- what is known ------------------------------------------------------------------------
 
+    async def _foreign_kinds(self, discovery: Discovery) -> list[GroupVersionKind]:
+        """The policies of others that are shown, each in a version that is served."""
+        rows = (
+            *ADMISSION_POLICIES,
+            *(table.KYVERNO_KINDS if self._foreign.kyverno != "off" else ()),
+        )
+        served: dict[tuple[str, str], GroupVersionKind] = {}
+        with contextlib.suppress(ApiError, ApiUnreachable, TimeoutError):
+            async with asyncio.timeout(ANSWER_SECONDS):
+                for row in rows:
+                    for resource in reversed(await discovery.of_kind(row.group, row.kind)):
+                        served[row.group, row.kind] = resource.gvk
+        return [served.get((row.group, row.kind), row.gvk) for row in rows]
+
     async def _take(self, registrar: Registrar) -> None:
         while True:
             event = await registrar.next()
             self._note(event)
             if event.gvk == TEMPLATES:
-                registrar.replace_watch((*FIXED, *self._constraint_kinds()))
+                registrar.replace_watch((*self._fixed, *self._constraint_kinds()))
             if event.gvk == CONFIGURATIONS:
                 self._configured.set()
             self._changed.set()
@@ -259,7 +295,7 @@ class ClusterSource:
             self._changed.clear()
             began = time.monotonic()
             try:
-                picture = picture_of(self._found())
+                picture = picture_of(self._found(), self._foreign)
             except Exception as error:  # noqa: BLE001  # the picture's boundary: the one before stays
                 self._log.fault("bug while making a picture", error)
             else:
@@ -282,9 +318,12 @@ class ClusterSource:
             policies=[
                 item
                 for gvk, listed in groups.items()
-                if gvk not in STATUSES
+                if gvk not in STATUSES and not is_foreign_policy(gvk)
                 for item in listed
                 if category_of(item) is not None
+            ],
+            foreign=[
+                item for gvk, listed in groups.items() if is_foreign_policy(gvk) for item in listed
             ],
             around=[item for gvk in AROUND for item in groups.get(gvk, ())],
             around_read=[
@@ -317,7 +356,7 @@ class ClusterSource:
 
     def _waiting(self, statistics: Mapping[GroupVersionKind, ReflectorStatistics]) -> list[str]:
         """The kinds of which it is not known yet what there is."""
-        return sorted(str(gvk) for gvk in FIXED if not _is_told(statistics.get(gvk)))
+        return sorted(str(gvk) for gvk in self._fixed if not _is_told(statistics.get(gvk)))
 
     # --- policies in force, for the playground ------------------------------------------------
 
@@ -350,7 +389,15 @@ class ClusterSource:
         for namespace in list(self._objects.get(NAMESPACE, {}).values()):
             self._client.set_namespace(name_of(namespace), namespace)
         self._extensions.load(
-            on_top((), (_staged(item) for item in picture.policies if item.key not in documents))
+            on_top(
+                (),
+                (
+                    _staged(item)
+                    for item in picture.policies
+                    # The API server's own have parameters that are not followed here.
+                    if item.key not in documents and not is_admission_policy(gvk_of(item.document))
+                ),
+            )
         )
         configs = list(self._objects.get(CONFIG, {}).values())
         exclusions = exclusions_of(item for item in configs if name_of(item) == CONFIG_NAME)

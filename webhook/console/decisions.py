@@ -232,6 +232,9 @@ def _minute(record: Mapping[str, Any]) -> int:
         return 0
 
 
+_ENTRIES: Final = {"fail": "fails closed", "ignore": "fails open"}
+
+
 def row(record: Mapping[str, Any]) -> dict[str, Any]:
     """What a page shows of a record; the whole of it is in the log."""
     return {
@@ -245,6 +248,7 @@ def row(record: Mapping[str, Any]) -> dict[str, Any]:
         "uid": record.get("requestUID", ""),
         "replica": record.get("pod", ""),
         "dryRun": record.get("dryRun") is True,
+        "entry": _ENTRIES.get(str(record.get("failurePolicy")), ""),
         "results": [
             {
                 "kind": object_of(result.get("constraint")).get("kind", ""),

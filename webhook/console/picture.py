@@ -30,7 +30,7 @@ STATES: Final[tuple[PictureState, ...]] = (
     "active",
 )
 """The gravest first. ``degraded``: an earlier revision is in force, or not every replica has this
-one; ``not asked``: no webhook configuration sends anything that it is for; ``pending``: nobody has said anything of it yet."""
+one; ``not asked``: no webhook configuration sends anything that it is for, or no binding names it; ``pending``: nobody has said anything of it yet."""
 
 
 @dataclass(frozen=True, slots=True)

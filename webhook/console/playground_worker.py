@@ -29,7 +29,13 @@ from webhook.policies.extensions import Extensions, on_top
 from webhook.policies.manifests import Manifest
 from webhook.policies.problem import Problem
 from webhook.policies.recorded_answers import InvalidAnswers, is_answers, typed_answers
-from webhook.policies.replay import decided_at, recorded_ask, replayed_subject, subject_of
+from webhook.policies.replay import (
+    decided_at,
+    policies_asked,
+    recorded_ask,
+    replayed_subject,
+    subject_of,
+)
 from webhook.policies.samples import samples
 from webhook.policies.validation import is_policy, validate
 from webhook.policy_kinds.known import is_extension, is_foreign_policy
@@ -170,7 +176,8 @@ def _recorded(job: Job) -> dict[str, Any]:
         replayed += 1
         again = replayed_subject(subject, enforcement.WEBHOOK, UNLIMITED, decided_at(record))
         ask = recorded_ask(record)
-        rows, faults = review(policies, again, seconds=job["seconds"], ask=ask)
+        asked = policies_asked(record, policies)
+        rows, faults = review(asked, again, seconds=job["seconds"], ask=ask)
         rows = [row for row in rows if row["action"] != EXCUSED]
         undecided += bool(faults)
         others = {

@@ -157,6 +157,7 @@ class RulesKeeper:
             *(one.document for one in (*snapshot.constraints, *broken)),
             *(one.document for one in revision.mutations.mutators),
             *(one.document for one in revision.mutations.previewed),
+            *revision.policies.foreign.enforced,
         ]
         needs = (need_of(one, lambda name: operations.get(name, frozenset())) for one in documents)
         self._needs = tuple(need for need in needs if need is not None)

@@ -14,7 +14,13 @@ from webhook.api.config import (
 from webhook.api.gvk import gvk_of, labels_of, name_of
 from webhook.policies.problem import Problem
 from webhook.policy_kinds.known import TEMPLATE, kind_of_document
-from webhook.policy_kinds.table import CONSTRAINT_GROUPS, CONSTRAINTS, EXPANSION_TEMPLATES, MUTATORS
+from webhook.policy_kinds.table import (
+    CONSTRAINT_GROUPS,
+    CONSTRAINTS,
+    EXPANSION_TEMPLATES,
+    KYVERNO_KINDS,
+    MUTATORS,
+)
 from webhook.values import dataclass
 from webhook.webhook_rules.asking import (
     REASON,
@@ -37,7 +43,7 @@ _PATHS: Final = {
     "MutatingWebhookConfiguration": (MUTATION_PROCESS, MUTATING_PATH),
 }
 
-_JUDGED: Final = (CONSTRAINTS, CONSTRAINT_GROUPS, *MUTATORS)
+_JUDGED: Final = (CONSTRAINTS, CONSTRAINT_GROUPS, *MUTATORS, *KYVERNO_KINDS)
 
 NOT_ASKED: Final = "not_asked"
 """The code of problems."""
@@ -99,7 +105,7 @@ def who_is_asked(
 
 
 def is_judged(document: Mapping[str, Any]) -> bool:
-    """Whether admissions are asked about such an object: a constraint, a group or a mutator."""
+    """Whether admissions are asked about it: a constraint, a group, a mutator, a policy of Kyverno."""
     return kind_of_document(document) in _JUDGED
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.api.admission import InvalidReview, read_request
 from webhook.api.shapes import objects_of
 from webhook.constraint import enforcement
+from webhook.constraint.failure_policy import FAILURE_POLICIES
 from webhook.constraint.limits import Limits
 from webhook.constraint.placement import placed
 from webhook.constraint.review import AugmentedObject, AugmentedReview
@@ -190,6 +191,12 @@ def replayed_subject(
     )
 
 
+def policies_asked(record: Mapping[str, Any], policies: PolicySet) -> PolicySet:
+    """Those that the webhook entry decides by which asked then: all, or those of a failure policy."""
+    entry = next((one for one in FAILURE_POLICIES if one == record.get("failurePolicy")), None)
+    return policies if entry is None else policies.part(entry)
+
+
 def recorded_ask(record: Mapping[str, Any], ask: Ask | None = None) -> Ask:
     """Providers say what they said then, where that was recorded; else ``ask`` answers."""
     recorded = answers_of(record)
@@ -269,7 +276,7 @@ def _compare(
 ) -> None:
     point = str(record.get("enforcementPoint") or enforcement.WEBHOOK)
     again = replayed_subject(subject, point, Limits(), decided_at(record))
-    outcome = review(policies, again, ask=recorded_ask(record, ask))
+    outcome = review(policies_asked(record, policies), again, ask=recorded_ask(record, ask))
     responses = outcome.responses
     before = {
         violation: _actions(result)

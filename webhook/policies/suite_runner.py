@@ -8,11 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.admission_policies.authorizer import AuthorizerAnswer
-from webhook.admission_policies.kinds import (
-    MUTATING_BINDING,
-    MUTATING_POLICY,
-    InvalidAdmissionPolicy,
-)
+from webhook.admission_policies.kinds import InvalidAdmissionPolicy
 from webhook.api.admission import InvalidReview, read_request
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.api.shapes import object_of
@@ -48,7 +44,7 @@ from webhook.policy_kinds.known import is_admission_policy, kind_of_document
 from webhook.policy_kinds.parts import admission_policy_part, read_admission_policy
 from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.review.loops import review
-from webhook.review.policy_set import PolicySet
+from webhook.review.policy_set import ChangedObject, PolicySet
 from webhook.review.subject import Subject, is_admission_review
 
 if TYPE_CHECKING:
@@ -211,10 +207,9 @@ def _admission_policies(
     bindings = _read(path, "ValidatingAdmissionPolicyBinding")
     for one in (*policies, *bindings):
         if not is_admission_policy(gvk_of(one)):
-            raise _Failure(f"{gvk_of(one)} is no ValidatingAdmissionPolicy and no binding of one")
-        if gvk_of(one).kind in {MUTATING_POLICY, MUTATING_BINDING}:
             raise _Failure(
-                f"{gvk_of(one).kind}: suites try no mutating policies: waddle mutate does"
+                f"{gvk_of(one)} is neither a ValidatingAdmissionPolicy or MutatingAdmissionPolicy "
+                "nor a binding of one"
             )
     try:
         read = [read_admission_policy(one) for one in policies]
@@ -340,20 +335,33 @@ def _exceptions(folder: Path, name: str) -> tuple[ResultStage, ...]:
         raise _Failure(str(error)) from None
 
 
+def _policies(client: Client, extensions: _Extensions) -> PolicySet:
+    """All that decides a case."""
+    return PolicySet(
+        client.snapshot, extensions.mutations, extensions.expansion, stages=extensions.stages
+    )
+
+
 def _mutated(
-    client: Client, extensions: _Extensions, document: dict[str, Any], folder: Path, expected: str
+    client: Client, extensions: _Extensions, document: dict[str, Any], printed: list[str]
 ) -> dict[str, Any]:
-    """The object as it would be stored, which is what the case expects, where it says so."""
+    """The object as it would be stored; ``printed`` takes the errors that are passed over."""
+    snapshot, stage = client.snapshot, _policies(client, extensions).mutating
+    first = last = ChangedObject(document)
+    if stage is not None:
+        first = stage.change(document, AugmentedObject(document), snapshot, Limits())
     try:
         mutated = mutated_for_suite(
-            extensions.mutations, document, client.snapshot.namespaces, extensions.ask
+            extensions.mutations, first.object, snapshot.namespaces, extensions.ask
         )
     except SuiteMutationError as error:
         raise _Failure(str(error)) from None
-    if expected:
-        wanted, _ = _first(folder, expected, "mutated object")
-        if fault := expectation_fault(mutated, wanted):
-            raise _Failure(fault)
+    if first.again is not None:
+        last = first.again(mutated)
+        mutated = last.object
+    if faults := dict.fromkeys((*first.faults, *last.faults)):
+        raise _Failure(f"mutating {name_of(document)}: {'; '.join(faults)}")
+    printed += dict.fromkeys((*first.ignored, *last.ignored))
     return mutated
 
 
@@ -364,11 +372,12 @@ def _check_case(
     case: Case,
     printed: list[str],
 ) -> None:
-    mutations = extensions.mutations
     if not case.object:
         raise _Failure("invalid Case: must define object")
-    if case.mutated and not mutations:
-        raise _Failure("invalid Case: mutated is only for tests with mutators")
+    if case.mutated and not _policies(client, extensions).mutates:
+        raise _Failure(
+            "invalid Case: mutated is only for tests with mutators or a MutatingAdmissionPolicy"
+        )
     if not case.assertions and not case.mutated:
         raise _Failure("invalid Case: assertions must be non-empty")
     path = _join(folder, case.object)
@@ -388,11 +397,9 @@ def _check_case(
     admits = any(len(entry.targets) > len(targets) for entry in entries)
     if not targets or (admits and type(documents[0]) is dict and is_object(documents[0])):
         subject = documents[0]
-        if is_admission_review(subject):
-            if case.mutated:
-                raise _Failure("invalid Case: mutated is not for an AdmissionReview")
-        else:
-            subject = _mutated(client, extensions, subject, folder, case.mutated)
+        if not is_admission_review(subject):
+            subject = _mutated(client, extensions, subject, printed)
+        _check_mutated(folder, case, subject)
         answers = [_review(client, extensions, subject, printed)]
     else:
         policies = PolicySet(client.snapshot)
@@ -407,6 +414,17 @@ def _check_case(
     messages = [result.msg for result in results]
     for assertion in case.assertions:
         assertion.check(messages)
+
+
+def _check_mutated(folder: Path, case: Case, subject: dict[str, Any]) -> None:
+    """Whether an object is the one that the case expects, where it says so."""
+    if not case.mutated:
+        return
+    if is_admission_review(subject):
+        raise _Failure("invalid Case: mutated is not for an AdmissionReview")
+    wanted, _ = _first(folder, case.mutated, "mutated object")
+    if fault := expectation_fault(subject, wanted):
+        raise _Failure(fault)
 
 
 def _split(targets: Sequence[DocumentTarget], value: Any, name: str) -> list[Document]:
@@ -445,9 +463,7 @@ def _review(
     The object was mutated before, to be compared with what the case expects. A request is not
     expanded, as gator does not expand it.
     """
-    policies = PolicySet(
-        client.snapshot, extensions.mutations, extensions.expansion, stages=extensions.stages
-    )
+    policies = _policies(client, extensions)
     if is_admission_review(document):
         subject = _subject(_admission_review(document), printed, expands=False)
         return _found(policies, subject, "AdmissionReview", extensions.ask).responses

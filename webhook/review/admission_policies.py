@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
     from webhook.review.policy_set import ChangedObject, Examination
 
-_ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
+ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
+"""What a binding's actions are for a constraint."""
 
 
 class AdmissionPolicies:
@@ -105,6 +106,11 @@ class AdmissionPolicies:
         return {(POLICY, name) for name in self.matched}
 
     @property
+    def enforced(self) -> Sequence[Mapping[str, Any]]:
+        """None: the API server enforces them itself."""
+        return ()
+
+    @property
     def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
         """Of the resources by which policies that name a paramKind are evaluated."""
         kinds = (one.param_kind for one in self._policies.values())
@@ -112,14 +118,13 @@ class AdmissionPolicies:
 
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Kind and name of what has no effect, or probably not the one that is meant, and why."""
-        yield from self.unbound()
+        yield from self.loose()
         for one in self._bindings:
             kind = one.policy_kind
             policy = self._policies.get((kind, one.policy))
             if policy is None:
-                done = "reviewed" if kind == POLICY else "changed"
-                text = f"there is no {kind} {one.policy}, so nothing is {done} by it"
-            elif policy.param_kind is None and one.param_ref is not None:
+                continue
+            if policy.param_kind is None and one.param_ref is not None:
                 text = f"its paramRef has no effect: {kind} {policy.name} has no paramKind"
             elif policy.param_kind is not None and one.param_ref is None:
                 text = f"it has no paramRef, so params is null in {kind} {policy.name}"
@@ -150,6 +155,16 @@ class AdmissionPolicies:
         for kind, name in sorted(self._policies.keys() - bound):
             done = "reviewed" if kind == POLICY else "changed"
             yield kind, name, f"no binding names it, so nothing is {done} by it"
+
+    def loose(self) -> Iterator[tuple[str, str, str]]:
+        """The policies that no binding names, and the bindings of policies that are not there."""
+        yield from self.unbound()
+        for one in self._bindings:
+            kind = one.policy_kind
+            if (kind, one.policy) not in self._policies:
+                done = "reviewed" if kind == POLICY else "changed"
+                text = f"there is no {kind} {one.policy}, so nothing is {done} by it"
+                yield BINDING if kind == POLICY else MUTATING_BINDING, one.name, text
 
     @property
     def mutates(self) -> bool:
@@ -282,7 +297,7 @@ class _Case:
 
 def _constraint(policy: AdmissionPolicy, binding: AdmissionBinding) -> Constraint:
     """A policy as what it is reported as, with a binding's actions."""
-    actions = tuple(sorted(_ACTIONS[one] for one in binding.actions))
+    actions = tuple(sorted(ACTIONS[one] for one in binding.actions))
     document = dict(policy.document)
     if len(actions) == 1:
         return Constraint(POLICY, policy.name, document, actions[0])

@@ -58,6 +58,11 @@ class KyvernoPolicies:
         return frozenset(self._asked)
 
     @property
+    def enforced(self) -> Sequence[Mapping[str, Any]]:
+        """All, or none where they are not enforced."""
+        return [one.document for one, _ in self._policies] if self._enforced else ()
+
+    @property
     def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
         """None."""
         return ()

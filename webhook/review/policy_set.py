@@ -11,6 +11,7 @@ from webhook.api.config import AUDIT_PROCESS, CONFIG, MUTATION_PROCESS, WEBHOOK_
 from webhook.api.gvk import gvk_of
 from webhook.constraint import wildcard
 from webhook.constraint.expansion import Expansion
+from webhook.constraint.failure_policy import FAIL
 from webhook.mutation.snapshot import MutationSnapshot
 from webhook.values import dataclass
 
@@ -86,6 +87,10 @@ class ForeignStage(Protocol):
         """Those that something was about."""
 
     @property
+    def enforced(self) -> Sequence[Mapping[str, Any]]:
+        """The policies that who answers admissions has to be asked about."""
+
+    @property
     def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
         """The kinds that policies have as parameters."""
 
@@ -145,6 +150,11 @@ class ForeignPolicies:
         return frozenset(key for stage in self.stages for key in stage.asked)
 
     @property
+    def enforced(self) -> list[Mapping[str, Any]]:
+        """The policies that who answers admissions has to be asked about."""
+        return [document for stage in self.stages for document in stage.enforced]
+
+    @property
     def kinds_of_parameters(self) -> list[GroupVersionKind]:
         """The kinds of the parameters of all of them."""
         return [kind for stage in self.stages for kind in stage.kinds_of_parameters]
@@ -173,9 +183,14 @@ class PolicySet:
     """What further policies make of what was found: groups of policies, excuses."""
 
     def part(self, failure_policy: FailurePolicy) -> PolicySet:
-        """The same with the constraints of one failure policy alone."""
-        part = self.snapshot.part(failure_policy)
-        return self if part is self.snapshot else replace(self, snapshot=part)
+        """The same with what one failure policy decides alone: of others' policies all fail open."""
+        part, stages = self.snapshot.part(failure_policy), self.stages
+        if failure_policy == FAIL and any(self.foreign.stages):
+            foreign: tuple[object, ...] = self.foreign.stages
+            stages = tuple(one for one in stages if one not in foreign)
+        if part is self.snapshot and stages is self.stages:
+            return self
+        return replace(self, snapshot=part, stages=stages)
 
     @property
     def foreign(self) -> ForeignPolicies:

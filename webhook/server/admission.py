@@ -186,6 +186,8 @@ class Admission:
 
     def _decision(self, request: AdmissionRequest, query: bytes, received_at: float) -> Decision:
         """Decide by one revision, and hand what was decided, or why nothing was, to the recorder."""
+        if self._failure_policy is not None:
+            request = request._replace(failure_policy=self._failure_policy)
         case = _Case(request, received_at, self._preparations.providers)
         recorder = self._recorder
         if recorder is None:
@@ -364,8 +366,9 @@ class Admission:
         if began < span.until and self._goes_beside(case):
             budget = ELSEWHERE
         limits = self._limits(case, span.until, budget, self._options.memo)
+        worked_before = time.thread_time()
         walked = walk(self._policies(revision), self._subject(case, limits))
-        worked = time.monotonic() - began
+        worked = time.thread_time() - worked_before
         case.worked_seconds += worked
         self._times.note(whose, worked)
         return walked

@@ -32,15 +32,6 @@ def validate(settings: ServeSettings) -> None:
         raise InvalidFlag(
             "--client-ca-name and --api-server-ca-file exclude each other: the former admits no other client"
         )
-    if (
-        settings.policies.webhook_rules == "policies"
-        and settings.policies.kyverno_policies == "enforce"
-    ):
-        raise InvalidFlag(
-            "--webhook-rules=policies and --kyverno-policies=enforce exclude each other: rules follow "
-            "constraints and mutators, so requests that only Kyverno's policies are about would not "
-            "be sent"
-        )
     if settings.policies.webhook_rules == "policies" and not settings.in_cluster:
         raise InvalidFlag(
             "--webhook-rules=policies writes to the cluster's webhook configurations: it needs "

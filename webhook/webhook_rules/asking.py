@@ -127,10 +127,11 @@ def asking_of(need: Need, around: Surroundings) -> AskedState:
     if not entries:
         return AskedState("not at all", (_no_entry(need, every),))
     gaps = _Gaps()
+    _look(need, need.targets, entries, around, gaps)
     for kind in need.kinds:
         of_kind = _Gaps()
         if need.direct:
-            _look(need, kind, entries, around, of_kind)
+            _look(need, targets_of(*kind, around.served), entries, around, of_kind)
         is_met = need.direct and not (of_kind.rules or of_kind.others)
         if need.generated and not is_met and _is_generated(need, kind, entries, around):
             gaps.is_any_sent = True
@@ -175,7 +176,8 @@ def _is_generated(
                 known.add(source)
                 waiting.append(source)
                 gaps = _Gaps()
-                _look(need, source, entries, around, gaps, is_source=True)
+                targets = targets_of(*source, around.served)
+                _look(need, targets, entries, around, gaps, is_source=True)
                 if gaps.is_any_sent:
                     return True
     return False
@@ -187,15 +189,15 @@ def _meets(one: GroupAndKind, other: GroupAndKind) -> bool:
 
 def _look(  # what is looked at, and where it is noted
     need: Need,
-    kind: GroupAndKind,
+    targets: tuple[RuleTarget, ...],
     entries: tuple[WebhookEntry, ...],
     around: Surroundings,
     gaps: _Gaps,
     *,
     is_source: bool = False,
 ) -> None:
-    """Note what is sent of a kind, and what is not."""
-    for target in _scoped(need, targets_of(*kind, around.served)):
+    """Note what is sent of some resources, and what is not."""
+    for target in _scoped(need, targets):
         if target.kind in NEVER_ASKED:
             told = f"API servers ask no webhook about {_shown(target.kind)}, whatever its rules say"
             gaps.others[told] = None

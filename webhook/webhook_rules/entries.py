@@ -208,6 +208,10 @@ def _names(pattern: str, target: RuleTarget) -> bool:
     if target.resource == WILDCARD:
         return True
     resource, _, subresource = pattern.partition("/")
+    if WILDCARD in (target.name, target.subresource):  # of which some are named
+        return bool(subresource) and (
+            WILDCARD in (resource, target.name) or resource == target.name
+        )
     return resource in (WILDCARD, target.name) and subresource in (
         (WILDCARD, target.subresource) if "/" in pattern else (target.subresource,)
     )

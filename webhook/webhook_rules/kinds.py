@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final
 from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS
 from webhook.api.gvk import plural_of
 from webhook.api.scope import CLUSTER_SCOPED
+from webhook.api.shapes import texts_of
 from webhook.constraint.wildcard import WILDCARD
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
 
     GroupAndKind = tuple[str, str]
 
@@ -141,3 +143,45 @@ def targets_of(
     if custom is not None:
         return custom
     return (RuleTarget(group, plural_of(kind), (group, kind), is_guessed=True),)
+
+
+@cache
+def _kinds_by_resource() -> dict[tuple[str, str], GroupAndKind]:
+    """The kinds of Kubernetes' own by the group and name of their resources."""
+    kinds = {(group, plural_of(kind)): (group, kind) for group, kind in sorted(BUILTIN_KINDS)}
+    of_subresources = {
+        (one.group, one.resource): one.kind for some in _OF_SUBRESOURCES.values() for one in some
+    }
+    return {**kinds, **of_subresources}
+
+
+def targets_of_rules(rules: Iterable[Mapping[str, Any]]) -> tuple[RuleTarget, ...]:
+    """What a policy that names resources, as the API server's rules do, is about."""
+    made: dict[tuple[str, str, bool | None], dict[str, None]] = {}
+    for rule in rules:
+        scope = {"Cluster": False, "Namespaced": True}.get(str(rule.get("scope")))
+        operations = texts_of(rule.get("operations")) or (WILDCARD,)
+        for group in texts_of(rule.get("apiGroups")):
+            for resource in texts_of(rule.get("resources")):
+                named = made.setdefault((group, resource, scope), {})
+                named |= dict.fromkeys(_offered(group, resource, operations))
+    return tuple(
+        RuleTarget(group, resource, kind, tuple(operations), _scope_of(kind, scope))
+        for (group, resource, scope), operations in made.items()
+        for kind in (_kinds_by_resource().get((group, resource), (group, WILDCARD)),)
+    )
+
+
+def _offered(group: str, resource: str, operations: Sequence[str]) -> tuple[str, ...]:
+    """The operations that there are on a resource, of those that a rule names."""
+    if WILDCARD not in operations:
+        return tuple(operations)
+    kind = _kinds_by_resource().get((group, resource))
+    for one in _OF_SUBRESOURCES.get(kind, ()) if kind else ():
+        if one.resource == resource:
+            return one.operations
+    return (*WRITES, "CONNECT") if "/" in resource else WRITES
+
+
+def _scope_of(kind: GroupAndKind, scope: bool | None) -> bool | None:
+    return kind not in CLUSTER_SCOPED if scope is None and kind[1] != WILDCARD else scope

@@ -6,22 +6,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.config import MUTATION_PROCESS, WEBHOOK_PROCESS
-from webhook.api.gvk import gvk_of
+from webhook.api.gvk import gvk_of, namespace_of
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.constraint import constraint
 from webhook.constraint.enforcement import WEBHOOK, points_of
 from webhook.constraint.errors import ConstraintFrameworkError
-from webhook.constraint.failure_policy import readable_failure_policy
+from webhook.constraint.failure_policy import IGNORE, readable_failure_policy
 from webhook.constraint.group import is_group, templates_of
 from webhook.constraint.match import for_process
 from webhook.constraint.wildcard import WILDCARD
+from webhook.kyverno import kinds as kyverno_kinds
+from webhook.kyverno.autogen import generated_specs
 from webhook.values import dataclass
+from webhook.webhook_rules.kinds import targets_of_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from webhook.constraint.failure_policy import FailurePolicy
-    from webhook.webhook_rules.kinds import GroupAndKind
+    from webhook.webhook_rules.kinds import GroupAndKind, RuleTarget
 
 _BY_DEFAULT: Final = frozenset({"CREATE", "UPDATE"})
 """What a template that names no operation is written for, as Gatekeeper's webhook asks it."""
@@ -46,9 +49,13 @@ class Need:
     generated: bool = True
     failure_policy: FailurePolicy | None = None
     """The one of a constraint, which says which entries are asked about it."""
+    targets: tuple[RuleTarget, ...] = ()
+    """Of a policy that names resources instead of kinds, each with the operations that it is for."""
 
     def wants(self, offered: Sequence[str]) -> tuple[str, ...]:
         """Of the operations that there are on a resource those that a policy should be asked about."""
+        if self.targets:
+            return tuple(offered)
         wanted = self.operations or _BY_DEFAULT
         return tuple(one for one in offered if one in wanted) or (
             () if self.operations else tuple(offered)
@@ -58,13 +65,50 @@ class Need:
 def need_of(
     document: Mapping[str, Any], operations_of: Callable[[str], frozenset[str]]
 ) -> Need | None:
-    """What a constraint, group or mutator needs; None for what no admission is to be asked.
+    """What a constraint, group, mutator or policy of Kyverno needs; None where no admission is asked.
 
     ``operations_of`` gives those of a template by its name; none where it names none.
     """
     if gvk_of(document).group == constraint.GROUP or is_group(document):
         return _of_constraint(document, operations_of)
+    if kyverno_kinds.is_evaluated(document):
+        return _of_kyverno(document)
     return _of_mutator(document)
+
+
+def _of_kyverno(document: Mapping[str, Any]) -> Need | None:
+    """What Kyverno's policy names, and what it implies for pod controllers.
+
+    Whatever its own failurePolicy says, the entry that fails open is asked about it: nobody looked
+    whether it would lock the cluster out.
+    """
+    spec = object_of(document.get("spec"))
+    evaluation = object_of(spec.get("evaluation"))
+    if (
+        gvk_of(document).kind not in kyverno_kinds.KINDS
+        or evaluation.get("mode") not in (None, "", "Kubernetes")
+        or object_of(evaluation.get("admission")).get("enabled") is False
+    ):
+        return None
+    matched = object_of(spec.get("matchConstraints"))
+    rules = [
+        rule
+        for one in (spec, *generated_specs(spec))
+        for rule in objects_of(object_of(one.get("matchConstraints")).get("resourceRules"))
+    ]
+    if not rules:
+        return None
+    is_within = gvk_of(document).kind == kyverno_kinds.NAMESPACED_POLICY
+    return Need(
+        (),
+        places=(namespace_of(document) or "default",) if is_within else (),
+        scope="Namespaced" if is_within else WILDCARD,
+        object_selector=matched.get("objectSelector"),
+        namespace_selector=matched.get("namespaceSelector"),
+        generated=False,
+        failure_policy=IGNORE,
+        targets=targets_of_rules(rules),
+    )
 
 
 def _of_constraint(

@@ -64,14 +64,27 @@ def parts_of(
     served: Callable[[str, str], tuple[RuleTarget, ...] | None] = nobody_knows,
 ) -> frozenset[RulePart]:
     """The rules without which something that is needed would not be sent."""
+    listed = tuple(needs)
     parts = {
         part
-        for need in needs
+        for need in listed
         for kind in _kinds(need, generators)
         for target in _targets(kind, served)
         for part in _parts(need, target)
     }
-    return simplified(parts)
+    return simplified(parts | {part for need in listed for part in _named(need)})
+
+
+def _named(need: Need) -> Iterator[RulePart]:
+    """The rules of a need that names resources, as it names them."""
+    for target in need.targets:
+        if target.kind in NEVER_ASKED:
+            continue
+        scope = need.scope
+        if target.namespaced is not None and target.kind[1] == WILDCARD:
+            scope = "Namespaced" if target.namespaced else "Cluster"
+        for operation in target.operations:
+            yield RulePart(target.group, target.resource, operation, scope)
 
 
 def _kinds(

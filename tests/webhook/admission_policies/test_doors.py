@@ -377,3 +377,43 @@ def test_a_suite_s_policy_file_may_have_answers(tmp_path):
     (tmp_path / "suite.yaml").write_text(json.dumps(document))
     done = waddle("verify", str(tmp_path / "suite.yaml"))
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_does_nothing_is_told_with_file_and_line(tmp_path):
+    """Policies without a binding, bindings without a policy, and parameters that are not there."""
+    lost, unbound = binding("lost", "nobody"), policy("true", name="unbound")
+    file = written(tmp_path, unbound, lost, LIMITED, LIMITED_BY)
+    done = waddle("check", "-f", file)
+    assert done.returncode == 0
+    texts = Path(file).read_text().split("\n---\n")
+    begins = [1]
+    for text in texts:
+        begins.append(begins[-1] + text.count("\n") + 2)
+    for at, said in enumerate(
+        (
+            "ValidatingAdmissionPolicy/unbound: no binding names it, so nothing is reviewed by it",
+            "ValidatingAdmissionPolicyBinding/lost: there is no ValidatingAdmissionPolicy nobody",
+        )
+    ):
+        assert f"warning: {file}:{begins[at]}: {said}" in done.stdout
+    assert f"{file}:{begins[3]}: ValidatingAdmissionPolicyBinding/here: its paramRef" in done.stdout
+
+
+def test_a_suite_names_the_file_that_is_missing(tmp_path):
+    suite(tmp_path, LIMITED_BY)
+    (tmp_path / "binding.yaml").unlink()
+    done = waddle("verify", str(tmp_path / "suite.yaml"))
+    assert done.returncode == 1
+    assert str(tmp_path / "binding.yaml") in done.stdout
+    assert "No such file or directory" in done.stdout
+
+
+def test_an_expression_beyond_its_cost_refuses_and_says_so(tmp_path):
+    names = "object.spec.containers"
+    loops = "".join(f"{names}.all({one}, " for one in "abcd")
+    dear = policy(f"{loops}a.name + b.name + c.name + d.name != ''{')' * 4}", name="dear")
+    many = pod()
+    many["spec"]["containers"] = [{"name": f"c{n}", "image": "x"} for n in range(60)]
+    done = reviewed(tmp_path, dear, binding("b", "dear"), many)
+    assert done.returncode == 1
+    assert "cost limit exceeded" in done.stdout

@@ -192,3 +192,80 @@ def test_older_versions_are_read_alike():
         document = mutating_policy(LABELLED)
         document["apiVersion"] = API.replace("v1", version)
         assert read_mutating_policy(document).name == "m"
+
+
+LIMITS = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "limits", "namespace": "shop"},
+    "data": {"max": "3"},
+}
+COUNTED = mutating_policy(
+    'Object{metadata: Object.metadata{labels: {"max": string(params.data.max),'
+    ' "seen": string(size(object.metadata.labels))}}}',
+    reinvocationPolicy="IfNeeded",
+    failurePolicy="Fail",
+    paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+)
+COUNTED_BY = mutating_binding(
+    paramRef={"name": "limits", "namespace": "shop", "parameterNotFoundAction": "Deny"}
+)
+OWNER = {
+    "apiVersion": "mutations.gatekeeper.sh/v1",
+    "kind": "AssignMetadata",
+    "metadata": {"name": "owner"},
+    "spec": {"location": "metadata.labels.owner", "parameters": {"assign": {"value": "me"}}},
+}
+
+
+def tried(folder: Path, expected: Json, case: Json | None = None, **test: Any) -> Any:
+    """What a suite of one case says; its object becomes the one expected, by the suite's policy."""
+    documents = {
+        "policy": COUNTED,
+        "binding": COUNTED_BY,
+        "limits": LIMITS,
+        "owner": OWNER,
+        "pod": pod(),
+        "expected": expected,
+    }
+    for name, document in documents.items():
+        (folder / f"{name}.yaml").write_text(json.dumps(document))
+    whole = {
+        "name": "case",
+        "object": "pod.yaml",
+        "mutated": "expected.yaml",
+        "inventory": ["limits.yaml"],
+        **(case or {}),
+    }
+    one = {
+        "name": "test",
+        "template": "policy.yaml",
+        "constraint": "binding.yaml",
+        "cases": [whole],
+        **test,
+    }
+    document = {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite", "tests": [one]}
+    (folder / "suite.yaml").write_text(json.dumps(document))
+    return waddle("verify", str(folder / "suite.yaml"))
+
+
+def test_a_suite_says_what_a_policy_should_make_of_an_object(tmp_path):
+    # The policy is asked again, when its own two labels are there.
+    done = tried(tmp_path, pod(max="3", seen="2"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = tried(tmp_path, pod(max="4", seen="2"))
+    assert done.returncode == 1
+    assert "the mutated object is not the one expected" in done.stdout
+
+
+def test_a_suite_s_mutators_come_before_a_policy_is_asked_again(tmp_path):
+    done = tried(tmp_path, pod(max="3", seen="3", owner="me"), mutators="owner.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_suite_tells_why_a_policy_cannot_change_an_object(tmp_path):
+    done = tried(tmp_path, pod(max="3", seen="2"), {"inventory": []})
+    assert done.returncode == 1
+    assert "mutating web: denied request: MutatingAdmissionPolicy/m [binding b]" in done.stdout
+    done = tried(tmp_path, pod(), {"mutated": "", "assertions": []})
+    assert "assertions must be non-empty" in done.stdout

@@ -43,3 +43,26 @@ def test_a_constraint_on_leases_is_told(tmp_path: Path, kinds: list[str], begins
 
 def test_without_a_configuration_nothing_is_said(tmp_path: Path) -> None:
     assert warnings(tmp_path, "Lease", configuration=False) == (0, [])
+
+
+def test_a_policy_of_kyverno_on_leases_is_told(tmp_path: Path) -> None:
+    rule = {
+        "apiGroups": ["coordination.k8s.io"],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["leases"],
+    }
+    document = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "ValidatingPolicy",
+        "metadata": {"name": "leased"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": "true"}],
+        },
+    }
+    file = tmp_path / "policy.json"
+    file.write_text(json.dumps(document))
+    found = waddle("check", "-f", str(file), "-f", str(OURS))
+    assert found.returncode == 0, found.stdout
+    assert "ValidatingPolicy/leased: NotAsked: nobody is asked about it" in found.stdout

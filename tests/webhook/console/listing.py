@@ -23,13 +23,20 @@ from webhook.cli.cluster_access import EXTENSIONS, TEMPLATES
 from webhook.cluster.kinds import NAMESPACES, PODS
 from webhook.controllers.status_kinds import status_resource
 from webhook.policy_kinds.known import STATUS_KINDS, constraints_of
-from webhook.policy_kinds.table import CONSTRAINT_GROUPS, EXCEPTION_KINDS
+from webhook.policy_kinds.table import (
+    ADMISSION_POLICY_KINDS,
+    ANSWERS,
+    CONSTRAINT_GROUPS,
+    EXCEPTION_KINDS,
+    KYVERNO_KINDS,
+)
 from webhook.reports.report_api import WGPOLICY
 
 RESOURCES = (
     *(TEMPLATES, *EXTENSIONS, *map(status_resource, STATUS_KINDS), PODS, NAMESPACES),
     *WGPOLICY.resources,
-    *(CONSTRAINT_GROUPS.resource, *(row.resource for row in EXCEPTION_KINDS)),
+    *(CONSTRAINT_GROUPS.resource, *(row.resource for row in (*EXCEPTION_KINDS, *KYVERNO_KINDS))),
+    *(row.resource for row in ADMISSION_POLICY_KINDS if row is not ANSWERS),
 )
 
 Object = dict[str, Any]

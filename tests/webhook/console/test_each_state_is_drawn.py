@@ -109,7 +109,9 @@ GOOD = {"apiVersion": "v1", "kind": "Pod", "name": "good"}
 def files_with_violations(folder: Path) -> None:
     folder.mkdir()
     log_file = folder / "decisions.jsonl"
-    allowed = records(2, "allow", dryRun=True, errors=["out of time"], requestUsername="ada")
+    allowed = records(
+        2, "allow", dryRun=True, errors=["out of time"], requestUsername="ada", failurePolicy="fail"
+    )
     log_file.write_text(records(2) + records(1, resourceNamespace="") + allowed)
     good = thing("Pod", "good", labels={"owner": "a", "team": "b"}, resourceVersion="7")
     objects = [pod(), thing("Pod", "wide"), pod(owner="a"), thing("Namespace", "shop"), good]
@@ -145,6 +147,7 @@ def files_with_violations(folder: Path) -> None:
         named = {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name}
         assert word in world.go("/resource", **named).text
     assert "5 of 5 decisions" in world.go("/decisions").text
+    assert world.go("/decisions").text.count("by the entry that fails closed") == 2
     assert "selected>deny (3)<" in world.go("/decisions", verdict="deny").text
     assert "0 of 5 decisions" in world.go("/decisions", q="nowhere").text
     (folder / "policies" / "1.yaml").write_text(constraint("needs-owner", "[1]"))

@@ -71,6 +71,7 @@ DECISION = {
     "uid": SCRIPT,
     "replica": SCRIPT,
     "dryRun": True,
+    "entry": SCRIPT,
     "results": [{"kind": SCRIPT, "name": SCRIPT, "action": SCRIPT, "message": SCRIPT}],
     "errors": [SCRIPT],
 }

@@ -160,6 +160,27 @@ def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
     assert (failed["verdict"], failed["errors"]) == ("error", ["too late"])
 
 
+@pytest.mark.parametrize("actions", [(), ("deny",), ("warn", "dryrun")])
+def test_records_say_which_entry_asked(actions: tuple[str, ...]) -> None:
+    """Of what is written as a row, with results and without, and of what no policy decided."""
+    settings = read_settings(parse(b"sidecarURL: unix:///s", "test"))
+    exporter = Exporter(settings, Origin(pod_uid="u"), log.Log(lambda _: None).logger("test"))
+    recorder = AdmissionRecorder(exporter)
+    snapshot = client(*((f"c{number}", action) for number, action in enumerate(actions))).snapshot
+    for entry in ("fail", "ignore", ""):
+        asked = request()._replace(failure_policy=entry)
+        responses = snapshot.review(AugmentedReview(asked))
+        answer = verdict.judge(asked.uid, responses)
+        recorder.answered(asked, responses, snapshot, 1.0, 1.5, answer)
+        recorder.unanswered(Reviewed(asked, None, snapshot, (1.0, 1.5)), 504, "too late")
+    decisions = [line for line in lines_of(exporter) if line["eventType"] == "decision"]
+    told = [line.get("failurePolicy") for line in decisions]
+    assert told == ["fail", "fail", "ignore", "ignore", None, None]
+    schema = orjson.loads((ROOT / "docs" / "decision-record.schema.json").read_bytes())
+    for line in decisions:
+        jsonschema_rs.validator_for(schema).validate(line)
+
+
 def test_nothing_of_a_request_is_kept_once_it_is_answered() -> None:
     """The next one is decoded into its memory, which is still in the processor's caches."""
     settings = read_settings(parse(b"sidecarURL: unix:///s", "test"))

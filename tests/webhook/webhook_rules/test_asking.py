@@ -280,3 +280,210 @@ def test_an_entry_that_would_lock_the_cluster_out_is_told() -> None:
         "leases.coordination.k8s.io of namespace kube-node-lease",
         "nodes",
     ]
+
+
+def kyverno_policy(*rules: dict[str, Any], kind: str = "ValidatingPolicy", **spec: Any) -> Any:
+    """A policy of Kyverno on the resources of rules."""
+    return {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": kind,
+        "metadata": {"name": "k", "namespace": "here"},
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [{"apiVersions": ["v1"], **one} for one in rules]
+            },
+            "validations": [{"expression": "true"}],
+            **spec,
+        },
+    }
+
+
+def rule(group: str, *resources: str, operations: tuple[str, ...] = ("CREATE",)) -> dict[str, Any]:
+    """A rule of such a policy."""
+    return {"apiGroups": [group], "resources": list(resources), "operations": list(operations)}
+
+
+@pytest.mark.parametrize(
+    ("policy", "extent", "text"),
+    [
+        (kyverno_policy(rule("", "pods")), "wholly", ""),
+        (kyverno_policy(rule("", "pods", operations=("*",))), "partly", "sends DELETE of pods"),
+        (kyverno_policy(rule("*", "*")), "wholly", ""),
+        (kyverno_policy(rule("example.com", "widgets")), "wholly", ""),
+        (
+            kyverno_policy(rule("coordination.k8s.io", "leases")),
+            "not at all",
+            "matchCondition exclude-leases",
+        ),
+        (
+            kyverno_policy(rule("", "pods/exec", operations=("CONNECT",))),
+            "not at all",
+            f'CONNECT of pods/exec: {ADD} [""], resources [pods/exec]',
+        ),
+        (
+            kyverno_policy(rule("", "pods/exec", operations=("*",))),
+            "not at all",
+            "sends CONNECT of pods/exec",
+        ),
+        (
+            kyverno_policy(rule("authorization.k8s.io", "subjectaccessreviews")),
+            "not at all",
+            "API servers ask no webhook",
+        ),
+        (
+            kyverno_policy(rule("", "pods"), kind="NamespacedValidatingPolicy")
+            | {"metadata": {"name": "k", "namespace": "kube-system"}},
+            "not at all",
+            "leaves out namespace kube-system",
+        ),
+    ],
+)
+def test_policies_of_kyverno_are_asked_by_the_resources_that_they_name(
+    policy: dict[str, Any], extent: str, text: str
+) -> None:
+    need = need_of(policy, lambda _: frozenset())
+    assert need is not None
+    entries = entries_of([yaml.safe_load(OURS.read_text())], VALIDATING_PATH, "waddle-system")
+    found = asking_of(need, Surroundings({"webhook": entries}))
+    assert found.extent == extent, found
+    assert text in found.text
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        kyverno_policy(rule("", "pods"), evaluation={"admission": {"enabled": False}}),
+        kyverno_policy(rule("", "pods"), evaluation={"mode": "JSON"}),
+        kyverno_policy(),
+        kyverno_policy(rule("", "pods"), kind="PolicyException"),
+    ],
+)
+def test_policies_of_kyverno_that_no_admission_is_about_need_none(policy: dict[str, Any]) -> None:
+    assert need_of(policy, lambda _: frozenset()) is None
+
+
+def test_policies_of_kyverno_are_asked_of_the_entry_that_fails_open() -> None:
+    need = need_of(kyverno_policy(rule("", "pods"), failurePolicy="Fail"), lambda _: frozenset())
+    assert need is not None
+    alone = entries_of([configuration(entry("fail", "Fail"))], VALIDATING_PATH, "waddle-system")
+    found = asking_of(need, Surroundings({"webhook": alone}))
+    assert found.text.startswith("no webhook of mesh calls /v1/admit/ignore: add one")
+
+
+GATEKEEPERS = {
+    "metadata": {"name": "gatekeeper-validating-webhook-configuration"},
+    "webhooks": [
+        {
+            "name": "validation.gatekeeper.sh",
+            "clientConfig": {
+                "service": {"namespace": "gatekeeper-system", "name": "g", "path": "/v1/admit"}
+            },
+            "failurePolicy": "Ignore",
+            "matchPolicy": "Exact",
+            "namespaceSelector": {
+                "matchExpressions": [
+                    {"key": "admission.gatekeeper.sh/ignore", "operator": "DoesNotExist"},
+                    {
+                        "key": "kubernetes.io/metadata.name",
+                        "operator": "NotIn",
+                        "values": ["gatekeeper-system"],
+                    },
+                ]
+            },
+            "rules": [
+                {
+                    "apiGroups": ["*"],
+                    "apiVersions": ["*"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": ["*", "pods/ephemeralcontainers", "services/status"],
+                }
+            ],
+        },
+        {
+            "name": "check-ignore-label.gatekeeper.sh",
+            "clientConfig": {
+                "service": {"namespace": "gatekeeper-system", "name": "g", "path": "/v1/admitlabel"}
+            },
+            "rules": [{**LISTS[0], "apiGroups": [""], "resources": ["namespaces"]}],
+        },
+    ],
+}
+"""As Gatekeeper's manifests have it."""
+
+
+@pytest.mark.parametrize(
+    ("match", "operations", "extent", "text"),
+    [
+        (kinds("coordination.k8s.io", "Lease"), (), "wholly", ""),
+        (kinds("", "Pod"), (), "wholly", ""),
+        (kinds("", "Pod"), ("DELETE",), "not at all", "sends DELETE of pods"),
+        (kinds("", "PodExecOptions"), (), "not at all", "CONNECT of pods/exec"),
+        (kinds("policy", "Eviction"), (), "not at all", "resources [pods/eviction]"),
+        (
+            kinds("authorization.k8s.io", "SubjectAccessReview"),
+            (),
+            "not at all",
+            "API servers ask no webhook",
+        ),
+        (
+            kinds("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
+            (),
+            "not at all",
+            "API servers ask no webhook",
+        ),
+        (
+            kinds("", "Pod") | {"namespaces": ["gatekeeper-system"]},
+            (),
+            "not at all",
+            "leaves out namespace gatekeeper-system",
+        ),
+    ],
+)
+def test_by_gatekeepers_configuration(
+    match: dict[str, Any], operations: tuple[str, ...], extent: str, text: str
+) -> None:
+    document = {
+        "apiVersion": "constraints.gatekeeper.sh/v1beta1",
+        "kind": "Alpha",
+        "metadata": {"name": "a"},
+        "spec": {"match": match},
+    }
+    need = need_of(document, lambda _: frozenset(operations))
+    assert need is not None
+    entries = {"webhook": entries_of([GATEKEEPERS], VALIDATING_PATH, "gatekeeper-system")}
+    asking = asking_of(need, Surroundings(entries))
+    assert asking.extent == extent, asking
+    assert text in asking.text
+
+
+def test_a_mesh_of_entries_says_what_each_leaves_out() -> None:
+    """One for Pods of some namespaces, one that fails closed for Secrets, one with a condition."""
+    pods = {**LISTS[0], "apiGroups": [""], "resources": ["pods"]}
+    secrets = {**LISTS[0], "apiGroups": [""], "resources": ["secrets"]}
+    elsewhere = {
+        "matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["shop"]}
+        ]
+    }
+    mesh = (
+        configuration({"rules": [pods], "namespaceSelector": elsewhere}, name="one"),
+        configuration({"rules": [secrets], "failurePolicy": "Fail"}, name="two"),
+        configuration(
+            {
+                "rules": [pods],
+                "matchConditions": [
+                    {"name": "none", "expression": "request.resource.resource != 'pods'"}
+                ],
+            },
+            name="three",
+        ),
+    )
+    assert told(kinds("", "Pod", "Secret"), *mesh) == ("wholly", "")
+    found = told(kinds("", "Pod") | {"namespaces": ["shop"]}, *mesh)
+    assert found == (
+        "not at all",
+        "the matchCondition none of three leaves out pods in namespace shop",
+    )
+    found = told(kinds("", "Secret", "Service"), *mesh)
+    assert found[0] == "partly"
+    assert "no rule of one, two, three sends CREATE, UPDATE of services" in found[1]

@@ -227,3 +227,49 @@ def test_nothing_of_a_configuration_changes_but_the_rules_of_our_entries() -> No
     assert made["webhooks"][1] == document["webhooks"][1]
     assert made["webhooks"][0] == document["webhooks"][0] | {"rules": written(parts)}
     assert made["metadata"] == document["metadata"]
+
+
+def kyverno_need(*listed: dict[str, Any], **spec: Any) -> Any:
+    """What a policy of Kyverno needs that has such rules."""
+    matched = {"resourceRules": [{"apiVersions": ["v1"], **one} for one in listed]}
+    document = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "ValidatingPolicy",
+        "metadata": {"name": "k"},
+        "spec": {"matchConstraints": matched, "validations": [{"expression": "true"}], **spec},
+    }
+    return need_of(document, lambda _: frozenset())
+
+
+def test_policies_of_kyverno_need_what_they_match_and_its_controllers() -> None:
+    pods = {"apiGroups": [""], "resources": ["pods"], "operations": ["CREATE", "UPDATE"]}
+    assert rules(kyverno_need(pods)) == [
+        ("", "pods", BOTH),
+        ("apps", "daemonsets,deployments,replicasets,statefulsets", BOTH),
+        ("batch", "cronjobs,jobs", BOTH),
+    ]
+    alone = kyverno_need(pods, autogen={"podControllers": {"controllers": []}})
+    assert rules(alone) == [("", "pods", BOTH)]
+    listed = (
+        {"apiGroups": [""], "resources": ["pods/exec"], "operations": ["*"]},
+        {"apiGroups": ["a.b"], "resources": ["xs"], "operations": ["DELETE"], "scope": "Cluster"},
+        {
+            "apiGroups": ["authentication.k8s.io"],
+            "resources": ["tokenreviews"],
+            "operations": ["*"],
+        },
+    )
+    assert rules(kyverno_need(*listed)) == [
+        ("", "pods/exec", "CONNECT"),
+        ("a.b", "xs", "DELETE Cluster"),
+    ]
+
+
+def test_what_fails_closed_has_no_rules_of_kyvernos_policies() -> None:
+    pods = {"apiGroups": [""], "resources": ["pods"], "operations": ["CREATE"]}
+    service = {"namespace": "waddle-system", "name": "w", "path": "/v1/admit/fail"}
+    webhook = {"name": "w", "failurePolicy": "Fail", "clientConfig": {"service": service}}
+    configuration = {"metadata": {"name": "c"}, "webhooks": [webhook]}
+    (entry,) = entries_of([configuration], VALIDATING_PATH, "waddle-system")
+    needed = [kyverno_need(pods, failurePolicy="Fail")]
+    assert needed_parts(entry, needed, {}, lambda *_: None, ()) == frozenset()

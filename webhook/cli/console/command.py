@@ -60,6 +60,14 @@ _PATH = click.Path(exists=True, path_type=Path)
 )
 @clusters_options
 @click.option(
+    "--kyverno-policies",
+    "kyverno",
+    type=click.Choice(["off", "audit", "enforce"]),
+    default="off",
+    show_default=True,
+    help="Of a cluster, show Kyverno's policies in CEL, too: the value that the replicas have.",
+)
+@click.option(
     "--decisions",
     metavar="PATH",
     type=_PATH,

@@ -50,6 +50,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     kubeconfig: str | None,
     contexts: tuple[str, ...],
     namespace: str,
+    kyverno: str,
     decisions: Path | None,
     host: str,
     port: int,
@@ -78,9 +79,8 @@ def run(  # noqa: PLR0913  # one for each option of the command
         from webhook.console.cluster import ClusterSource  # noqa: PLC0415
 
         credentials = load_credentials(kubeconfig, context=context)
-        return ClusterSource(
-            *(credentials, namespace, new_client, shown, logger), context=context or ""
-        )
+        followed = {"context": context or "", "kyverno": kyverno}
+        return ClusterSource(credentials, namespace, new_client, shown, logger, **followed)
 
     names = {*LOOPBACK, *hosts, *([] if login is None else [login.host])}
 

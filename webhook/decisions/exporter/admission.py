@@ -27,7 +27,7 @@ _GRAVITY: Final[tuple[DecisionVerdict, ...]] = ("deny", "warn", "dryrun")
 
 _NOBODY: Final[dict[str, Any]] = {}
 
-MEMO: Final = {"memo": True}
+MEMO: Final[dict[str, Any]] = {"memo": True}
 """What a record has more where it was known before what some constraints find."""
 
 
@@ -179,6 +179,8 @@ def admission_record(
     }
     if allowed is not None:
         record["allowed"] = allowed
+    if request.failure_policy:
+        record["failurePolicy"] = request.failure_policy
     if responses is not None:
         record["constraintsEvaluated"] = responses.evaluated
         if responses.recalled:

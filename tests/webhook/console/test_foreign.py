@@ -1,0 +1,138 @@
+"""The policies of others in a cluster: the API server's own beside constraints, and Kyverno's."""
+
+from typing import Any
+
+import pytest
+
+from tests.manifests import ROOT
+from tests.webhook.admission_policies.making import (
+    binding,
+    kyverno,
+    mutating_binding,
+    mutating_policy,
+    policy,
+)
+from webhook.console import pages
+from webhook.console.assembly import ClusterObjects, picture_of
+from webhook.console.foreign import ForeignRows
+from webhook.console.picture import Picture, ShownPolicy
+from webhook.policies.manifests import read_file
+from webhook.policy_kinds import parts
+
+LABELLED = 'Object{metadata: Object.metadata{labels: {"managed": "yes"}}}'
+OURS = read_file(ROOT / "manifests" / "base" / "webhook-configuration.yaml")
+
+
+def picture(*documents: Any, mode: str = "off") -> Picture:
+    """What is shown of a cluster with these, and with the webhook configuration of the manifests."""
+    around = [one.document for one in OURS]
+    objects = ClusterObjects(
+        foreign=documents,
+        around=around,
+        around_read=("ValidatingWebhookConfiguration",),
+        namespace="waddle-system",
+    )
+    return picture_of(objects, ForeignRows(mode))
+
+
+def shown(*documents: Any, mode: str = "off") -> dict[str, ShownPolicy]:
+    """By kind and name."""
+    found = picture(*documents, mode=mode).policies
+    return {f"{one.kind}/{one.name}": one for one in found}
+
+
+def test_policies_have_the_actions_of_their_bindings():
+    found = shown(
+        policy("true", name="a"),
+        binding("one", "a", validationActions=["Warn", "Audit"]),
+        binding("two", "a"),
+        mutating_policy(LABELLED),
+        mutating_binding(),
+    )
+    assert {one.state for one in found.values()} == {"active"}
+    assert {one.category for one in found.values()} == {"admission policy"}
+    assert found["ValidatingAdmissionPolicy/a"].action == "warn,dryrun,deny"
+    assert found["MutatingAdmissionPolicy/m"].action == ""
+
+
+def test_what_nothing_is_reviewed_by_says_why():
+    found = shown(
+        policy("true", name="unbound"),
+        policy("object.", name="broken"),
+        mutating_policy(LABELLED, name="loose"),
+        binding("lost", "nowhere"),
+    )
+    states = {name: one.state for name, one in found.items()}
+    assert states == {
+        "ValidatingAdmissionPolicy/unbound": "not asked",
+        "ValidatingAdmissionPolicy/broken": "error",
+        "MutatingAdmissionPolicy/loose": "not asked",
+        "ValidatingAdmissionPolicyBinding/lost": "not asked",
+    }
+    (why,) = found["ValidatingAdmissionPolicy/unbound"].faults
+    assert why.startswith("no binding names it")
+    (why,) = found["ValidatingAdmissionPolicy/broken"].faults
+    assert why.startswith("spec.validations[0].expression: ")
+    (why,) = found["ValidatingAdmissionPolicyBinding/lost"].faults
+    assert why.startswith("there is no ValidatingAdmissionPolicy nowhere")
+
+
+def test_what_the_type_check_warns_of_is_advice_and_generated_ones_are_left_out():
+    warned = policy("true", name="a")
+    warning = {"fieldRef": "spec.validations[0].expression", "warning": "no such\n field"}
+    warned["status"] = {"typeChecking": {"expressionWarnings": [warning]}}
+    owner = {"apiVersion": "templates.gatekeeper.sh/v1", "kind": "ConstraintTemplate"}
+    made = policy("true", name="gatekeeper-x")
+    made["metadata"]["ownerReferences"] = [owner]
+    found = shown(warned, made, binding("one", "a"))
+    assert sorted(found) == ["ValidatingAdmissionPolicy/a", "ValidatingAdmissionPolicyBinding/one"]
+    advice = found["ValidatingAdmissionPolicy/a"].advice
+    assert advice == ("spec.validations[0].expression: no such field",)
+
+
+@pytest.mark.parametrize(
+    ("mode", "document", "state", "told"),
+    [
+        ("enforce", kyverno(), "active", ""),
+        ("enforce", kyverno(expression="object."), "error", "validations[0].expression"),
+        ("enforce", kyverno(resource="leases"), "not asked", "NotAsked: the matchCondition"),
+        ("audit", kyverno(), "not for admission", "admissions are not decided by it"),
+    ],
+)
+def test_policies_of_kyverno_are_shown_as_replicas_have_them(mode, document, state, told):
+    found = shown(document, mode=mode)["ValidatingPolicy/k"]
+    assert (found.category, found.state) == ("Kyverno policy", state)
+    assert told in " ".join((*found.faults, *found.advice))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy"},
+        policy(name="a", matchConstraints=7),
+        {**binding("a", "b"), "spec": []},
+        {**kyverno(), "spec": {"validations": "x"}},
+        {**policy("true"), "status": {"typeChecking": {"expressionWarnings": [1, {}]}}},
+    ],
+)
+def test_objects_of_any_shape_cost_nobody_the_picture(document):
+    found = picture({"metadata": {"name": "x"}, **document}, mode="enforce")
+    assert len(found.policies) == 1
+    for view in (pages.policies, pages.overview, pages.health):
+        view(found, {})
+
+
+def test_what_is_unchanged_is_not_compiled_again(monkeypatch):
+    read = []
+
+    def noted(document: Any) -> Any:
+        read.append(document["metadata"]["name"])
+        return reader(document)
+
+    reader = parts.read_admission_policy
+    monkeypatch.setattr(parts, "read_admission_policy", noted)
+    known = ForeignRows()
+    first, bound = policy("true", name="a"), binding("b", "a")
+    for documents in ([first, bound], [first, bound], [policy("false", name="a"), bound]):
+        assert len(picture_of(ClusterObjects(foreign=documents), known).policies) == 2
+    assert read == ["a", "b", "a", "b"]

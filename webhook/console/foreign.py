@@ -1,0 +1,112 @@
+"""The policies of others in a cluster, beside constraints: the API server's own, and Kyverno's.
+
+What they are read as is remembered: a picture is made whenever something changes, and to compile their
+expressions takes longer than all else of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.admission_policies.kinds import POLICY
+from webhook.api.gvk import gvk_of, text
+from webhook.api.shapes import integer_of, object_of
+from webhook.audit.admission_policies import is_generated, type_warnings
+from webhook.console.picture import ShownPolicy
+from webhook.console.sorts import category_of, shown_name
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.policy_kinds import parts
+from webhook.policy_kinds.known import is_admission_policy
+from webhook.review.admission_policies import ACTIONS, AdmissionPolicies
+from webhook.review.kyverno_policies import KyvernoPolicies
+from webhook.webhook_rules.asking import REASON
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.console.picture import PictureState
+    from webhook.policies.asked import WhoIsAsked
+
+_AUDITED: Final = "admissions are not decided by it: --kyverno-policies is audit"
+
+
+class ForeignRows:
+    """Makes rows of them. Used by one task."""
+
+    def __init__(self, kyverno: str = "off") -> None:
+        """``kyverno`` is what replicas do by Kyverno's policies: ``off``, ``audit`` or ``enforce``."""
+        self.kyverno = kyverno
+        self._documents: list[Mapping[str, Any]] = []
+        self._faults: dict[int, str] = {}
+        self._own = AdmissionPolicies(())
+        self._kyvernos = KyvernoPolicies(())
+
+    def shown(self, documents: Sequence[Mapping[str, Any]], asked: WhoIsAsked) -> list[ShownPolicy]:
+        """All but those that are generated of templates: constraints say the same already."""
+        kept = [one for one in documents if not is_generated(one)]
+        if len(kept) != len(self._documents) or any(
+            one is not known for one, known in zip(kept, self._documents, strict=True)
+        ):
+            self._read(kept)
+        loose = {(kind, name): why for kind, name, why in self._own.loose()}
+        loose |= {(kind, name): why for kind, name, why in self._kyvernos.warnings({})}
+        actions = {name: bound for name, _, bound in self._own.listed()}
+        return [self._row(one, loose, actions, asked) for one in kept]
+
+    def _read(self, documents: list[Mapping[str, Any]]) -> None:
+        self._documents, self._faults = documents, {}
+        own, kyvernos = [], []
+        for document in documents:
+            try:
+                if is_admission_policy(gvk_of(document)):
+                    own.append(parts.read_admission_policy(document))
+                else:
+                    kyvernos.append(parts.read_kyverno_policy(document))
+            except ConstraintFrameworkError as error:
+                self._faults[id(document)] = str(error)
+        self._own, self._kyvernos = AdmissionPolicies(own), KyvernoPolicies(kyvernos)
+
+    def _row(
+        self,
+        document: Mapping[str, Any],
+        loose: Mapping[tuple[str, str], str],
+        actions: Mapping[str, Sequence[tuple[str, Sequence[str]]]],
+        asked: WhoIsAsked,
+    ) -> ShownPolicy:
+        kind, name = gvk_of(document).kind, shown_name(document)
+        metadata = object_of(document.get("metadata"))
+        is_own = is_admission_policy(gvk_of(document))
+        why, advice = self._faults.get(id(document), ""), [*type_warnings(document)]
+        state: PictureState = "error" if why else "active"
+        if not why and (kind, name) in loose:
+            state, why = "not asked", loose[kind, name]
+        elif not why and not is_own:
+            state, why, advice = self._standing(document, asked)
+        category = category_of(document)
+        assert category is not None
+        bound = actions.get(name, ()) if kind == POLICY else ()
+        return ShownPolicy(
+            category,
+            kind,
+            name,
+            document,
+            state,
+            action=",".join(dict.fromkeys(ACTIONS[one] for _, of in bound for one in of)),
+            generation=integer_of(metadata.get("generation")),
+            resource_version=text(metadata, "resourceVersion"),
+            faults=(why,) if why else (),
+            advice=tuple(advice),
+        )
+
+    def _standing(
+        self, document: Mapping[str, Any], asked: WhoIsAsked
+    ) -> tuple[PictureState, str, list[str]]:
+        """State, fault and notes of a policy of Kyverno that can be used."""
+        if self.kyverno == "audit":
+            return "not for admission", "", [_AUDITED]
+        asking = asked(document)
+        if asking is None:
+            return "active", "", []
+        if asking.extent == "not at all":
+            return "not asked", f"{REASON}: {asking.text}", []
+        return "active", "", list(asking.notes)
