@@ -31,11 +31,31 @@ LACKING = {
     "console --port 0 --kubernetes": "cluster",
     "demo": "cluster",
     "migrate gatekeeper": "cluster",
+    "policy pull registry.example/a:1": "registry",
+    "policy push registry.example/a:1 -f policy.rego": "registry",
+    "verify-image registry.example/a:1 -f signed.yaml": "registry",
     "report": "cluster",
     "status": "cluster",
     "uninstall --policies": "cluster",
     "wait --for=enforced RequiredOwner/x": "cluster",
 }
+
+SIGNED = """\
+apiVersion: waddle.dev/v1alpha1
+kind: VerificationPolicy
+metadata: {name: signed}
+spec:
+  images: ["registry.example/*"]
+  authorities:
+  - name: team
+    transparencyLog: Ignored
+    key:
+      data: |
+        -----BEGIN PUBLIC KEY-----
+        MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE6/4vGzwqLcmiAzmlps89Zg9PSUDN
+        KWAW6fuVbaeDhhCVNC7n1PCMqMYhb5gTUpEEZyNKSskMzURTc5UjA1Amrw==
+        -----END PUBLIC KEY-----
+"""
 
 WINDOWS = """
 import importlib.abc, os, select, signal, socket, sys
@@ -116,6 +136,8 @@ def test_it_is_small(environment):
 
 @pytest.mark.parametrize("command", LACKING)
 def test_a_command_that_lacks_an_extra_says_which(environment, command, tmp_path):
+    (tmp_path / "policy.rego").write_text("package p\n")
+    (tmp_path / "signed.yaml").write_text(SIGNED)
     done = run(environment / "bin" / "waddle", *command.split(), cwd=tmp_path, check=False)
 
     assert re.fullmatch(

@@ -22,9 +22,25 @@ OF_MODULES: Final = {
 """Modules that a plain installation does not have; pyproject.toml has the packages."""
 
 
+OF_IMPORTERS: Final = {("webhook.registry", "aiohttp"): "registry"}
+"""Packages that get a module from a smaller extra than others do."""
+
+
 def extra_of(error: ImportError) -> str:
     """The extra that brings the module which is missing; nothing where none does."""
-    return OF_MODULES.get((error.name or "").partition(".")[0], "")
+    module = (error.name or "").partition(".")[0]
+    importer = ".".join(_importer(error).split(".")[:2])
+    return OF_IMPORTERS.get((importer, module)) or OF_MODULES.get(module, "")
+
+
+def _importer(error: ImportError) -> str:
+    """The module of ours that imported the one which is missing."""
+    name, trace = "", error.__traceback__
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__", ""))
+        name = module if module.startswith("webhook.") else name
+        trace = trace.tb_next
+    return name
 
 
 def install_command(extra: str) -> str:

@@ -6,21 +6,24 @@ Text of users and policies is data: characters that a terminal would obey are
 escaped, C1 controls and line separators too, which JSON does not ask for.
 
 structlog filters, binds and chains; what is ours is the form of a line and the
-write. Any thread may log: a line is in one write.
+write. Any thread may log: a line is in one write, and nobody who logs waits for a reader.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import logging
 import os
 import re
 import select
+import stat
 import sys
 import threading
 import time
 import traceback
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -171,7 +174,10 @@ class _Lines:
 class Log:
     """Where events go, and from which level on."""
 
-    __slots__ = ("_capital", "_form", "_gathered", "_level_key", "_root", "_write", "level")
+    __slots__ = (
+        *("_capital", "_form", "_gathered", "_level_key", "_root", "_write", "level"),
+        "take_dropped",
+    )
 
     def __init__(
         self,
@@ -185,6 +191,8 @@ class Log:
         """With ``words`` lines are for people, and only then :meth:`say` says anything."""
         self.level = LEVELS[level]
         self._write = write
+        self.take_dropped: Callable[[], int] = lambda: 0
+        """How many lines were dropped since this was asked last."""
         self._gathered: dict[int, list[bytes]] = {}
         """Of threads whose lines are written together."""
         self._form = words_line if words else encode_line
@@ -335,17 +343,102 @@ def open_log(
         number = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     else:
         number = sys.stderr.fileno()
-    return Log(_writer(number), level=level, level_key=level_key, encoder=encoder, words=words)
+    writer = Writer(number)
+    log = Log(writer.write, level=level, level_key=level_key, encoder=encoder, words=words)
+    logger = log.logger("log")
+    writer.tell = lambda lines: logger.warning(
+        "lines of the log were dropped: nobody read them in time", lines=lines
+    )
+    log.take_dropped = writer.take_dropped
+    return log
 
 
-def _writer(number: int) -> Callable[[bytes], object]:
-    def write(line: bytes) -> None:
-        view = memoryview(line)
+QUEUED_BYTES_MAX: Final = 4 << 20
+"""Lines that wait for a slow reader; what comes beyond them is dropped."""
+
+END_SECONDS: Final = 2.0
+"""What a process that ends waits for the reader of what it has logged."""
+
+
+class Writer:
+    """Writes whole lines to a file, and never waits for who reads it.
+
+    What is taken at once is written at once. What is not waits in a bounded queue for a thread, which
+    is begun by the first such line. Any thread may write.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._is_file = stat.S_ISREG(os.fstat(number).st_mode)
+        self._changed = threading.Condition(threading.RLock())  # a signal's handler may log
+        self._queue: deque[bytes] = deque()
+        self._queued_bytes = 0
+        self._dropped = self._untold = 0
+        self._thread: threading.Thread | None = None
+        self.tell: Callable[[int], object] = lambda _: None
+        """Told how many lines were dropped, when there is room again."""
+
+    def write(self, lines: bytes) -> None:
+        """Write, or queue, or drop."""
+        with self._changed:
+            if not self._queue and self._takes(len(lines)):
+                self._out(lines)
+            elif self._queued_bytes + len(lines) > QUEUED_BYTES_MAX:
+                self._dropped += lines.count(b"\n")
+                self._untold += lines.count(b"\n")
+            else:
+                self._queue.append(lines)
+                self._queued_bytes += len(lines)
+                self._begin()
+                self._changed.notify_all()
+
+    def take_dropped(self) -> int:
+        """How many lines were dropped since this was asked last."""
+        with self._changed:
+            dropped, self._dropped = self._dropped, 0
+        return dropped
+
+    def drain(self, seconds: float = END_SECONDS) -> bool:
+        """Wait for what is queued; whether all of it is written."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._queue, seconds)
+
+    def _takes(self, size: int) -> bool:
+        """Whether a write returns at once: a pipe that polls as writable takes so much."""
+        if self._is_file or not hasattr(select, "poll"):  # as on Windows
+            return True
+        if size > select.PIPE_BUF:
+            return False
+        ready = select.poll()
+        ready.register(self._number, select.POLLOUT)
+        return bool(ready.poll(0))
+
+    def _begin(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._carry, name="log", daemon=True)
+            self._thread.start()
+            atexit.register(self.drain)
+
+    def _carry(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._queue))
+                lines = self._queue[0]
+            self._out(lines)
+            with self._changed:
+                self._queue.popleft()
+                self._queued_bytes -= len(lines)
+                untold = 0 if self._queue else self._untold
+                self._untold -= untold
+                self._changed.notify_all()
+            if untold:
+                self.tell(untold)
+
+    def _out(self, lines: bytes) -> None:
+        view = memoryview(lines)
         while view:
             try:
-                view = view[os.write(number, view) :]
+                view = view[os.write(self._number, view) :]
             except OSError:
                 # A log that cannot be written (disk full, reader gone) must not stop a decision.
                 return
-
-    return write

@@ -217,6 +217,10 @@ HELD = {
     "kubectl -n gatekeeper-system logs -l control-plane=controller-manager --tail=-1"
     " > gatekeeper.log": ("tests/system/test_compared_with_gatekeeper.py", "--log-denies"),
     "pip install .": ("tests/tasks/1-install.sh", "pip install"),
+    "pip install '.[registry]'": (
+        "tests/test_a_plain_installation.py",
+        '"policy pull registry.example/a:1": "registry"',
+    ),
     "pip install '.[cluster]'": ("tests/system/test_a_new_user_s_tasks.py", "[cluster]"),
     "pip install waddle_admission-0.1.0-py3-none-any.whl": (
         "tests/test_a_plain_installation.py",

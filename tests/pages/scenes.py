@@ -151,6 +151,11 @@ def rego(folder: Path) -> None:
         bundle.add(folder / "policy" / "p.rego", "p.rego")
 
 
+def unformatted(folder: Path) -> None:
+    """A policy that is not laid out."""
+    write(folder, **{"policy/p.rego": "package  p\n"})
+
+
 def pipelines(folder: Path) -> None:
     """Policies with their suites, for objects and for plans, and manifests."""
     for name in ("general/required-labels", "terraform-aws"):

@@ -64,6 +64,9 @@ HERE = {
         scenes.rego, 0, "no owner"
     ),
     "waddle rego check --strict policy/": Typed(scenes.rego, 0),
+    "waddle rego fmt --list --fail policy/": Typed(scenes.unformatted, 2, "p.rego"),
+    "waddle rego fmt --write policy/": Typed(scenes.rego, 0),
+    "conftest fmt --check policy/": Typed(scenes.unformatted, 1, "files not formatted"),
     "waddle rego parse --format json policy/p.rego": Typed(scenes.rego, 0, '"package"'),
     "waddle rego test policy/ --coverage --threshold 90": Typed(scenes.rego, 0, "coverage"),
     "waddle rego test policy/ --var-values": Typed(scenes.rego, 0, "PASS"),

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_SECONDS
-from webhook.log import Log, StandardHandler, encode_line, open_log
+from tests.patience import PATIENCE_SECONDS, until
+from webhook.log import (
+    QUEUED_BYTES_MAX,
+    Log,
+    StandardHandler,
+    Writer,
+    encode_line,
+    open_log,
+)
 
 
 class Lines:
@@ -147,6 +155,65 @@ def test_a_file_is_appended_to(tmp_path: Path) -> None:
     first, second = path.read_bytes().splitlines()
     assert first == b"before"
     assert json.loads(second)["msg"] == "after"
+
+
+def test_who_logs_does_not_wait_for_a_reader_and_what_is_dropped_is_told() -> None:
+    """A pipe that nobody reads, with more than the pipe and the queue hold."""
+    reads, writes = os.pipe()
+    writer = Writer(writes)
+    log = Log(writer.write)
+    logger = log.logger("x")
+    told: list[int] = []
+    writer.tell = told.append
+    count = 2 * QUEUED_BYTES_MAX // 1000
+
+    for number in range(count):
+        logger.info("a denial", number=number, text="x" * 1000)
+
+    dropped = writer.take_dropped()
+    assert 0 < dropped < count
+    assert writer.take_dropped() == 0
+    lines = []
+    with os.fdopen(reads) as reader:
+        while len(lines) < count - dropped:
+            lines.append(json.loads(reader.readline())["number"])
+        assert lines == list(range(count - dropped))
+        assert writer.drain(PATIENCE_SECONDS)
+        until(lambda: told == [dropped], "it is told what was dropped")
+        logger.info("after")
+        assert json.loads(reader.readline())["msg"] == "after"
+    os.close(writes)
+
+
+def test_a_log_says_itself_that_lines_were_dropped(tmp_path: Path) -> None:
+    script = tmp_path / "logs.py"
+    script.write_text(SLOW)
+    with subprocess.Popen(
+        [sys.executable, script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        dropped = int(process.stdout.readline())
+        told = next(event for event in map(json.loads, process.stderr) if event["logger"] == "log")
+        process.stdin.close()
+    assert dropped > 0
+    assert (told["level"], told["lines"]) == ("warning", dropped)
+
+
+SLOW = """
+from webhook.log import open_log
+
+log = open_log()
+for number in range(9000):
+    log.logger("x").info("kept", text="x" * 1000)
+print(log.take_dropped(), flush=True)
+import sys
+sys.stdin.read()
+"""
 
 
 FULL = """

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.admission_policies.authorizer import NO_ANSWERS, authorizers
 from webhook.cel.errors import EvaluationError, NobodyAnswers
-from webhook.cel.library.strings import SPACES
 from webhook.cel.run.meter import POLICY_COST
 from webhook.constraint.drivers.cel_review import variables_of
 from webhook.constraint.drivers.cel_validator import (
@@ -22,6 +21,7 @@ from webhook.constraint.drivers.cel_validator import (
     failure_text,
     pass_on,
 )
+from webhook.golang.strings import SPACES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

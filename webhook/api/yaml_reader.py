@@ -57,6 +57,12 @@ NOT_FINITE: Final[Mapping[str, str]] = {
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), "+Inf"),
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), "-Inf"),
 }
+_NOT_FINITE_KEYS: Final = {"NaN": ".nan", "+Inf": ".inf", "-Inf": "-.inf"}
+"""What such a number is as a mapping's key, which is a text in JSON."""
+
+_SLASH_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\/")
+"""``\\/``, which is JSON, and YAML 1.2, but unknown to go-yaml; libyaml reads it."""
+
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z", re.ASCII)
 _INTEGERS: Final = (
     (re.compile(r"([-+]?)0[bB]([01]+)\Z"), 2),
@@ -142,6 +148,8 @@ class YamlDialect:
     refuses_long_numbers: bool = False
     """Whether a number beyond the largest float is an error, where go-yaml makes a text of it."""
     depth_max: int = DEPTH_MAX
+    json_first: bool = False
+    """Whether a text that begins with a brace is read as JSON where it is that."""
     charge: Callable[[int], None] | None = None
     """Called with a number of steps for each value."""
 
@@ -233,6 +241,7 @@ KUBERNETES: Final = YamlDialect(
     merges_in_place=True,
     refuses_long_numbers=True,
     depth_max=OBJECT_DEPTH_MAX,
+    json_first=True,
 )
 """``sigs.k8s.io/yaml``, by which kubectl, the API server and gator read objects."""
 
@@ -274,11 +283,14 @@ def _builders(
 ) -> Iterator[_Builder]:
     builder = _Builder(dialect)
     line = 0
+    escaped = _text_with_slash_escapes(text, dialect)
     try:
         events: Any = yaml.parse(text, Loader=_Loader)
         for event in events:
             line = event.start_mark.line + 1
             kind = type(event)
+            if escaped and kind is yaml.ScalarEvent and event.style == '"':
+                _refuse_slash_escape(escaped, event)
             if documents_max < 1:
                 continue
             if kind is yaml.DocumentStartEvent:
@@ -301,6 +313,27 @@ def _builders(
     except InvalidYaml as error:
         error.line = error.line or line
         raise
+
+
+def _text_with_slash_escapes(text: str | bytes, dialect: YamlDialect) -> str:
+    """The text, where a slash in it may be escaped, which would be an error; else nothing."""
+    if (b"\\/" if isinstance(text, bytes) else "\\/") not in text:  # type: ignore[operator]
+        return ""
+    whole = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    whole = whole.removeprefix("\ufeff")
+    return "" if dialect.json_first and whole.lstrip().startswith("{") else whole
+
+
+def _refuse_slash_escape(text: str, event: Any) -> None:
+    """Refuse what go-yaml does not know between quotes."""
+    quoted = text[event.start_mark.index : event.end_mark.index]
+    escape = _SLASH_ESCAPE.search(quoted)
+    if escape is None:
+        return
+    first = event.start_mark.line
+    row = first + quoted.count("\n", 0, escape.end())
+    named = (first or row) + 1 if first or row else 0
+    raise InvalidYaml("found unknown escape character", row + 1, go_line=named)
 
 
 class _Open:
@@ -360,11 +393,22 @@ class _Builder:
         plain = event.implicit[0]
         # A plain `<<`, or one tagged so, as yq writes it.
         merge = text == "<<" and (plain if tag in (None, "!") else tag == _MERGE)
-        if tag is not None:
-            value = self._dialect.tagged(tag, text, plain=event.style is None or event.style == "")
-        else:
-            value = self._dialect.scalar(text) if plain else text
+        try:
+            if tag is not None:
+                is_plain = event.style is None or event.style == ""
+                value = self._dialect.tagged(tag, text, plain=is_plain)
+            else:
+                value = self._dialect.scalar(text) if plain else text
+        except NotFinite as error:
+            if not self._is_key():
+                raise
+            value = _NOT_FINITE_KEYS[error.value]
         self._add(value, event.anchor, line, merge=merge)
+
+    def _is_key(self) -> bool:
+        """Whether the next value is a mapping's key."""
+        open_ = self._stack[-1] if self._stack else None
+        return open_ is not None and open_.pairs is not None and open_.key is _UNSET
 
     def _alias(self, name: str, line: int) -> None:
         if name not in self._anchors:

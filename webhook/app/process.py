@@ -32,7 +32,7 @@ from webhook.constraint.targets.known import ADMISSION_ALONE, TARGETS
 from webhook.file_changes import Watched
 from webhook.metrics.exposition import Exposition
 from webhook.metrics.registry import Registry
-from webhook.metrics.server import BUILD, READY
+from webhook.metrics.server import BUILD, LOG_LINES_DROPPED, READY
 from webhook.policies.engine_faults import EngineFaults
 from webhook.policies.loader import PolicyLoader
 from webhook.policies.metered import MeteredClient
@@ -506,6 +506,8 @@ class Process:
 
     def _refresh(self) -> None:
         """Bring gauges up to date for a scrape."""
+        if dropped := self._lines.take_dropped():
+            self._registry.count(LOG_LINES_DROPPED, by=dropped)
         if self._admission is not None:
             self._admission.refresh()
         if self._decisions is not None:

@@ -62,6 +62,10 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "completion": {OK: "printed"},
     "conftest doc": {OK: "written", NO: "a page could not be made: standard error says why"},
+    "conftest fmt": {
+        OK: "laid out; with --check: nothing would change",
+        NO: "a file cannot be read, laid out or written, or with --check would change",
+    },
     "conftest parse": {
         OK: "shown",
         NO: "a file cannot be read: standard error names it and the line",
@@ -155,6 +159,12 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         UNKNOWN: "the registry or the cluster cannot be asked",
     },
     "provider images": {OK: "stopped by a signal, and drained", NO: _NOT_STARTED},
+    "rego fmt": {
+        OK: "laid out; with --fail: nothing would change",
+        NO: "there is no such file, or standard input cannot be laid out",
+        UNKNOWN: "a file cannot be laid out or written, or with --fail would change: standard error "
+        "says which; files behind it are not looked at",
+    },
     "rego check": {OK: "all can be used", NO: "something cannot"},
     "rego parse": {OK: "printed", NO: "the source cannot be parsed"},
     "rego eval": {

@@ -33,6 +33,10 @@ ESCAPES: Final = {
 """Characters that Go, and so CEL, writes by a name in quotes."""
 
 
+SPACES: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+"""What Go's unicode.IsSpace takes for a space."""
+
+
 def quote(text: str) -> str:
     """The string as Go's ``strconv.Quote`` writes it."""
     if text.isprintable() and '"' not in text and "\\" not in text:

@@ -53,6 +53,12 @@ LAG_SECONDS: Final = Metric(
     buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
 )
 
+LOG_LINES_DROPPED: Final = Metric(
+    "waddle_log_lines_dropped",
+    "counter",
+    "Lines of the log that were dropped, because nobody read standard error in time.",
+)
+
 CERT_NOT_AFTER: Final = Metric(
     "waddle_cert_not_after_timestamp_seconds",
     "gauge",

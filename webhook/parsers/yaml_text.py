@@ -17,6 +17,7 @@ _DIALECT: Final = replace(
     number=numbers.number,
     refuses_long_numbers=False,
     depth_max=DEPTH_MAX,
+    json_first=False,
 )
 
 

@@ -27,6 +27,7 @@ LoadCode = Literal[
     "rego_type_error",
     "rego_unsafe_var_error",
     "rego_recursion_error",
+    "format_error",
 ]
 
 EvaluationCode = Literal[

@@ -235,10 +235,11 @@ class Mutation:
             budget = None
         elif self._goes_beside(case):
             budget = ELSEWHERE
-        case.began = began = time.monotonic()
+        case.began = time.monotonic()
+        worked_before = time.thread_time()
         subject = self._subject(case, case.span.until, budget)
         attempt = _changes(policies, subject, annotates=self._options.annotations)
-        worked = time.monotonic() - began
+        worked = time.thread_time() - worked_before
         self._times.note(whose, worked)
         if type(attempt) is OutOfTime:
             since = self._times.since(case.span.received_at, whose)

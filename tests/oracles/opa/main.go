@@ -1,5 +1,5 @@
 // Program opa answers questions about Rego with the real OPA, one JSON line each way: how a module
-// parses, and what a query gives, or many queries of modules that are compiled once. The tests
+// parses and is laid out, and what a query gives, or many queries of modules that are compiled once. The tests
 // compare the answers with those of our own engine.
 package main
 
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/format"
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -21,9 +22,10 @@ import (
 )
 
 type request struct {
-	Op           string            `json:"op"` // parse, query, eval or many
+	Op           string            `json:"op"` // parse, format, query, eval or many
 	Modules      []string          `json:"modules"`
 	Version      string            `json:"version"` // v0 or v1
+	Target       string            `json:"target"`  // of format: v0, v1 or v0v1
 	Query        string            `json:"query"`
 	Queries      []string          `json:"queries"` // of many: each gets one of the answers
 	Input        json.RawMessage   `json:"input"` // absent for none; null is an input
@@ -94,6 +96,9 @@ func reply(line []byte) (found answer) {
 		}
 		return answer{Body: body}
 	}
+	if asked.Op == "format" {
+		return formatted(asked, options)
+	}
 	modules := map[string]*ast.Module{}
 	var order []*ast.Module
 	for i, source := range asked.Modules {
@@ -109,6 +114,17 @@ func reply(line []byte) (found answer) {
 		return answer{Modules: order}
 	}
 	return evaluate(asked, modules)
+}
+
+func formatted(asked request, options ast.ParserOptions) answer {
+	targets := map[string]ast.RegoVersion{"v0": ast.RegoV0, "v1": ast.RegoV1, "v0v1": ast.RegoV0CompatV1}
+	text, err := format.SourceWithOpts("test-0.rego", []byte(asked.Modules[0]), format.Opts{
+		RegoVersion: targets[asked.Target], ParserOptions: &options,
+	})
+	if err != nil {
+		return answer{Stage: "format", Text: err.Error()}
+	}
+	return answer{Text: string(text)}
 }
 
 func evaluate(asked request, modules map[string]*ast.Module) answer {

@@ -27,7 +27,7 @@ def test_another_shell_is_a_usage_error_that_names_those_there_are():
     ("typed", "wanted"),
     [
         ("waddle ver", {"verify", "verify-image", "version"}),
-        ("waddle rego ", {"check", "eval", "parse", "test"}),
+        ("waddle rego ", {"check", "eval", "fmt", "parse", "test"}),
         ("waddle serve --polic", {"--policies"}),
         ("waddle serve --log-f", {"--log-file", "--log-format"}),
         ("waddle test --ta", {"--target"}),

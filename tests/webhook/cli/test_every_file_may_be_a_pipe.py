@@ -280,6 +280,14 @@ PIPED = {
     ("rego check", "paths"): ("rego check {}", REGO.replace("7", "y", 1), 1, "unsafe_var"),
     ("rego check", "--capabilities"): ("rego check --capabilities {} p.rego", NO_BUILTINS, 1, "v1"),
     ("rego check", "--schema"): ("rego check -s {} typed.rego", SCHEMA, 1, "undefined ref"),
+    ("rego fmt", "paths"): ("rego fmt {}", REGO, 0, "package"),
+    ("conftest fmt", "files"): ("conftest fmt --check {}", REGO, 0, ""),
+    ("conftest fmt", "--config-file"): (
+        "conftest fmt -c {} p.rego",
+        'check = "true"\n',
+        1,
+        "files not formatted",
+    ),
     ("rego eval", "--data"): ("rego eval -d {} -f pretty data.p.x", REGO, 0, "7"),
     ("rego eval", "--input"): ("rego eval -i {} -f pretty input.a", '{"a": 5}', 0, "5"),
     ("rego eval", "--capabilities"): (

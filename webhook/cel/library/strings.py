@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.cel.errors import EvaluationError
 from webhook.cel.library.registry import form
 from webhook.cel.run.texts import showing
-from webhook.golang.strings import ESCAPES
+from webhook.golang.strings import ESCAPES, SPACES
 
 if TYPE_CHECKING:
     from webhook.cel.run.meter import Meter
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 _LOWER: Final = {code: code + 32 for code in range(65, 91)}
 _UPPER: Final = {code: code - 32 for code in range(97, 123)}
-SPACES: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-"""What Go's unicode.IsSpace takes for a space."""
 
 
 @form("size", str)

@@ -14,6 +14,7 @@ _COMMANDS: Final = {
     "test": ("webhook.cli.conftest.test", "Test configuration files against policies."),
     "verify": ("webhook.cli.conftest.verify", "Run the unit tests of policies."),
     "doc": ("webhook.cli.conftest.doc", "Write pages about policies from their annotations."),
+    "fmt": ("webhook.cli.conftest.fmt", "Lay policies out anew."),
     "reformat": ("webhook.cli.conftest.reformat", "Write results in another format."),
     "parse": ("webhook.cli.conftest.parse", "Show what policies see of a file."),
     "pull": ("webhook.cli.conftest.pull", "Download policies."),
@@ -22,7 +23,6 @@ _COMMANDS: Final = {
 
 
 _LEFT_OUT: Final = {
-    "fmt": "files are formatted by opa fmt",
     "plugin": "programs of others are not run: call them beside it",
 }
 """Commands of conftest's that are refused by name, and what does it."""

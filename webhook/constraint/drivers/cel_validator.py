@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.api.shapes import object_of
 from webhook.cel.errors import EvaluationError, LimitExceeded, NobodyAnswers, TimeUp
 from webhook.cel.fast.operators import KNOWN
-from webhook.cel.library.strings import SPACES
 from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, Meter
 from webhook.constraint.secrecy import without_secrets
+from webhook.golang.strings import SPACES
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ _COMPREHENSIONS: Final[dict[type, str]] = {
     ast.SetComprehension: "setcomprehension",
 }
 # OPA's order of the kinds of terms (v1/ast/compare.go, sortOrder).
-_RANKS: Final = {
+RANKS: Final = {
     name: rank
     for rank, name in enumerate(
         (
@@ -140,7 +140,7 @@ def _order(term: Json) -> tuple[int, Any]:
     """The place of a term among others: sets and objects are shown in OPA's order."""
     value = term["value"]
     kind = term["type"]
-    return _RANKS[kind], value if isinstance(value, str | int | float) else json_text(value)
+    return RANKS[kind], value if isinstance(value, str | int | float) else json_text(value)
 
 
 def _pair_order(pair: list[Json]) -> tuple[int, Any]:

@@ -41,7 +41,7 @@ DEPRECATED: Final = frozenset(
 _SUSPECT: Final = re.compile(
     r"\b(?:input|data)\s*:=|\bassign\b|\b(?:"
     + "|".join(map(re.escape, sorted(DEPRECATED)))
-    + r")\s*\("
+    + r")\s*\)*\s*\("
 )
 
 

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.rego.location import Location
-    from webhook.rego.syntax.ast import RegoVersion, Term
+    from webhook.rego.syntax.ast import Literal_, RegoVersion, Term
     from webhook.rego.syntax.lexer import Source
+
+    Parenthesised = dict[int, tuple[Term | Literal_, int, int]]
+    """Nodes in parentheses, by their identity: the node, and where these begin and end."""
 
 MAX_DEPTH: Final = 150
 """Collections, calls, groups and bodies within one another. OPA allows 100 000 steps of its own
@@ -78,6 +81,11 @@ class Cursor:
         self.hints: list[str] = []
         self.errors: list[RegoLoadError] = []
         self.remembered: dict[int, tuple[Term | None, int, int, list[RegoLoadError]]] = {}
+        self.groups: Parenthesised = {}
+
+    def group(self, node: Term | Literal_, start: int) -> None:
+        """Remember that parentheses around ``node`` began at this offset and end before here."""
+        self.groups[id(node)] = (node, start, self.ends[self.i - 1])
 
     def add_keywords(self, keywords: dict[str, int]) -> None:
         """Make these names keywords from here on."""

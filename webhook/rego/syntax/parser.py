@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from webhook.rego.syntax.ast import Body, RegoVersion, Term
+    from webhook.rego.syntax.cursor import Parenthesised
+    from webhook.rego.syntax.lexer import Tokens
 
 _FUTURE: Final = {**t.FUTURE_V0, **t.FUTURE_V1}
 _V0_KEYWORDS: Final = dict(t.KEYWORDS)
@@ -68,9 +70,19 @@ def parse_module(source: str, file: str = "", version: RegoVersion = "v1") -> Mo
     ``version`` of the result is v1 also where a v0 module imports ``rego.v1``.
     Raises :class:`RegoErrors`.
     """
-    text = Source(file, source)
+    return parse_written(source, file, version)[0]
+
+
+def parse_written(
+    source: str, file: str = "", version: RegoVersion = "v1"
+) -> tuple[Module, Tokens, Parenthesised]:
+    """The module with the tokens it was read from, and with what stood in parentheses.
+
+    Raises :class:`RegoErrors`.
+    """
+    reader = _Module(Source(file, source), version)
     try:
-        return _Module(text, version).module()
+        return reader.module(), reader.cursor.tokens, reader.cursor.groups
     except Refused as refusal:
         raise RegoErrors(refusal.errors) from None
     except RecursionError:

@@ -114,6 +114,7 @@ class BodyParser:
         if cursor.logical:
             grouped = self.logic.first_operand(kind)
             if grouped is not None:
+                cursor.group(grouped, cursor.starts[start])
                 return grouped
         if kind < t.PACKAGE or kind > t.LOGICAL_OR:
             return self._expression_literal(start)

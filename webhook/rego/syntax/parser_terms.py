@@ -223,6 +223,7 @@ class TermParser:
             cursor.refuse("non-terminated expression")
         cursor.i += 1
         cursor.depth -= 1
+        cursor.group(term, cursor.starts[first])
         return term
 
     def _minus(self, first: int) -> Term:
@@ -316,6 +317,8 @@ class TermParser:
             cursor.refuse(
                 f"illegal ref (head cannot be {KINDS_OF_TERM[type(head)]})", head.location
             )
+        if isinstance(head, Var) and head.name in ROOTS and id(head) in cursor.groups:
+            cursor.refuse("illegal ref (head cannot be ref)", head.location)
         kinds = cursor.kinds
         start: int = head.location.offset
         path: list[Term] = []

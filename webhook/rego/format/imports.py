@@ -1,0 +1,118 @@
+"""How imports are laid out, which a target needs besides, and which it makes needless."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webhook.golang.strings import quote
+from webhook.rego.format.nodes import ImportNode, TermNode, synthetic_place
+from webhook.rego.syntax import tokens as t
+from webhook.rego.syntax.unparse import NAME
+
+if TYPE_CHECKING:
+    from webhook.rego.format.lines import Lines
+    from webhook.rego.format.options import LayoutRules
+    from webhook.rego.syntax.lexer import Source
+
+
+def imports_for(
+    imports: list[ImportNode], options: LayoutRules, source: Source, *, drop: bool
+) -> list[ImportNode]:
+    """The imports of a file for its target; ``drop`` leaves out what the target makes needless."""
+    paths = {one.dotted for one in imports}
+    if "rego.v2" in paths or (options.target == "v1" and drop):
+        imports = [one for one in imports if one.dotted != "rego.v1"]
+    elif options.target == "v0v1":
+        imports = _with(imports, "rego.v1", source)
+    v1_imported = bool({one.dotted for one in imports} & {"rego.v1", "rego.v2"})
+    if not options.v1 and not v1_imported:
+        return _with_keywords(imports, sorted(options.wanted_keywords), source)
+    if drop or v1_imported:
+        imports = [one for one in imports if one.names[0] != "future"]
+    else:
+        imports = _with_keywords(imports, options.future_keywords, source)
+    if "rego.v2" in paths:
+        return imports
+    return _with_keywords(imports, sorted(options.wanted_keywords & set(t.FUTURE_V1)), source)
+
+
+def _with_keywords(
+    imports: list[ImportNode], keywords: list[str], source: Source
+) -> list[ImportNode]:
+    for keyword in keywords:
+        known = {
+            ".".join(one.names[2:]) for one in imports if one.names[:2] == ["future", "keywords"]
+        }
+        if not ({"", keyword} & known or (keyword == "in" and "every" in known)):
+            imports = _added(imports, f"future.keywords.{keyword}", source)
+    return imports
+
+
+def _with(imports: list[ImportNode], path: str, source: Source) -> list[ImportNode]:
+    if any(one.dotted == path for one in imports):
+        return imports
+    return _added(imports, path, source)
+
+
+def _added(imports: list[ImportNode], path: str, source: Source) -> list[ImportNode]:
+    """With one more import, below the last that is alike."""
+    rows = [one.place.row for one in imports if one.names[0] == "future" or one.dotted == "rego.v1"]
+    place = synthetic_place(source, max(rows) + 1 if rows else 1)
+    head, *names = path.split(".")
+    terms = [TermNode("var", head, place), *(TermNode("string", name, place) for name in names)]
+    return [*imports, ImportNode(terms, "", place)]
+
+
+class ImportLayout:
+    """Writes imports."""
+
+    def __init__(self, lines: Lines, options: LayoutRules) -> None:
+        self.lines = lines
+        self.options = options
+
+    def imports(self, imports: list[ImportNode]) -> None:
+        """Imports in the groups they stood in, each sorted, with the comments on their lines."""
+        lines = self.lines
+        rows: dict[int, ImportNode] = {}
+        for one in imports:
+            rows.setdefault(one.place.row, one)
+        beside: dict[int, str] = {}
+        left = []
+        for comment in lines.comments:
+            if comment.row in rows:
+                beside[id(rows[comment.row])] = f" {comment.shown}"
+            else:
+                left.append(comment)
+        lines.comments = left
+        for group in _groups(imports):
+            lines.insert(group[0].place.row)
+            for one in sorted(group, key=lambda one: (one.names, one.alias)):
+                lines.start_line()
+                lines.write(f"import {self._path(one)}{f' as {one.alias}' if one.alias else ''}")
+                lines.write(beside.get(id(one), ""))
+                lines.end_line()
+            lines.blank_line()
+
+    def _path(self, one: ImportNode) -> str:
+        keywords = () if one.keyword else self.options.keywords
+        return dotted_path(one.path, keywords)
+
+
+def dotted_path(path: list[TermNode], keywords: object) -> str:
+    """A path of names: one that is no name, or a keyword that stood in quotes, is in brackets."""
+    head, *rest = path
+    written = str(head.value)
+    for one in rest:
+        quoted = one.value in keywords and one.place.text.startswith('"')  # type: ignore[operator]
+        named = NAME.fullmatch(one.value) and not quoted
+        written += f".{one.value}" if named else f"[{quote(one.value)}]"
+    return written
+
+
+def _groups(imports: list[ImportNode]) -> list[list[ImportNode]]:
+    groups: list[list[ImportNode]] = []
+    for position, one in enumerate(imports):
+        if position == 0 or one.place.row - imports[position - 1].place.row > 1:
+            groups.append([])
+        groups[-1].append(one)
+    return groups

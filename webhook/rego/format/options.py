@@ -1,0 +1,88 @@
+"""How a file is laid out: for which versions of the language, and by what it imports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from webhook.rego.format.names import text
+from webhook.rego.format.nodes import EveryNode, ExprNode, LogicalNode, NotNode, RuleNode, walk
+from webhook.rego.syntax import tokens as t
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.rego.format.nodes import FileNode
+
+Target: TypeAlias = Literal["v0", "v0v1", "v1"]
+"""The versions that what is written is for; ``v0v1`` is both."""
+
+_V0: Final = frozenset(t.KEYWORDS)
+_V1: Final = _V0 | frozenset(t.FUTURE_V0)
+_V2: Final = _V1 | frozenset(t.FUTURE_V1)
+
+
+@dataclass(slots=True)
+class LayoutRules:
+    """What a file's imports and rules, and the target, say of its layout."""
+
+    target: Target
+    contains: bool = False
+    ifs: bool = False
+    ref_heads: bool = False
+    has_v2: bool = False
+    future_keywords: list[str] = field(default_factory=list)
+    wanted_keywords: set[str] = field(default_factory=set)
+
+    @property
+    def v1(self) -> bool:
+        """Whether the target includes v1."""
+        return self.target != "v0"
+
+    @property
+    def keywords(self) -> frozenset[str]:
+        """What is a keyword."""
+        if self.has_v2:
+            return _V2
+        return (_V1 if self.v1 else _V0) | frozenset(self.future_keywords)
+
+
+def options_of(file: FileNode, target: Target) -> LayoutRules:
+    """The options of a file."""
+    options = LayoutRules(target)
+    options.contains = options.ifs = options.v1
+    for one in file.imports:
+        path = one.dotted
+        if one.keyword:
+            options.future_keywords.append(one.keyword)
+        options.has_v2 |= path == "rego.v2"
+        everything = path in {"rego.v1", "rego.v2", "future.keywords"}
+        options.contains |= everything or one.names == ["future", "keywords", "contains"]
+        options.ifs |= everything or one.names == ["future", "keywords", "if"]
+    for rule in file.rules:
+        options.ref_heads |= _needs_ref_heads(rule)
+        for node in walk(rule):
+            options.wanted_keywords.update(_wanted(node))
+    return options
+
+
+def _needs_ref_heads(rule: RuleNode) -> bool:
+    head = rule.head
+    return len(head.ref) > 2 or (len(head.ref) == 2 and head.key is not None and head.value is None)
+
+
+def _wanted(node: object) -> Iterator[str]:
+    """Future keywords that a node is written with."""
+    if not isinstance(node, ExprNode):
+        return
+    terms = node.terms
+    if isinstance(terms, list) and text(terms[0]).startswith("internal.member_"):
+        yield "in"
+    elif isinstance(terms, EveryNode):
+        yield "every"
+    elif isinstance(terms, NotNode):
+        yield "not"
+    elif isinstance(terms, LogicalNode):
+        yield terms.operator
+        if node.negated:
+            yield "not"

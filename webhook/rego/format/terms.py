@@ -1,0 +1,441 @@
+"""How terms are laid out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.golang.strings import quote
+from webhook.rego.errors import RegoLoadError
+from webhook.rego.format.lines import Lines, UnexpectedComment, closing_row
+from webhook.rego.format.names import INFIX, arity, text
+from webhook.rego.format.nodes import ExprNode, TermNode, walk
+from webhook.rego.syntax.unparse import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.rego.format.nodes import BodyNode, Elements, Place
+    from webhook.rego.format.options import LayoutRules
+    from webhook.rego.format.seams import WritesBodies
+
+_ANY: Final = "any"
+
+
+class TermLayout:
+    """Writes terms."""
+
+    bodies: WritesBodies
+    """Put in by whoever makes it: they need each other."""
+
+    def __init__(self, lines: Lines, options: LayoutRules) -> None:
+        self.lines = lines
+        self.options = options
+        self.in_parentheses: TermNode | None = None
+        """A term that is written in parentheses, when it is its turn."""
+
+    def term(self, term: TermNode) -> None:
+        """A term; as it was where a comment in it has no place, which is raised all the same."""
+        lines = self.lines
+        if not lines.comments:
+            self.bare(term)
+            return
+        kept, length, level = list(lines.comments), lines.length, lines.level
+        try:
+            self.bare(term)
+        except UnexpectedComment:
+            lines.truncate(length)
+            lines.level = level
+            self._forget_comment_within(term.place)
+            lines.unformatted(term.place, kept)
+            raise
+
+    def _forget_comment_within(self, place: Place) -> None:
+        """What is written as it was has this comment already."""
+        held = self.lines.before_end
+        if held is not None and place.text and place.row <= held.row <= place.end_row:
+            self.lines.before_end = None
+
+    def bare(self, term: TermNode, parentheses: bool = False) -> None:
+        """A term, a call between its operands in parentheses if they are wanted."""
+        lines = self.lines
+        if self.in_parentheses is term:
+            self.in_parentheses = None
+            parentheses = True
+        lines.lose(lines.insert, term.place.row)
+        if not lines.inline:
+            lines.start_line()
+        lines.lose(self._write, term, parentheses)
+        if not lines.inline:
+            lines.start_line()
+
+    def _write(self, term: TermNode, parentheses: bool) -> None:
+        kind, value = term.kind, term.value
+        if kind == "call":
+            self._call(term, parentheses)
+        elif kind == "string":
+            self.lines.write(_as_written(term))
+        elif kind == "var":
+            self.lines.write(shown(value))
+        elif kind in _BY_KIND:
+            _BY_KIND[kind](self, term)
+        else:
+            self.lines.write(str(value))
+
+    # --- references and calls --------------------------------------------------------------
+
+    def ref(self, terms: list[TermNode]) -> None:
+        """A reference."""
+        lines = self.lines
+        head, *path = terms
+        lines.lose(self.bare, head, head.kind == "call" and head.place.in_parentheses)
+        for one in path:
+            if one.kind == "string":
+                named = not self._is_bracketed(one.value, one.place.text)
+                lines.write(f".{one.value}" if named else f"[{quote(one.value)}]")
+            elif one.kind == "var":
+                lines.write(f"[{shown(one.value)}]")
+            else:
+                lines.write("[")
+                try:
+                    self.term(one)
+                except UnexpectedComment:
+                    lines.write("\n")  # or the bracket were part of the comment
+                lines.write("]")
+
+    def _is_bracketed(self, name: str, written: str) -> bool:
+        """Whether a name must stand in brackets: as a keyword does that stood there in quotes."""
+        if not NAME.fullmatch(name):
+            return True
+        return name in self.options.keywords and written.startswith('"')
+
+    def _call(self, term: TermNode, parentheses: bool) -> None:
+        lines, terms = self.lines, term.value
+        name = text(terms[0])
+        symbol = INFIX.get(name)
+        if symbol is None:
+            self.plain_call(terms)
+        elif symbol == "in":
+            self.membership(terms, term.place, parentheses=True)
+        else:
+            if parentheses:
+                lines.write("(")
+            if self._is_called_rightly(terms, name, term.place):
+                lines.lose(self.bare, terms[1], True)
+                lines.write(f" {symbol} ")
+                lines.lose(self.bare, terms[2], True)
+                if parentheses:
+                    lines.write(")")
+
+    def _is_called_rightly(self, terms: list[TermNode], name: str, place: Place) -> bool:
+        if len(terms) - 1 == arity(name):
+            return True
+        self.refuse_arity(terms[1:], name, place)
+        return False
+
+    def refuse_arity(self, operands: list[TermNode], name: str, place: Place) -> None:
+        """Say that an operator has another number of operands."""
+        kinds = ",".join(one.kind for one in operands)
+        details = (f"have: ({kinds})", f"want: ({','.join(_wanted_types(name))})")
+        message = f"{name}: arity mismatch"
+        location = self._location(place)
+        self.lines.faults.append(
+            RegoLoadError("rego_type_error", message, location, details=details)
+        )
+
+    def _location(self, place: Place) -> Any:
+        from webhook.rego.location import Location  # noqa: PLC0415
+
+        return Location(place.source.file, place.row, place.col, place.offset)
+
+    def membership(self, terms: list[TermNode], place: Place, *, parentheses: bool) -> None:
+        """``value in domain``, or ``key, value in domain``."""
+        lines = self.lines
+        name = text(terms[0])
+        if not self._is_called_rightly(terms, name, place):
+            return
+        *keys, domain = terms[1:]
+        bracketed = parentheses and len(keys) > 1
+        if bracketed:
+            lines.write("(")
+        try:
+            lines.lose(self.bare, keys[0], True)
+            if len(keys) > 1:
+                lines.write(", ")
+                lines.lose(self.bare, keys[1], True)
+            lines.write(" in ")
+            lines.lose(self.bare, domain, True)
+        finally:
+            if bracketed:
+                lines.write(")")
+
+    def plain_call(self, terms: list[TermNode]) -> None:
+        """A call with its operator first."""
+        lines = self.lines
+        operator, *args = terms
+        kept = list(lines.comments)
+        self.ref(operator.value)
+        lines.comments = kept  # the operator consumes no comment
+        lines.write("(")
+        with lines.closed_by(")"):
+            lines.lose(self.listed, args, operator.place, "()", self.element)
+
+    # --- collections -----------------------------------------------------------------------
+
+    def _array(self, term: TermNode) -> None:
+        self.lines.write("[")
+        with self.lines.closed_by("]"):
+            self.lines.lose(self.listed, list(term.value), term.place, "[]", self._item)
+
+    def _set(self, term: TermNode) -> None:
+        lines = self.lines
+        if not term.value:
+            lines.write("set()")
+            lines.lose(lines.insert, closing_row(term.place, "(", ")"))
+            return
+        lines.write("{")
+        with lines.closed_by("}"):
+            lines.lose(self.listed, list(term.value), term.place, "{}", self._item)
+
+    def _object(self, term: TermNode) -> None:
+        self.lines.write("{")
+        with self.lines.closed_by("}"):
+            self.listed(list(term.value), term.place, "{}", self._pair)
+
+    def element(self, term: TermNode) -> None:
+        """An operand of a call, or of a rule's head."""
+        self._united(term, is_union(term) and term.place.in_parentheses)
+
+    def _item(self, term: TermNode) -> None:
+        self._united(term, is_union(term))
+
+    def _united(self, term: TermNode, parentheses: bool) -> None:
+        if not parentheses:
+            self.term(term)
+            return
+        self.lines.write("(")
+        with self.lines.closed_by(")"):
+            self.term(term)
+
+    def _pair(self, pair: tuple[TermNode, TermNode]) -> None:
+        key, value = pair
+        self.lines.lose(self._key, key)
+        self._item(value)
+
+    def _key(self, key: TermNode) -> None:
+        lines = self.lines
+        union = is_union(key)
+        if union:
+            lines.write("(")
+        self.term(key)
+        if union:
+            lines.write(")")
+        lines.write(": ")
+
+    def listed(
+        self, elements: Elements, last: Place, brackets: str, write: Callable[[Any], None]
+    ) -> None:
+        """Elements with commas between: on one line, or on the lines they were on."""
+        lines = self.lines
+        end = closing_row(last, *brackets)
+        rows = grouped(elements, last)
+        below = False
+        if len(rows) == 1:
+            if any(last.row < one.row < end for one in lines.comments):
+                raise UnexpectedComment
+            below = bool(elements) and _begins_below(elements[0], last)
+        if len(rows) > 1 or below:
+            lines.delay = True
+            lines.end_line()
+            lines.up()
+            lines.start_line()
+        for row in rows[:-1]:
+            lines.lose(self._row, row, write)
+            lines.write(",")
+            lines.next_line()
+        lines.lose(self._row, rows[-1], write)
+        if len(rows) > 1 or below:
+            lines.write(",")
+            lines.end_line()
+            lines.lose(lines.insert, end)
+            lines.down()
+            lines.start_line()
+
+    def _row(self, elements: Elements, write: Callable[[Any], None]) -> None:
+        for one in elements[:-1]:
+            self.lines.lose(write, one)
+            self.lines.write(", ")
+        for one in elements[-1:]:
+            write(one)
+
+    # --- comprehensions --------------------------------------------------------------------
+
+    def _array_comprehension(self, term: TermNode) -> None:
+        head, body = term.value
+        self.lines.write("[")
+        with self.lines.closed_by("]"):
+            self._comprehension("[]", head, body, term.place)
+
+    def _set_comprehension(self, term: TermNode) -> None:
+        head, body = term.value
+        self.lines.write("{")
+        with self.lines.closed_by("}"):
+            self._comprehension("{}", head, body, term.place)
+
+    def _object_comprehension(self, term: TermNode) -> None:
+        key, value, body = term.value
+        self.lines.write("{")
+        with self.lines.closed_by("}"):
+            # The value stays on the line of its key.
+            value.place = value.place.on_row(term.place.row)
+            self.lines.lose(self._key, key)
+            self._comprehension("{}", value, body, term.place)
+
+    def _comprehension(self, brackets: str, head: TermNode, body: BodyNode, place: Place) -> None:
+        lines = self.lines
+        if head.place.row > place.row:
+            lines.next_line()
+        parentheses = head.kind == "call" and (is_union(head) or head.place.in_parentheses)
+        lines.lose(self.bare, head, parentheses)
+        lines.write(" |")
+        self.bodies.inner_body(brackets, body, head.place, place)
+
+    # --- template strings ------------------------------------------------------------------
+
+    def _template(self, term: TermNode) -> None:
+        parts, raw = term.value
+        mark = "`" if raw else '"'
+        self.lines.write(f"${mark}")
+        for position, part in enumerate(parts):
+            following = parts[position + 1] if position + 1 < len(parts) else None
+            if isinstance(part, ExprNode):
+                self._template_expression(part, following)
+            else:
+                self.lines.write(_template_text(part, raw))
+        self.lines.write(mark)
+
+    def _template_expression(self, expr: ExprNode, following: Any) -> None:
+        lines = self.lines
+        lines.write("{")
+        lines.up()
+        if lines.before_end is not None:
+            lines.next_line()
+        elif any(one.row < expr.place.row for one in lines.comments):
+            before = [one for one in lines.comments if one.row < expr.place.row]
+            lines.write(" ")
+            lines.inline = True
+            lines.write_comments(before)
+            lines.comments = lines.comments[len(before) :]
+        self.bodies.expr(expr)
+        if following is not None:
+            before = [one for one in lines.comments if one.row < following.place.row]
+            if before:
+                lines.end_line()
+                lines.write_comments(before)
+                lines.comments = lines.comments[len(before) :]
+                lines.start_line()
+        lines.write("}")
+        lines.down()
+
+
+_BY_KIND: Final[dict[str, Callable[[TermLayout, TermNode], None]]] = {
+    "ref": lambda writer, term: writer.ref(term.value),
+    "array": TermLayout._array,  # noqa: SLF001  # the table is the class's
+    "set": TermLayout._set,  # noqa: SLF001
+    "object": TermLayout._object,  # noqa: SLF001
+    "arraycomprehension": TermLayout._array_comprehension,  # noqa: SLF001
+    "setcomprehension": TermLayout._set_comprehension,  # noqa: SLF001
+    "objectcomprehension": TermLayout._object_comprehension,  # noqa: SLF001
+    "templatestring": TermLayout._template,  # noqa: SLF001
+}
+
+
+def shown(name: str) -> str:
+    """A variable as it is written."""
+    return "_" if name.startswith("$") else name
+
+
+def is_union(term: TermNode) -> bool:
+    """Whether a term is ``x | y``, which in brackets could be read as a comprehension."""
+    return term.kind == "call" and text(term.value[0]) == "or"
+
+
+def grouped(elements: Elements, last: Place) -> list[Elements]:
+    """Elements by the lines they were on; all together where one has no place of its own."""
+    if any(map(_is_generated, elements)):
+        return [elements]
+    elements.sort(key=lambda one: (place_of(one).row, place_of(one).col))
+    rows: list[Elements] = []
+    row: Elements = []
+    for position, one in enumerate(elements):
+        place = place_of(one)
+        if place.row > last.row and position > 0:
+            rows.append(row)
+            row = []
+        last = place
+        row.append(one)
+    return [*rows, row]
+
+
+def place_of(element: Any) -> Place:
+    """Where an element of a list is: a pair is where its key is."""
+    place: Place = (element[0] if isinstance(element, tuple) else element).place
+    return place
+
+
+def _is_generated(element: Any) -> bool:
+    """Whether something in an element was not written so; pairs are not looked into."""
+    if isinstance(element, tuple):
+        return False
+    terms = (one for one in walk(element) if isinstance(one, TermNode))
+    return any(
+        one.place.synthetic or (one.kind == "var" and one.value.startswith("__local"))
+        for one in terms
+    )
+
+
+def _begins_below(first: Any, whole: Place) -> bool:
+    """Whether the first element stands on a line below the opening bracket."""
+    if isinstance(first, ExprNode):
+        return False
+    before = whole.text.partition(place_of(first).text)[0]
+    return len(before) < len(whole.text) and before.find("\n") > 0
+
+
+def _as_written(term: TermNode) -> str:
+    """A string with the quotes and escapes it had."""
+    written = term.place.text
+    if written.startswith("`"):
+        return written
+    # A text may begin before the string: with `else :=`, for instance.
+    mark = written[-1:]
+    if mark in {'"', "`"}:
+        _, quoted, after = written.partition(mark)
+        return quoted + after
+    return quote(term.value)
+
+
+def _template_text(part: TermNode, raw: bool) -> str:
+    """A part of a template that is text, or a scalar alone."""
+    if part.kind != "string":
+        return str(part.value)
+    if not part.value:
+        return ""
+    return _braces_escaped(part.value) if raw else _braces_escaped(quote(part.value))[1:-1]
+
+
+def _braces_escaped(written: str) -> str:
+    return "".join(
+        f"\\{one}" if one == "{" and (at == 0 or written[at - 1] != "\\") else one
+        for at, one in enumerate(written)
+    )
+
+
+def _wanted_types(name: str) -> list[str]:
+    """The types of an operator's operands, as OPA's error names them."""
+    if name in {"plus", "mul", "div", "rem"}:
+        return ["number", "number"]
+    if name == "minus":
+        return ["any<number, set[any]>"] * 2
+    if name in {"and", "or"}:
+        return ["set[any]"] * 2
+    return [_ANY] * arity(name)
