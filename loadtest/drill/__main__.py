@@ -1,6 +1,7 @@
 """`python -m loadtest.drill [ATTACK …]`: carry out attacks and print what came of them."""
 
 import argparse
+import math
 import sys
 
 from loadtest.drill.attacks import (
@@ -63,8 +64,11 @@ def main() -> int:
 def line(row: Row) -> str:
     """A row as Markdown has it."""
     unit = f" {row.unit}" if row.unit else ""
-    verdict = "holds" if row.holds else "**BROKEN**"
-    return f"| {row.attack} | {row.figure} | {row.result:.4g}{unit} | {row.bound:g}{unit} | {verdict} |"
+    if row.bound == math.inf:
+        bound = verdict = ""
+    else:
+        bound, verdict = f"{row.bound:g}{unit}", "holds" if row.holds else "**BROKEN**"
+    return f"| {row.attack} | {row.figure} | {row.result:.4g}{unit} | {bound} | {verdict} |"
 
 
 if __name__ == "__main__":

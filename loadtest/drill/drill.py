@@ -1,6 +1,7 @@
 """What an attack gives: rows of a table, each a result beside its bound."""
 
 import json
+import math
 import multiprocessing
 import os
 import ssl
@@ -23,7 +24,8 @@ class Row:
     attack: str
     figure: str
     result: float
-    bound: float
+    bound: float = math.inf
+    """Infinite for what is only said."""
     unit: str = ""
 
     @property

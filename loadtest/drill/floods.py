@@ -8,12 +8,13 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
 from loadtest.drill.attacks.bytes_in_flight import send, whole
 from loadtest.drill.drill import LIMIT_MIB, Bystander, Row, elsewhere, rss_mib
+from loadtest.drill.floor import apart, bare
 from tests.behaviour.serving import Answer, Server, pod, review, unverified
 from tests.patience import PATIENCE_SECONDS
 
@@ -76,15 +77,14 @@ def beside(
 ) -> Iterator[Row]:
     """What a flood makes of the others: their time, their answers, and the server's memory."""
     bodies = usual(notes), usual(notes, privileged=True)
-    with Bystander(running, per_second, *bodies) as quiet:
-        time.sleep(QUIET_SECONDS)
-    with (
-        elsewhere(flood.carry_out, running.ports["admission"]) as await_end,
-        Bystander(running, per_second, *bodies) as others,
-    ):
-        await_end()
-    ratio = others.milliseconds(0.99) / quiet.milliseconds(0.99)
-    yield Row(name, "p99 of the others against quiet", ratio, RATIO_MAX, "times")
+    with apart(running):
+        with Bystander(running, per_second, *bodies) as quiet:
+            time.sleep(QUIET_SECONDS)
+        others = flooded(running, flood, per_second, *bodies)
+    with bare() as at_once, apart(at_once):
+        long = replace(flood, times=1_000_000, seconds=min(flood.seconds, QUIET_SECONDS))
+        floor = flooded(at_once, long, per_second, *bodies)
+    yield from waits(name, quiet, others, floor)
     yield Row(name, "others answered wrongly", others.wrong, 0)
     yield Row(name, "violations let through (Ignore)", others.let_in, 0)
     yield Row(name, "violations let through (Fail)", others.allowed, 0)
@@ -92,6 +92,27 @@ def beside(
     if kept:
         time.sleep(REST_SECONDS)
         yield Row(name, "memory that stays", rss_mib(running) - quiet.rest_mib, KEPT_MIB_MAX, "MiB")
+
+
+def flooded(running: Server, flood: Flood, per_second: float, good: bytes, bad: bytes) -> Bystander:
+    """Ask beside a flood, to its end."""
+    with (
+        elsewhere(flood.carry_out, running.ports["admission"]) as await_end,
+        Bystander(running, per_second, good, bad) as others,
+    ):
+        await_end()
+    return others
+
+
+def waits(name: str, quiet: Bystander, others: Bystander, floor: Bystander) -> Iterator[Row]:
+    """How long the others wait: against quiet, which is bounded, and against a bare server.
+
+    The last row is what the machine and the client alone make of the same flood.
+    """
+    found, alone, machine = (one.milliseconds(0.99) for one in (others, quiet, floor))
+    yield Row(name, "p99 of the others against quiet", found / alone, RATIO_MAX, "times")
+    yield Row(name, "the same against a bare server's", found / machine, unit="times")
+    yield Row(name, "a bare server's p99 against quiet", machine / alone, unit="times")
 
 
 @dataclass(frozen=True, slots=True)
