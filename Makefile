@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation bench-exceptions bench-memo bench-external-data bench-images fuzz-mutation flame
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation bench-exceptions bench-memo bench-external-data bench-images fuzz-mutation flame results outdated
 .PHONY: demo image release site test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new new-examples
 .DEFAULT_GOAL := help
 # Where it is set, each worker would compile all tests again in each run.
@@ -159,6 +159,12 @@ bench-quick: setup ## the same with fewer and shorter rounds, about 4 minutes
 
 bench-curves: setup ## how cost grows, beside Gatekeeper; resumable, about an hour and a half; CURVES=--quick half of it
 	$(BIN)/python -m loadtest.curves $(CURVES)
+
+results: .venv/.done ## which results are older than the code that they measure
+	$(BIN)/python -m loadtest.freshness
+
+outdated: .venv/.done ## which oracles and dependencies have newer versions; exit code 3 without a network
+	$(BIN)/python -m tests.outdated
 
 flame: setup ## flame graphs of a replica under load, in loadtest/results/
 	$(BIN)/python -m loadtest.flame

@@ -43,15 +43,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m loadtest.audit", description=__doc__)
     parser.add_argument("--save", action="store_true", help="write the result to results/")
     parser.add_argument("--pods", type=int, default=10_000, help="Pods in the large cluster")
+    parser.add_argument("--kept", action="store_true", help="only what keeping results saves")
     parser.add_argument("--few", type=int, default=1_000, help="Pods in the small one")
     options = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="waddle-audit-") as scratch:
         try:
-            result = measure(Path(scratch), options.few, options.pods)
+            few = None if options.kept else options.few
+            result = measure(Path(scratch), few, options.pods)
         except ProgramUnavailableError as unavailable:
             print(f"cannot be run here: {unavailable}", file=sys.stderr)
             return 1
+    if options.kept:
+        print(json.dumps(result["kept"], indent=1))
+        return 0
     result |= {
         "machine": describe(),
         "minutes": round((time.monotonic() - began) / 60, 1),
@@ -67,8 +72,11 @@ def main() -> int:
     return 0 if all(goal["met"] for goal in result["goals"]) else 2
 
 
-def measure(folder: Path, few: int, many: int) -> dict[str, Any]:
-    """Both products at both sizes, and whether they and the decision log say the same."""
+def measure(folder: Path, few: int | None, many: int) -> dict[str, Any]:
+    """Both products at both sizes, and whether they and the decision log say the same.
+
+    Without ``few`` only what keeping results saves in the large cluster.
+    """
     cores = Cores.of_this_machine()
     cluster = Cluster.start(build("testcluster"), folder / "cluster")
     try:
@@ -80,13 +88,20 @@ def measure(folder: Path, few: int, many: int) -> dict[str, Any]:
         (folder / "tls.key").write_bytes(pair.key)
         with auditing(*_gatekeeper(cluster, folder, "generate", "status", "audit"), cores.server):
             gatekeeper.apply_policies(api, POLICIES)
-        points = []
+        points: list[dict[str, Any]] = []
         made = 0
+        if few is None:
+            pods.fill(cluster.kubeconfig, made, many)
+            return {"kept": _kept(cluster, many, cores.server)}
         for number in (few, many):
             pods.fill(cluster.kubeconfig, made, number)
             made = number
             points.append(_point(cluster, folder, number, cores.server))
-        return {"points": points, "decisions": _decisions(cluster, folder, cores.server)}
+        return {
+            "points": points,
+            "kept": _kept(cluster, many, cores.server),
+            "decisions": _decisions(cluster, folder, cores.server),
+        }
     finally:
         cluster.kill()
 
@@ -104,6 +119,27 @@ def _point(cluster: Cluster, folder: Path, number: int, core: int) -> dict[str, 
     peer = _statuses(cluster.api)
     found["equal"] = peer == said
     found["totals"] = {name: total for name, (total, _) in sorted(said.items())}
+    return found
+
+
+def _kept(cluster: Cluster, number: int, core: int) -> dict[str, Any]:
+    """A sweep's processor time: as if nothing were kept, with nothing changed, and with 1 % of Pods."""
+    found: dict[str, Any] = {}
+    for name, flags, changed in (
+        ("without", ["--audit-kept-bytes=0"], 0),
+        ("unchanged", [], 0),
+        ("changed", [], number // 100),
+    ):
+        with auditing(*_waddle(cluster, *flags), core) as ours:
+            for sweep in range(SWEEPS + 1):
+                ours.wait_finished(sweep + 1, SWEEP_SECONDS_MAX)
+                # Apart from each other: those of one stretch of the list would be one page.
+                touched = [
+                    one * 97 % number for one in range(changed * sweep, changed * (sweep + 1))
+                ]
+                pods.change(cluster.kubeconfig, touched, str(sweep))
+            ours.wait_started(SWEEPS + 1, SWEEP_SECONDS_MAX)
+            found[name] = _figures(ours, skip=1)
     return found
 
 

@@ -69,9 +69,16 @@ class Auditor:
 
     def wait_started(self, number: int, seconds: float) -> None:
         """Until so many sweeps have begun: every one before the last of them has ended."""
+        self._wait(self.started, number, seconds)
+
+    def wait_finished(self, number: int, seconds: float) -> None:
+        """Until so many sweeps have ended."""
+        self._wait(self.finished, number, seconds)
+
+    def _wait(self, marks: list[Mark], number: int, seconds: float) -> None:
         with self._changed:
             done = self._changed.wait_for(
-                lambda: len(self.started) >= number or self.process.poll() is not None, seconds
+                lambda: len(marks) >= number or self.process.poll() is not None, seconds
             )
         if not done or self.process.poll() is not None:
             raise RuntimeError(f"{self.name} began {len(self.started)} sweeps:\n" + self.log())

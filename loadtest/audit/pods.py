@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,19 @@ ACCOUNTS = Resource(
 def fill(kubeconfig: Path, first: int, last: int) -> None:
     """Make Pods of these numbers."""
     event_loop.run(_fill(kubeconfig, first, last))
+
+
+def change(kubeconfig: Path, numbers: Collection[int], value: str) -> None:
+    """Give an annotation of Pods of these numbers another value."""
+    if numbers:
+        event_loop.run(_change(kubeconfig, numbers, value))
+
+
+async def _change(kubeconfig: Path, numbers: Collection[int], value: str) -> None:
+    async with ClusterClient(load_credentials(kubeconfig)) as client:
+        for number in numbers:
+            body = {"metadata": {"annotations": {"changed": value}}}
+            await client.merge(PODS, f"pod-{number}", _space(number % SPACES), body)
 
 
 async def _fill(kubeconfig: Path, first: int, last: int) -> None:

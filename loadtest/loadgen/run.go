@@ -115,11 +115,11 @@ func send(client *http.Client, url string, b body) (size int, problem string, tr
 		return len(answer), err.Error(), true
 	}
 	if response.StatusCode != http.StatusOK {
-		return len(answer), fmt.Sprintf("%s: %.300s", response.Status, answer), true
+		return len(answer), fmt.Sprintf("%s: %.1000s", response.Status, answer), true
 	}
 	for _, want := range b.want {
 		if !bytes.Contains(answer, want) {
-			return len(answer), fmt.Sprintf("no %s in %.300s", want, answer), false
+			return len(answer), fmt.Sprintf("no %s in %.1000s", want, answer), false
 		}
 	}
 	return len(answer), "", false

@@ -19,7 +19,6 @@ from tests.webhook.console.listing import Listing
 from tests.webhook.console.pictures import LONG, RIGHT_TO_LEFT, SCRIPT
 from tests.webhook.console.running import RunningConsole
 from tests.webhook.console.signing import signing
-from tests.webhook.console.test_foreign import kyverno
 from webhook.cli.cluster_access import TEMPLATES
 from webhook.policy_kinds.known import constraints_of
 from webhook.policy_kinds.table import ADMISSION_POLICY_KINDS, KYVERNO_KINDS
@@ -176,7 +175,7 @@ def test_the_cluster_s_own_policies_stand_beside_constraints(browser, tmp_path):
         listing.put(rows["ValidatingAdmissionPolicy"], bound, unbound)
         binding = admission_policies.binding("of-it", "bound", validationActions=["Warn"])
         listing.put(rows["ValidatingAdmissionPolicyBinding"], binding)
-        listing.put(rows["ValidatingPolicy"], kyverno("of-kyverno", "object."))
+        listing.put(rows["ValidatingPolicy"], admission_policies.kyverno("of-kyverno", "object."))
         options = ("--kubeconfig", str(listing.kubeconfig), "--kyverno-policies=enforce")
         with RunningConsole(*options) as console:
             console.ready()

@@ -181,8 +181,9 @@ class _Connection(asyncio.Protocol):
                 return storage.replace(served, namespace, name, changed, subresource)
             case "DELETE":
                 asked = orjson.loads(body) if body else {}
-                uid = (asked.get("preconditions") or {}).get("uid", "")
-                return storage.delete(served, namespace, name, uid)
+                given = asked.get("preconditions") or {}
+                uid, version = given.get("uid", ""), given.get("resourceVersion", "")
+                return storage.delete(served, namespace, name, uid, version)
         raise Refusal(405, "MethodNotAllowed", method)
 
     def _page(self, served: Served, selector: Selector, query: dict[str, str]) -> Json:

@@ -250,11 +250,15 @@ class Storage:
             return before  # nothing differs: the version stays
         return self._put(served, before, after)
 
-    def delete(self, served: Served, namespace: str, name: str, uid: str = "") -> Json:
+    def delete(
+        self, served: Served, namespace: str, name: str, uid: str = "", version: str = ""
+    ) -> Json:
         """Remove an object; a Namespace goes only when it is empty."""
         before = self.get(served, namespace, name)
         if uid and before["metadata"]["uid"] != uid:
             raise Refusal(409, "Conflict", "the UID in the precondition is another")
+        if version and before["metadata"]["resourceVersion"] != version:
+            raise Refusal(409, "Conflict", "the version in the precondition is another")
         if served != NAMESPACES:
             return self.remove(served, namespace, name)
         if is_deleted(before):

@@ -113,13 +113,18 @@ class ClusterWorld:
 
     rests_seconds: Sequence[float] = RESTS_SECONDS
 
+    storage_of: type[Storage] = Storage
+
+    exceptions_keep_seconds = 0.0
+    """How long exceptions that ended stay; 0 for ever."""
+
     def __init__(self, loop: Loop) -> None:
         code_cache()
         self.loop = loop
         self.network = Network(loop)
         self.network.latency = loop.random.choice([0.0005, 0.005])
         self.network.splitting = 0.01
-        self.storage = Storage()
+        self.storage = self.storage_of()
         self.storage.page_objects_max = loop.random.choice(PAGES_OBJECTS)
         self.operations = loop.random.choice(OPERATIONS)
         self.tick_seconds = loop.random.choice(TICKS_SECONDS)
@@ -194,6 +199,7 @@ class ClusterWorld:
                 record=lambda event, **details: None,
                 certificate_writes=None,
                 generation=generation_options(ServeSettings()),
+                exceptions_keep_seconds=self.exceptions_keep_seconds,
                 trier=trier,
                 tells_not_asked=False,
                 tick_seconds=self.tick_seconds,

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tests.policies import exception
-from tests.simulation.api_server import Json, Refusal
+from tests.simulation.api_server import Json, Refusal, Served, Storage
 from tests.simulation.cluster_enforcement import CONSTRAINTS, Enforcement, Replica
 from tests.simulation.cluster_users import BRIEF, NAMESPACE, Users
 from tests.simulation.cluster_world import ClusterWorld
@@ -32,8 +32,32 @@ SERVED = {NAMESPACE: "policyexceptions", BRIEF: "policyexceptions", "": "cluster
 
 FAR_SECONDS = 1e7
 
+KEEP_SECONDS = 1e6
+"""What ended before is deleted by replicas, and nothing else is."""
+
 Key = tuple[str, str, str]
 """Kind, namespace and name."""
+
+
+def is_due(item: Json) -> bool:
+    """Whether an exception was kept for long enough."""
+    return seconds_of(item["spec"]["expires"]) + KEEP_SECONDS <= time.time()
+
+
+class ExceptionStorage(Storage):
+    """Notes what replicas delete before its time: users name no version."""
+
+    too_early = ""
+
+    def delete(
+        self, served: Served, namespace: str, name: str, uid: str = "", version: str = ""
+    ) -> Json:
+        """As the API server deletes."""
+        before = self.items(served).get((namespace, name))
+        deleted = super().delete(served, namespace, name, uid, version)
+        if version and before is not None and served.group == GROUP and not is_due(before):
+            self.too_early = f"{served.kind} {namespace}/{name} was deleted before its time"
+        return deleted
 
 
 class ExceptionUsers(Users):
@@ -109,6 +133,8 @@ class ExceptionUsers(Users):
 class ExceptionEnforcement(Enforcement):
     """Looks at exceptions, too."""
 
+    storage: ExceptionStorage
+
     def exceptions(self) -> Iterator[tuple[Key, Json]]:
         """Exceptions as the API server holds them."""
         for plural in dict.fromkeys(SERVED.values()):
@@ -119,6 +145,8 @@ class ExceptionEnforcement(Enforcement):
     def look(self, replica: Replica) -> None:
         """What is in force now: states that the API server had, and none that is broken."""
         super().look(replica)
+        if self.storage.too_early:
+            self.loop.fail(self.storage.too_early)
         for key, item in known_by(replica).items():
             states = self.storage.ever.get(key, ())
             reason = item.excuse.reason
@@ -131,6 +159,13 @@ class ExceptionEnforcement(Enforcement):
         wanted = {key: reason for key, reason in held.items() if reason}
         ours = {key: item.excuse.reason for key, item in known_by(replica).items()}
         return "" if ours == wanted else f"{replica.name} excuses by {ours}, not {wanted}"
+
+    def kept_too_long(self) -> str:
+        """What is there that ended long ago."""
+        for key, item in self.exceptions():
+            if item["spec"]["reason"] and is_due(item):
+                return f"{key} ended long ago, and is still there"
+        return ""
 
     def lies(self) -> str:
         """What a status says that is not so."""
@@ -175,6 +210,8 @@ class ExceptionWorld(ClusterWorld):
     """One world."""
 
     MUTATION_SHARE = 1.0
+    exceptions_keep_seconds = KEEP_SECONDS
+    storage_of = ExceptionStorage
     enforcement: ExceptionEnforcement
 
     def __init__(self, loop: Loop) -> None:
@@ -190,4 +227,6 @@ class ExceptionWorld(ClusterWorld):
         for replica in self.replicas:
             if why := self.enforcement.differs(replica):
                 return why
-        return self.enforcement.lies() if "status" in self.operations else ""
+        if "status" not in self.operations:
+            return ""
+        return self.enforcement.kept_too_long() or self.enforcement.lies()

@@ -199,13 +199,13 @@ def test_rules_stand_while_nobody_runs_and_are_narrowed_by_who_starts_then(
 ) -> None:
     """What fails closed is refused meanwhile, what fails open is let in, and nothing else is sent."""
     register(plane, proxy.port)
-    made = plane.put_template(template("Ruled"))
-    until(lambda: plane.is_generated("ruled", made["metadata"]["uid"]), "its CRD is there")
     with ExitStack() as stack:
-        stack.callback(plane.delete_template, "ruled")
         stack.callback(plane.api.request, "DELETE", f"{WEBHOOKS}/{NAME}")
         replicas = [start(stack, plane, f"standing-{number}") for number in range(3)]
         proxy.replicas = list(replicas)
+        made = plane.put_template(template("Ruled"))
+        stack.callback(plane.delete_template, "ruled")
+        until(lambda: plane.is_generated("ruled", made["metadata"]["uid"]), "its CRD is there")
         closed = constraint("closed", "closed", "Ruled")
         closed["spec"]["match"]["kinds"][0]["kinds"] = ["Secret"]
         closed["metadata"]["annotations"] = {"waddle.dev/failure-policy": "fail"}

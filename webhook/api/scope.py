@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from webhook.api.names import OURS
+
 _KINDS: Final = {
     "": "ComponentStatus Namespace Node PersistentVolume",
     "admissionregistration.k8s.io": (
@@ -46,12 +48,17 @@ _OF_AN_INSTALLATION: Final = frozenset(
     f"{name}.gatekeeper.sh" for name in ("config", "connection", "status")
 )
 
+_OURS_IN_NAMESPACES: Final = frozenset({"PolicyException"})
+
 
 def is_cluster_scoped(group: str, kind: str) -> bool:
-    """Whether a kind is known to be in no namespace; a custom resource's is not known.
+    """Return whether a kind is known to be in no namespace; False for an unknown custom resource.
 
-    Kinds of policies are not, but for the few groups of what belongs to an installation.
+    Policies of Gatekeeper and Waddle are in no namespace, except PolicyException, and except the
+    groups of what belongs to an installation.
     """
+    if group == OURS:
+        return kind not in _OURS_IN_NAMESPACES
     if group.endswith((".gatekeeper.sh", ".waddle.dev")):
         return group not in _OF_AN_INSTALLATION
     return (group, kind) in CLUSTER_SCOPED

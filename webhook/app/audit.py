@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.app.loop_thread import LoopThread
 from webhook.app.priority import give_way
 from webhook.audit.events import AuditEvents
+from webhook.audit.kept import KeptResults
 from webhook.audit.reviewer import PatientLimits
 from webhook.audit.shares import Shares
 from webhook.audit.sweeps import SweepOptions, Sweeps
@@ -70,6 +71,8 @@ class AuditThread:
         self._decisions = decisions
         self._credentials = load_credentials(settings.policies.kubeconfig or None)
         self._alive_at = time.monotonic()
+        kept_bytes = settings.audit.kept_bytes
+        self._kept = KeptResults(kept_bytes, self._tells_metadata) if kept_bytes else None
         self._thread = LoopThread("audit", self._audit_forever)
 
     def start(self) -> None:
@@ -148,7 +151,18 @@ class AuditThread:
             events=events,
             tell=self._tell,
             ask=self._ask,
+            kept=self._kept,
         )
+
+    def _tells_metadata(self) -> bool:
+        """Whether metadata is all that is told of objects.
+
+        Reports match objects again, records may hold them whole, and synced data may lack what no
+        policy reads.
+        """
+        settings, records = self._settings, self._decisions
+        is_whole = records is not None and records.includes_objects
+        return not (settings.reports.enabled or settings.audit.from_cache or is_whole)
 
     def _events(self, client: ClusterClient) -> AuditEvents:
         settings = self._settings

@@ -72,6 +72,11 @@ class DecisionLog:
 
         return None if self._loop is None else DecisionRecords(self._exporter, self._loop)
 
+    @property
+    def includes_objects(self) -> bool:
+        """Whether records hold objects whole, as configured now."""
+        return self._exporter.settings.include_objects
+
     def await_exports(self, tracer: Tracer) -> AwaitedExports:
         """What gives traces a span for their records."""
         from webhook.decisions.exporter.exporter import AwaitedExports  # noqa: PLC0415  # to trace

@@ -18,7 +18,7 @@ from webhook.cluster.pages import check_object, read_page
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
@@ -31,7 +31,22 @@ PAGES_MAX: Final = 20_000
 LIST_SECONDS: Final = 60.0
 """Deadline of one page: the API server's own for a request."""
 
+GET_COST: Final = 15
+"""What fetching one object takes, in what it takes to have one in a page."""
+
 _BEGINNINGS_MAX: Final = 5
+
+_PARTIAL_LIST: Final = "PartialObjectMetadataList"
+_PARTIAL: Final = f"application/json;as={_PARTIAL_LIST};g=meta.k8s.io;v=v1,application/json"
+
+
+@dataclass(slots=True)
+class Partial:
+    """What a list does of which the metadata is fetched first."""
+
+    is_enough: Callable[[Object], bool]
+    """Whether the metadata of an object will do."""
+    size: PageSize
 
 
 @dataclass(slots=True)
@@ -42,6 +57,10 @@ class ListStatistics:
     malformed: int = 0
     continued: int = 0
     restarted: int = 0
+
+
+class PartialObject(dict[str, Any]):
+    """An object of which its metadata alone was fetched."""
 
 
 class Pages:
@@ -55,8 +74,14 @@ class Pages:
         size: PageSize,
         statistics: ListStatistics,
         forbidden_seconds: float = FORBIDDEN_SECONDS,
+        partial: Partial | None = None,
     ) -> None:
-        """``size`` is that of the first page, and of what follows."""
+        """``size`` is that of the first page, and of what follows.
+
+        ``partial`` says of which objects the metadata will do: a :class:`PartialObject` stands for
+        each of them.
+        """
+        self._partial = partial
         self._client = client
         self._resource = resource
         self._size = size
@@ -77,18 +102,49 @@ class Pages:
         while True:
             page = await self._page()
             path = self._resource.collection()
-            items, _, self._token = read_page(page, path)
+            items, _, token = read_page(page, path)
             objects = [item for item in items if self._is_sound(item)]
-            self._turn_page(path)
-            del page
             if self._skip_to:
                 objects = [obj for obj in objects if _key(obj) > self._skip_to]
+            last_key = _key(objects[-1]) if objects else self._last_key
+            if self._partial is not None and page.get("kind") == _PARTIAL_LIST:
+                known = [self._partial.is_enough(obj) for obj in objects]
+                if known.count(False) * GET_COST > len(objects):
+                    # Nor is it worth while for the pages behind it.
+                    self._partial = None
+                    continue
+                objects = await self._filled(objects, known)
+            self._token, self._last_key = token, last_key
+            self._turn_page(path)
+            del page, items
             if objects:
-                self._last_key = _key(objects[-1])
                 objects.reverse()
                 yield objects
             if not self._token:
                 return
+
+    async def _filled(self, objects: list[Object], known: list[bool]) -> list[Object]:
+        """Objects whose metadata will do, and all others whole; without those that are gone."""
+        filled: list[Object] = []
+        for obj, is_known in zip(objects, known, strict=True):
+            if is_known:
+                filled.append(PartialObject(obj))
+            elif (whole := await self._fetched(obj)) is not None and self._is_sound(whole):
+                filled.append(whole)
+        return filled
+
+    async def _fetched(self, obj: Object) -> Object | None:
+        metadata = obj["metadata"]
+        name, namespace = metadata["name"], metadata.get("namespace", "")
+        try:
+            return await patiently(
+                lambda: self._client.get(self._resource, name, namespace),
+                forbidden_seconds=self._forbidden_seconds,
+            )
+        except ApiError as error:
+            if error.is_absent:
+                return None
+            raise
 
     def _is_sound(self, item: Any) -> bool:
         """Whether this is an object that can be audited; one that is not is counted."""
@@ -139,8 +195,9 @@ class Pages:
             self._client,
             self._resource.collection(),
             {"continue": self._token} if self._token else {},
-            self._size,
+            self._size if self._partial is None else self._partial.size,
             deadline_seconds=LIST_SECONDS,
+            accept=None if self._partial is None else _PARTIAL,
         )
         return page
 

@@ -107,7 +107,8 @@ class SweepEnd:
     ``undecided`` are the constraints, by kind and name, of which the sweep cannot
     tell a total: they can match a failed kind, or their template gave no verdict on
     an object. ``violations`` counts results, those of failed kinds too;
-    ``reviewed`` counts objects, ``passed_over`` those of excluded namespaces, ``left_out``
+    ``reviewed`` counts objects, ``recalled`` those of them that are as they were, so that what was
+    found before stands, ``passed_over`` those of excluded namespaces, ``left_out``
     those that could not be audited, ``stranded`` those whose Namespace is gone; ``unaudited``
     counts both by the constraints, kind and name, that can match them: their totals are of
     all others.
@@ -120,6 +121,7 @@ class SweepEnd:
     unreadable: frozenset[GroupVersionKind] = frozenset()
     undecided: frozenset[tuple[str, str]] = frozenset()
     reviewed: int = 0
+    recalled: int = 0
     passed_over: int = 0
     left_out: int = 0
     stranded: int = 0

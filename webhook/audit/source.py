@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from webhook.api.gvk import GroupVersionKind, split_group_version
 from webhook.api.resource import Resource
 from webhook.audit.kinds import listable
-from webhook.audit.pages import ListStatistics, Pages
+from webhook.audit.pages import ListStatistics, Pages, Partial
 from webhook.audit.patience import FORBIDDEN_SECONDS, patiently
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.page_size import PageSize
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
@@ -45,8 +45,16 @@ class AuditSource(Protocol):
         :class:`~webhook.cluster.errors.ApiUnreachable`.
         """
 
-    def pages(self, snapshot: Snapshot, resource: Resource) -> AsyncGenerator[list[Object], None]:
+    def pages(
+        self,
+        snapshot: Snapshot,
+        resource: Resource,
+        is_enough: Callable[[Object], bool] | None = None,
+    ) -> AsyncGenerator[list[Object], None]:
         """A kind's objects in lists that the caller may empty, last first.
+
+        With ``is_enough`` a :class:`~webhook.audit.pages.PartialObject` may stand for one whose
+        metadata will do.
 
         Raises :class:`UnreadableKind`, and as :meth:`kinds`. Objects need not
         state their kind.
@@ -79,6 +87,7 @@ class ListSource:
         self._refused_at = -math.inf
         self._readable: set[GroupVersionKind] = set()
         self._sizes: dict[GroupVersionKind, PageSize] = {}
+        self._partial_sizes: dict[GroupVersionKind, PageSize] = {}
         """What is known of each kind: the next sweep begins where this one ended."""
 
     async def look(self) -> tuple[Resource, ...]:
@@ -97,7 +106,10 @@ class ListSource:
         return await patiently(lambda: listable(self._client)) if looked is None else looked
 
     async def pages(
-        self, snapshot: Snapshot, resource: Resource
+        self,
+        snapshot: Snapshot,
+        resource: Resource,
+        is_enough: Callable[[Object], bool] | None = None,
     ) -> AsyncGenerator[list[Object], None]:
         """The kind's pages; refused for good is what was refused before, or never given."""
         del snapshot
@@ -108,6 +120,7 @@ class ListSource:
             size=self._sizes.setdefault(gvk, PageSize.first(self._page_objects)),
             statistics=self.statistics,
             forbidden_seconds=self._patience_with(gvk),
+            partial=None if is_enough is None else Partial(is_enough, self._partial_size(gvk)),
         )
         try:
             async for page in pages:
@@ -124,6 +137,9 @@ class ListSource:
             raise UnreadableKind(str(error)) from error
         self._readable.add(gvk)
         self._refused.discard(gvk)
+
+    def _partial_size(self, gvk: GroupVersionKind) -> PageSize:
+        return self._partial_sizes.setdefault(gvk, PageSize.first(self._page_objects))
 
     def _patience_with(self, gvk: GroupVersionKind) -> float:
         """How long a refusal may be the API server's start: found out once, it is for all kinds."""
@@ -168,9 +184,13 @@ class CacheSource:
         )
 
     async def pages(
-        self, snapshot: Snapshot, resource: Resource
+        self,
+        snapshot: Snapshot,
+        resource: Resource,
+        is_enough: Callable[[Object], bool] | None = None,
     ) -> AsyncGenerator[list[Object], None]:
-        """The kind's objects."""
+        """The kind's objects, each whole."""
+        del is_enough
         if resource.gvk in self._unsynced:
             raise ApiUnreachable(f"{resource.gvk}: not every object has been synced yet")
         page: list[Object] = []

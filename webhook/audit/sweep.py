@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.api.gvk import name_of, namespace_of
 from webhook.audit.kinds import undecided, unseen
+from webhook.audit.pages import PartialObject
 from webhook.audit.reviewer import ASKED_TOGETHER, Reviewer
 from webhook.audit.sink import Audited, SweepEnd, SweepStart, identity_of
 from webhook.audit.source import UnreadableKind
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.resource import Resource
+    from webhook.audit.kept import KeptKind, KeptResults
     from webhook.audit.namespaces import Namespaces
     from webhook.audit.scope import Scope
     from webhook.audit.sink import AuditSink
@@ -69,11 +71,15 @@ class Sweep:
         limits: Callable[[], Limits],
         tick: Callable[[], None] = lambda: None,
         ask: AskAsync | None = None,
+        kept: KeptResults | None = None,
     ) -> None:
         """``limits`` gives those of each review; ``tick`` is called between them.
 
-        ``ask`` has providers answer.
+        ``ask`` has providers answer; ``kept`` is what earlier sweeps found, and gets what this does.
         """
+        self._kept = kept
+        self._kept_kind: KeptKind | None = None
+        self._recalled = 0
         self._audit_id = audit_id
         self._scope = scope
         self._source = source
@@ -109,10 +115,14 @@ class Sweep:
         resources = [resource for resource in matchable if scope.kinds(resource.gvk)]
         self._left_out = [item.gvk for item in matchable if not scope.kinds(item.gvk)]
         kinds = frozenset(resource.gvk for resource in resources)
+        if self._kept is not None:
+            self._kept.begin(scope)
         await self._sink.start(SweepStart(self._audit_id, scope.snapshot, kinds))
         for resource in resources:
             await self._kind(resource)
         await self._confirm_gone()
+        if self._kept is not None and not self._left_out:
+            self._kept.end(kinds)
         end = SweepEnd(
             self._audit_id,
             scope.snapshot,
@@ -120,7 +130,8 @@ class Sweep:
             self._failed,
             frozenset(self._unreadable),
             self._undecided(),
-            reviewed=self._reviewer.reviewed,
+            reviewed=self._reviewer.reviewed + self._recalled,
+            recalled=self._recalled,
             passed_over=self._passed_over,
             left_out=self._spoiled.total(),
             stranded=self._stranded.total(),
@@ -151,8 +162,13 @@ class Sweep:
     async def _kind(self, resource: Resource) -> None:
         """Review a kind's objects; note whether that came to its end."""
         gvk = resource.gvk
+        kept = None if self._kept is None else await self._kept.of(self._scope, resource)
+        self._kept_kind = kept
+        # Of a kind that is new to it all would have to be fetched twice.
+        is_enough = kept.is_kept if kept is not None and kept.by_version and len(kept) else None
+        snapshot = self._scope.snapshot
         try:
-            async with aclosing(self._source.pages(self._scope.snapshot, resource)) as pages:
+            async with aclosing(self._source.pages(snapshot, resource, is_enough)) as pages:
                 async for page in pages:
                     await self._page(resource, page)
         except UnreadableKind as error:
@@ -170,6 +186,8 @@ class Sweep:
         else:
             if gvk not in self._failed:
                 self._complete.add(gvk)
+                if kept is not None:
+                    kept.end()
 
     async def _page(self, resource: Resource, page: list[Object]) -> None:
         """Review a page's objects: those for which providers are asked again, with their answers."""
@@ -254,6 +272,8 @@ class Sweep:
             return
         # Items of a built-in kind's list do not say their kind.
         obj = {"apiVersion": gvk.group_version, "kind": gvk.kind, **item}
+        if type(item) is PartialObject:
+            obj |= {"apiVersion": gvk.group_version, "kind": gvk.kind}
         self._tick()
         if time.monotonic() > self._turn_ends:
             await asyncio.sleep(0)
@@ -264,12 +284,23 @@ class Sweep:
             await self._tell(obj, Responses(), 0, excluded=True)
             return
         begun = time.monotonic_ns()
+        kept = self._kept_kind
+        digest = None if kept is None else kept.digest(item)
+        known = None if kept is None or digest is None else kept.recall(digest)
+        if known is not None:
+            self._recalled += 1
+            self._violations += len(known.results)
+            await self._tell(obj, known, time.monotonic_ns() - begun)
+            return
+        assert type(item) is not PartialObject  # Those are kept, and nothing is dropped meanwhile.
         # First, as nothing is counted by it: with answers an object is gone through again.
         drifts = await self._reviewer.attempt_drifts(obj, asked)
         responses = await self._reviewer.attempt(resource, obj, asked)
         if responses is None:
             self._strand(gvk, namespace, metadata["name"])
             return
+        if kept is not None and digest is not None:
+            kept.keep(digest, responses)
         self._violations += len(responses.results)
         await self._tell(obj, responses, time.monotonic_ns() - begun, drifts=drifts)
 

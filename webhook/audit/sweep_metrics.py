@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from webhook.metrics.audit import (
     AUDIT_DURATION,
     AUDIT_EVENTS,
+    AUDIT_KEPT_BYTES,
+    AUDIT_KEPT_OBJECTS,
     AUDIT_LAST_RUN,
     AUDIT_LAST_RUN_END,
     AUDIT_LEFT_OUT,
@@ -16,6 +18,7 @@ from webhook.metrics.audit import (
     AUDIT_OBJECTS,
     AUDIT_STRANDED,
     AUDIT_SWEEPS,
+    AUDIT_UNCHANGED,
     AUDIT_UNDECIDED,
     AUDIT_UNREADABLE,
     AUDIT_VIOLATIONS,
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.audit.events import AuditEvents
+    from webhook.audit.kept import KeptResults
     from webhook.audit.pages import ListStatistics
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.audit.statuses import ConstraintStatuses
@@ -64,6 +68,7 @@ class AuditMetrics:
         registry.histogram(AUDIT_DURATION).observe(end.duration_ns / 1e9)
         registry.count(AUDIT_SWEEPS, "partial" if end.undecided else "complete")
         registry.count(AUDIT_OBJECTS, by=end.reviewed)
+        registry.count(AUDIT_UNCHANGED, by=end.recalled)
         registry.count(AUDIT_LEFT_OUT, by=end.left_out)
         registry.count(AUDIT_STRANDED, by=end.stranded)
         registry.set(AUDIT_UNREADABLE, len(end.unreadable))
@@ -87,13 +92,20 @@ class AuditMetrics:
             AUDIT_VIOLATIONS, {(action,): float(number) for action, number in sums.items()}
         )
 
-    def refresh(self, statuses: ConstraintStatuses, events: AuditEvents | None) -> None:
+    def refresh(
+        self,
+        statuses: ConstraintStatuses,
+        events: AuditEvents | None,
+        kept: KeptResults | None = None,
+    ) -> None:
         """Bring up to date what others count."""
         self._count(API_WRITES, statuses.writes, "audit")
         self._count(API_WRITE_FAILURES, statuses.failures, "audit")
         self._count(AUDIT_LISTS, self._lists.continued, "continued")
         self._count(AUDIT_LISTS, self._lists.restarted, "restarted")
-
+        if kept is not None:
+            self._registry.set(AUDIT_KEPT_OBJECTS, kept.objects)
+            self._registry.set(AUDIT_KEPT_BYTES, kept.bytes)
         if events is not None:
             for outcome, number in events.outcomes.items():
                 self._count(AUDIT_EVENTS, number, outcome)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.api.shapes import Json
     from webhook.audit.events import AuditEvents
+    from webhook.audit.kept import KeptResults
     from webhook.audit.members import Members
     from webhook.audit.shares import Shares
     from webhook.audit.sink import Audited, AuditSink, Identity, SweepStart
@@ -230,12 +231,15 @@ class Sweeps:
         events: AuditEvents | None,
         tell: Callable[[Mapping[ConstraintKey, Json | None]], None],
         ask: AskAsync | None = None,
+        kept: KeptResults | None = None,
     ) -> None:
         """``sinks`` hear of each object, ``events`` among them where there are any.
 
         ``limits`` gives those of a review that begins; ``tell`` takes what one share of
-        several found, for this replica's own statuses; ``ask`` has providers answer.
+        several found, for this replica's own statuses; ``ask`` has providers answer;
+        ``kept`` is what earlier sweeps found, None for having each object reviewed in each sweep.
         """
+        self._kept = kept
         self._ask = ask
         self._client = client
         self._serving = serving
@@ -325,6 +329,7 @@ class Sweeps:
                 limits=self._limits,
                 tick=tick,
                 ask=self._ask,
+                kept=self._kept,
             )
             await sweep.run()
             self._continue(revision, time.monotonic())
@@ -335,7 +340,7 @@ class Sweeps:
                 error=str(error),
                 process="audit",
             )
-        self._metrics.refresh(self._statuses, self._events)
+        self._metrics.refresh(self._statuses, self._events, self._kept)
 
     def _scope(
         self, revision: Revision, kinds: Callable[[GroupVersionKind], bool] = _every_kind

@@ -65,6 +65,7 @@ class ViolationLog:
             event_type="audit_finished",
             duration=f"{end.duration_ns / 1e9:.3f}s",
             reviewed=end.reviewed,
+            unchanged=end.recalled,
             passed_over=end.passed_over,
             left_out=end.left_out,
             stranded=end.stranded,

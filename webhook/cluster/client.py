@@ -143,8 +143,9 @@ class ClusterClient:
         *,
         deadline_seconds: float,
         bytes_max: int | None = None,
+        accept: str | None = None,
     ) -> tuple[Any, int]:
-        """A page of a list and its size in bytes; raises as :meth:`request`.
+        """A page of a list and its size in bytes; ``accept`` and what it raises as :meth:`request`.
 
         Of one with more than ``bytes_max`` the rest is not read: raises
         :class:`~webhook.cluster.errors.AnswerTooLarge`.
@@ -155,7 +156,7 @@ class ClusterClient:
             query,
             None,
             _JSON,
-            _JSON,
+            accept or _JSON,
             deadline_seconds=deadline_seconds,
             bytes_max=bytes_max or ANSWER_BYTES_MAX,
         )
@@ -381,10 +382,18 @@ class ClusterClient:
         return answer
 
     async def delete(
-        self, resource: Resource, name: str, namespace: str = "", *, uid: str = ""
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        version: str = "",
     ) -> None:
-        """Delete an object, if it still is the one with this uid; none there is fine too."""
-        body = {"preconditions": {"uid": uid}} if uid else None
+        """Delete an object, if it still is the one with this uid and version; none there is fine too."""
+        given = {"uid": uid, "resourceVersion": version}
+        preconditions = {field: value for field, value in given.items() if value}
+        body = {"preconditions": preconditions} if preconditions else None
         try:
             await self.request("DELETE", resource.path(name, namespace), body=body)
         except ApiError as error:

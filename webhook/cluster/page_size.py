@@ -68,8 +68,11 @@ async def sized_page(
     size: PageSize,
     *,
     deadline_seconds: float,
+    accept: str | None = None,
 ) -> tuple[Any, int]:
     """A page that can be held, and its size in bytes; ``size`` says how large the next may be.
+
+    ``accept`` names another form of it than plain JSON, which None is.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
@@ -78,7 +81,11 @@ async def sized_page(
         asked = {**query, **size.query}
         try:
             page, page_bytes = await client.page(
-                path, asked, deadline_seconds=deadline_seconds, bytes_max=size.bytes_max
+                path,
+                asked,
+                deadline_seconds=deadline_seconds,
+                bytes_max=size.bytes_max,
+                accept=accept,
             )
         except AnswerTooLarge:
             if size.objects <= 1:

@@ -10,7 +10,7 @@ from webhook.api.gvk import gvk_of, name_of, text
 from webhook.api.revision import InvalidRevision, read_revision
 from webhook.api.shapes import integer_of, object_of, objects_of, status_of
 from webhook.api.timestamp import seconds_of
-from webhook.console.foreign import ForeignPolicies
+from webhook.console.foreign import ForeignRows
 from webhook.console.picture import (
     Picture,
     ReplicaPod,
@@ -80,7 +80,7 @@ class ClusterObjects:
     taken: str = ""
 
 
-def picture_of(objects: ClusterObjects, foreign: ForeignPolicies | None = None) -> Picture:
+def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> Picture:
     """The picture of these objects; ``foreign`` remembers what it read of others' policies."""
     replicas = sorted(
         (one for one in map(replica, objects.pods) if not one.finished), key=lambda one: one.name
@@ -101,7 +101,7 @@ def picture_of(objects: ClusterObjects, foreign: ForeignPolicies | None = None) 
         converged = converge(document, statuses.get(subject_for(document), ()), replicas)
         asking = asked(document) if is_judged(document) else None
         policies.append(_policy(document, category, converged, revisions, asking))
-    policies += (foreign or ForeignPolicies()).shown(objects.foreign, asked)
+    policies += (foreign or ForeignRows()).shown(objects.foreign, asked)
     policies = described(sorted(policies, key=lambda item: (item.category, *item.key)))
     by_key = {item.key: item for item in policies}
     violations, trouble, why = _violations(objects, by_key)

@@ -28,7 +28,7 @@ from webhook.cluster.kinds import (
 from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.console import serving_certificate
 from webhook.console.assembly import ClusterObjects, carrier, kept_report, newest, picture_of
-from webhook.console.foreign import ForeignPolicies
+from webhook.console.foreign import ForeignRows
 from webhook.console.object_reader import ObjectReader
 from webhook.console.sorts import category_of
 from webhook.constraint import constraint, enforcement, template
@@ -154,7 +154,7 @@ class ClusterSource:
         ``context`` is what kubectl would call the cluster, ``kyverno`` what replicas do by Kyverno's
         policies.
         """
-        self._foreign = ForeignPolicies(kyverno)
+        self._foreign = ForeignRows(kyverno)
         self._fixed = FIXED
         self._context = context
         self._credentials = credentials

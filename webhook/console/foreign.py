@@ -17,7 +17,7 @@ from webhook.console.sorts import category_of, shown_name
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.policy_kinds import parts
 from webhook.policy_kinds.known import is_admission_policy
-from webhook.review.admission_policies import AdmissionPolicies
+from webhook.review.admission_policies import ACTIONS, AdmissionPolicies
 from webhook.review.kyverno_policies import KyvernoPolicies
 from webhook.webhook_rules.asking import REASON
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _AUDITED: Final = "admissions are not decided by it: --kyverno-policies is audit"
 
 
-class ForeignPolicies:
+class ForeignRows:
     """Makes rows of them. Used by one task."""
 
     def __init__(self, kyverno: str = "off") -> None:
@@ -91,7 +91,7 @@ class ForeignPolicies:
             name,
             document,
             state,
-            action=",".join(dict.fromkeys(_ACTIONS[one] for _, of in bound for one in of)),
+            action=",".join(dict.fromkeys(ACTIONS[one] for _, of in bound for one in of)),
             generation=integer_of(metadata.get("generation")),
             resource_version=text(metadata, "resourceVersion"),
             faults=(why,) if why else (),
@@ -110,6 +110,3 @@ class ForeignPolicies:
         if asking.extent == "not at all":
             return "not asked", f"{REASON}: {asking.text}", []
         return "active", "", list(asking.notes)
-
-
-_ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}

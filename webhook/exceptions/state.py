@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.api.shapes import status_of
 from webhook.api.timestamp import seconds_of, text_of
+from webhook.exceptions import reading
 from webhook.exceptions.exception import ANY
 from webhook.exceptions.permission import closed_by
-from webhook.exceptions.reading import warnings_of_exception
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ NOTICE_SECONDS: Final = 7 * 24 * 3600.0
 
 
 _ENDS: Final = "it ends at"
+
+_BETWEEN: Final = "; "
+"""Between two notes of one message."""
 
 
 class ExceptionVerdict(NamedTuple):
@@ -64,6 +67,11 @@ class ExceptionFacts:
     used_at: float = 0.0
     condition_fault: str = ""
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether nothing is known yet, not even a fault."""
+        return self.item is None and not self.error
+
 
 def judge(document: Mapping[str, Any], facts: ExceptionFacts, now: float) -> ExceptionVerdict:
     """The state of an exception at a time, in seconds since the epoch."""
@@ -74,14 +82,14 @@ def judge(document: Mapping[str, Any], facts: ExceptionFacts, now: float) -> Exc
         return ExceptionVerdict("Expired", f"it ended at {item.excuse.expires}")
     if (why := _nothing_to_excuse(item, facts.constraints)) is not None:
         return ExceptionVerdict("Invalid", why)
-    notes = [*warnings_of_exception(document)]
+    notes = [*reading.warnings_of_exception(document)]
     if missing := missing_constraints(item, facts.constraints):
         notes.append(f"there is no constraint {', '.join(missing)}")
     if facts.condition_fault:
         notes.append(f"not excused, for its conditions could not be known: {facts.condition_fault}")
     if item.begins > now:
         return ExceptionVerdict(
-            "Pending", "; ".join([f"it begins at {text_of(item.begins)}", *notes])
+            "Pending", _BETWEEN.join([f"it begins at {text_of(item.begins)}", *notes])
         )
     if item.ends - now <= NOTICE_SECONDS:
         notes.insert(0, f"{_ENDS} {item.excuse.expires}")
@@ -90,8 +98,8 @@ def judge(document: Mapping[str, Any], facts: ExceptionFacts, now: float) -> Exc
     if now - since >= UNUSED_SECONDS:
         days = int((now - since) // 86400)
         notes.insert(0, f"it has excused nothing for {days} days: it may not be needed any more")
-        return ExceptionVerdict("Unused", "; ".join(notes))
-    return ExceptionVerdict("Active", "; ".join(notes))
+        return ExceptionVerdict("Unused", _BETWEEN.join(notes))
+    return ExceptionVerdict("Active", _BETWEEN.join(notes))
 
 
 def missing_constraints(
@@ -154,18 +162,28 @@ def state_of(status: Mapping[str, Any]) -> str:
     return state if type(state) is str else ""
 
 
+def ended_at(document: Mapping[str, Any]) -> float:
+    """When an exception ends by its own text; infinite where it does not, or says no time."""
+    try:
+        return reading.seconds_of(document["spec"]["expires"])
+    except (KeyError, TypeError, ValueError):
+        return math.inf
+
+
 def news_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> ExceptionNews | None:
     """What is worth an Event where one status follows another."""
     state, message = state_of(after), str(after.get("message", ""))
-    if state != state_of(before):
-        if state in ("Expired", "Invalid", "Unused"):
-            return ExceptionNews(state, message, is_warning=state != "Unused")
-        if message.startswith(_ENDS):
-            return ExceptionNews("Expiring", message, is_warning=True)
-        return None
-    if message.startswith(_ENDS) and not str(before.get("message", "")).startswith(_ENDS):
+    if _tells_its_end(after) and not _tells_its_end(before):
         return ExceptionNews("Expiring", message, is_warning=True)
+    if state != state_of(before) and state in ("Expired", "Invalid", "Unused"):
+        return ExceptionNews(state, message, is_warning=state != "Unused")
     return None
+
+
+def _tells_its_end(status: Mapping[str, Any]) -> bool:
+    """Whether a status says that the exception is about to end."""
+    notes = str(status.get("message", "")).split(_BETWEEN)
+    return any(note.startswith(_ENDS) for note in notes)
 
 
 def seconds_to_change(item: PolicyException | None, keep_seconds: float, now: float) -> float:

@@ -86,6 +86,23 @@ AUDIT_STRANDED: Final = Metric(
     "Objects that sweeps did not review since their Namespace is not there; statuses count them.",
 )
 
+AUDIT_UNCHANGED: Final = Metric(
+    "waddle_audit_objects_unchanged",
+    "counter",
+    "Objects of which what an earlier sweep found stands, as nothing changed that decides it; they are "
+    "among the objects reviewed.",
+)
+
+AUDIT_KEPT_OBJECTS: Final = Metric(
+    "waddle_audit_kept_objects", "gauge", "Objects of which it is kept what was found."
+)
+
+AUDIT_KEPT_BYTES: Final = Metric(
+    "waddle_audit_kept_bytes",
+    "gauge",
+    "Memory that this takes, about; at most --audit-kept-bytes.",
+)
+
 AUDIT_LISTS: Final = Metric(
     "waddle_audit_list_tokens_expired",
     "counter",

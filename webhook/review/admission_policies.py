@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
     from webhook.review.policy_set import ChangedObject, Examination
 
-_ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
+ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
+"""What a binding's actions are for a constraint."""
 
 
 class AdmissionPolicies:
@@ -296,7 +297,7 @@ class _Case:
 
 def _constraint(policy: AdmissionPolicy, binding: AdmissionBinding) -> Constraint:
     """A policy as what it is reported as, with a binding's actions."""
-    actions = tuple(sorted(_ACTIONS[one] for one in binding.actions))
+    actions = tuple(sorted(ACTIONS[one] for one in binding.actions))
     document = dict(policy.document)
     if len(actions) == 1:
         return Constraint(POLICY, policy.name, document, actions[0])

@@ -47,6 +47,14 @@ class AuditSettings:
         "changed constraint's kinds are listed at once.",
         name="audit-continuous",
     )
+    kept_bytes: int = flag(
+        16 * 1024 * 1024,
+        "Memory for what was found of each object: one that is as it was, under the same policies, is "
+        "not reviewed again. An object takes 170 bytes, and its violations what they are as JSON. 0 "
+        "switches it off.",
+        name="audit-kept-bytes",
+        at_least=0,
+    )
     emit_events: bool = flag(
         False,
         "Make an Event of each violation that a sweep finds.",

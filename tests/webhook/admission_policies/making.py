@@ -91,3 +91,22 @@ def mutating_binding(name: str = "b", policy: str = "m", **spec: Any) -> Json:
         "metadata": {"name": name},
         "spec": {"policyName": policy, **spec},
     }
+
+
+def kyverno(name: str = "k", expression: str = "true", resource: str = "pods") -> Json:
+    """A policy of Kyverno."""
+    rule = {
+        "apiGroups": ["coordination.k8s.io" if resource == "leases" else ""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": [resource],
+    }
+    return {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "ValidatingPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": expression}],
+        },
+    }

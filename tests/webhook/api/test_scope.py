@@ -53,3 +53,8 @@ def test_each_kind_of_the_api_server_is_known_to_be_in_a_namespace_or_in_none(pr
 def test_constraints_are_in_no_namespace_whatever_their_kind():
     assert is_cluster_scoped("constraints.gatekeeper.sh", "Whatever")
     assert not is_cluster_scoped("cat.example", "Cat")
+
+
+def test_policies_of_waddle_s_own_are_in_no_namespace_but_for_one():
+    assert is_cluster_scoped("waddle.dev", "VerificationPolicy")
+    assert not is_cluster_scoped("waddle.dev", "PolicyException")

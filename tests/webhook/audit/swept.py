@@ -42,7 +42,10 @@ class Given:
     async def kinds(self, _: Any) -> tuple[Resource, ...]:
         return tuple(RESOURCES[gvk] for gvk in sorted(self.objects) if gvk not in self.gone)
 
-    async def pages(self, _: Any, resource: Resource) -> AsyncGenerator[list[Any], None]:
+    async def pages(
+        self, _: Any, resource: Resource, is_enough: Any = None
+    ) -> AsyncGenerator[list[Any], None]:
+        del is_enough
         yield list(reversed(self.objects[resource.gvk]))
         if resource.gvk in self.failures:
             raise self.failures[resource.gvk]

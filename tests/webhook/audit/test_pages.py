@@ -15,7 +15,7 @@ from aiohttp import web
 
 from tests.webhook.audit.made import POD, SECRET, items
 from webhook.api.resource import Resource
-from webhook.audit.pages import ListStatistics, Pages
+from webhook.audit.pages import GET_COST, ListStatistics, Pages, Partial, PartialObject
 from webhook.audit.patience import patiently
 from webhook.audit.source import ListSource, UnreadableKind
 from webhook.cluster import event_loop
@@ -31,10 +31,15 @@ Query = dict[str, str]
 
 @asynccontextmanager
 async def listing(answer: Callable[[Query], Answer]) -> AsyncIterator[ClusterClient]:
-    """A client of a server that answers lists."""
+    """A client of a server that answers lists, and with single objects."""
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
-        status, document = answer(dict(request.query))
+        query = dict(request.query)
+        if "as=PartialObjectMetadataList" in request.headers["Accept"]:
+            query["as"] = "metadata"
+        if not request.path.endswith("/pods"):
+            query["one"] = request.path.rpartition("/")[2]
+        status, document = answer(query)
         return web.json_response(document, status=status)
 
     runner = web.ServerRunner(web.Server(handle))
@@ -89,6 +94,89 @@ def test_pages_follow_each_other_and_are_emptied_in_the_order_of_the_list() -> N
 
     event_loop.run(run())
     assert asked == [{"limit": "2"}, {"limit": "2", "continue": "after-b"}]
+
+
+async def read_partly(client: ClusterClient, known: set[str], page_objects: int) -> dict[str, bool]:
+    """The names of a list, of which the metadata of some will do, and whether each came whole."""
+    partial = Partial(
+        lambda obj: obj["metadata"]["name"] in known, PageSize(page_objects, page_objects)
+    )
+    pages = Pages(
+        client,
+        PODS,
+        size=PageSize(page_objects, page_objects),
+        statistics=ListStatistics(),
+        partial=partial,
+    )
+    came: dict[str, bool] = {}
+    async for found in pages:
+        while found:
+            obj = found.pop()
+            came[obj["metadata"]["name"]] = type(obj) is not PartialObject
+            assert type(obj) is PartialObject or "spec" in obj
+    return came
+
+
+def whole(names: list[str]) -> list[dict[str, Any]]:
+    return [{**item, "spec": {}} for item in items(names, "space")]
+
+
+def test_of_what_is_known_the_metadata_comes_and_a_few_others_are_fetched_each() -> None:
+    names = [f"pod-{number:02}" for number in range(2 * GET_COST)]
+    asked: list[Query] = []
+
+    def answer(query: Query) -> Answer:
+        asked.append(query)
+        if (one := query.get("one")) is not None:
+            gone = 404, {"kind": "Status", "code": 404, "reason": "NotFound"}
+            return gone if one == "pod-07" else (200, whole([one])[0])
+        if "continue" not in query:
+            _, found = page(items(names, "space"), "on")
+            return 200, {**found, "kind": "PartialObjectMetadataList"}
+        return 200, {**page(items(["z"], "space"))[1], "kind": "PartialObjectMetadataList"}
+
+    async def run() -> None:
+        async with listing(answer) as client:
+            known = {*names, "z"} - {"pod-03", "pod-07"}
+            came = await read_partly(client, known, len(names))
+        assert [name for name, is_whole in came.items() if is_whole] == ["pod-03"]
+        assert list(came) == [name for name in [*names, "z"] if name != "pod-07"]
+
+    event_loop.run(run())
+    assert [one.get("one") or one.get("as") for one in asked] == [
+        *("metadata", "pod-03", "pod-07", "metadata")
+    ]
+
+
+def test_where_many_are_not_known_the_page_and_those_behind_it_are_listed_whole() -> None:
+    asked: list[Query] = []
+
+    def answer(query: Query) -> Answer:
+        asked.append(query)
+        names, token = {"": (["a", "b"], "2"), "2": (["c", "d"], "3"), "3": (["e", "f"], "")}[
+            query.get("continue", "")
+        ]
+        if "as" not in query:
+            return page(whole(names), token)
+        return 200, {**page(items(names), token)[1], "kind": "PartialObjectMetadataList"}
+
+    async def run() -> None:
+        async with listing(answer) as client:
+            came = await read_partly(client, {"a", "b", "d", "f"}, 2)
+        assert came == dict.fromkeys("ab", False) | dict.fromkeys("cdef", True)
+
+    event_loop.run(run())
+    assert [(one.get("continue"), "as" in one) for one in asked] == [
+        *((None, True), ("2", True), ("2", False), ("3", False))
+    ]
+
+
+def test_a_server_that_knows_no_lists_of_metadata_is_taken_at_its_word() -> None:
+    async def run() -> None:
+        async with listing(lambda _: page(whole(["a"]))) as client:
+            assert await read_partly(client, {"a"}, 2) == {"a": True}
+
+    event_loop.run(run())
 
 
 def test_an_expired_token_is_replaced_by_the_one_that_comes_with_the_error() -> None:

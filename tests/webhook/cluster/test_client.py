@@ -127,11 +127,16 @@ def test_fields_that_are_applied_belong_to_waddle(credentials):
     with_client(credentials, work)
 
 
-def test_an_object_that_was_made_anew_is_not_deleted_by_its_old_uid(credentials):
+def test_an_object_that_was_made_anew_or_changed_is_not_deleted_as_what_it_was(credentials):
     async def work(client):
-        await client.create(CONFIG_MAP, config_map("anew"), "default")
+        made = await client.create(CONFIG_MAP, config_map("anew"), "default")
         with pytest.raises(ApiError) as caught:
             await client.delete(CONFIG_MAP, "anew", "default", uid="another")
+        assert caught.value.is_conflict
+        await client.replace(CONFIG_MAP, {**made, "data": {"changed": "since"}})
+        version = made["metadata"]["resourceVersion"]
+        with pytest.raises(ApiError) as caught:
+            await client.delete(CONFIG_MAP, "anew", "default", version=version)
         assert caught.value.is_conflict
         await client.delete(CONFIG_MAP, "anew", "default")
 

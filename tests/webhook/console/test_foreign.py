@@ -7,39 +7,20 @@ import pytest
 from tests.manifests import ROOT
 from tests.webhook.admission_policies.making import (
     binding,
+    kyverno,
     mutating_binding,
     mutating_policy,
     policy,
 )
-from webhook.api.shapes import Json
 from webhook.console import pages
 from webhook.console.assembly import ClusterObjects, picture_of
-from webhook.console.foreign import ForeignPolicies
+from webhook.console.foreign import ForeignRows
 from webhook.console.picture import Picture, ShownPolicy
 from webhook.policies.manifests import read_file
 from webhook.policy_kinds import parts
 
 LABELLED = 'Object{metadata: Object.metadata{labels: {"managed": "yes"}}}'
 OURS = read_file(ROOT / "manifests" / "base" / "webhook-configuration.yaml")
-
-
-def kyverno(name: str = "k", expression: str = "true", resource: str = "pods") -> Json:
-    """A policy of Kyverno."""
-    rule = {
-        "apiGroups": ["coordination.k8s.io" if resource == "leases" else ""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE"],
-        "resources": [resource],
-    }
-    return {
-        "apiVersion": "policies.kyverno.io/v1",
-        "kind": "ValidatingPolicy",
-        "metadata": {"name": name},
-        "spec": {
-            "matchConstraints": {"resourceRules": [rule]},
-            "validations": [{"expression": expression}],
-        },
-    }
 
 
 def picture(*documents: Any, mode: str = "off") -> Picture:
@@ -51,7 +32,7 @@ def picture(*documents: Any, mode: str = "off") -> Picture:
         around_read=("ValidatingWebhookConfiguration",),
         namespace="waddle-system",
     )
-    return picture_of(objects, ForeignPolicies(mode))
+    return picture_of(objects, ForeignRows(mode))
 
 
 def shown(*documents: Any, mode: str = "off") -> dict[str, ShownPolicy]:
@@ -150,7 +131,7 @@ def test_what_is_unchanged_is_not_compiled_again(monkeypatch):
 
     reader = parts.read_admission_policy
     monkeypatch.setattr(parts, "read_admission_policy", noted)
-    known = ForeignPolicies()
+    known = ForeignRows()
     first, bound = policy("true", name="a"), binding("b", "a")
     for documents in ([first, bound], [first, bound], [policy("false", name="a"), bound]):
         assert len(picture_of(ClusterObjects(foreign=documents), known).policies) == 2

@@ -88,9 +88,11 @@ class Refusing(Storage):
         self._check(served)
         return super().create(served, namespace, body)
 
-    def delete(self, served: Served, namespace: str, name: str, uid: str = "") -> Json:
+    def delete(
+        self, served: Served, namespace: str, name: str, uid: str = "", version: str = ""
+    ) -> Json:
         self._check(served)
-        return super().delete(served, namespace, name, uid)
+        return super().delete(served, namespace, name, uid, version)
 
     def replace(
         self, served: Served, namespace: str, name: str, body: Json, subresource: str
@@ -169,6 +171,7 @@ async def session(
     external_data: bool = True,
     asked: bool = True,
     kyverno: str = "off",
+    exceptions_keep_seconds: float = 0.0,
 ) -> AsyncIterator[Session]:
     """A replica of these operations, whose Pod is there; what there is before it, ``prepare`` makes.
 
@@ -226,6 +229,7 @@ async def session(
                 trier=trier,
                 external_data=external_data,
                 kyverno=kyverno,
+                exceptions_keep_seconds=exceptions_keep_seconds,
                 tick_seconds=0.02,
             )
             running = tasks.create_task(made.following.run())

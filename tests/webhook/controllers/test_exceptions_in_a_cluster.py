@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from tests.policies import exception
 from tests.simulation.policies import constraint
@@ -19,6 +22,8 @@ from tests.webhook.controllers.session import (
 )
 from webhook.api.timestamp import text_of
 from webhook.constraint.review import AugmentedObject
+from webhook.exceptions.reading import read_exception
+from webhook.exceptions.state import ExceptionFacts
 from webhook.review.loops import review
 from webhook.review.subject import Subject
 
@@ -166,5 +171,143 @@ def test_a_binding_is_withdrawn_while_an_exception_holds(tmp_path: Path) -> None
             await made.until(says, "the status says so")
             made.drop(*WIDE, "e")
             await made.until(lambda: made.all(*bindings), "a binding again")
+
+    asyncio.run(run())
+
+
+DAY = 86400.0
+
+
+def ending(name: str, seconds: float, begun: float = 20 * DAY) -> Any:
+    """An exception of the cluster that began so long ago, and ends so long from now."""
+    now = time.time()
+    begins, ends = text_of(now - begun), text_of(now + seconds)
+    return exception(name, "Alpha/c", notBefore=begins, expires=ends, match={"name": "x"})
+
+
+def told(made: Session, name: str) -> list[tuple[str, str]]:
+    """The Events about an exception: reason and type."""
+    return [
+        (one["reason"], one["type"])
+        for one in made.all("", "events")
+        if one["involvedObject"]["name"] == name
+    ]
+
+
+def is_told_to_end(made: Session, name: str) -> bool:
+    """Whether Events say that it is about to end, once, and nothing else."""
+    return told(made, name) == [("Expiring", "Warning")]
+
+
+def test_events_tell_a_week_before_the_end_and_at_the_end(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made)
+            made.make(*WIDE, ending("far", 8 * DAY))
+            made.make(*WIDE, ending("near", 6 * DAY))
+            # Its last week begins while it is looked at: nobody writes anything for that.
+            made.make(*WIDE, ending("coming", 7 * DAY + 2))
+            over = ending("over", -DAY)
+            over["status"] = {"state": "Active", "message": "it ends at some time"}
+            made.make(*WIDE, over)
+            for name in ("near", "coming"):
+                await made.until(partial(is_told_to_end, made, name), name)
+            await made.until(lambda: told(made, "over") == [("Expired", "Warning")], "the end")
+            assert status(made, *WIDE, "far")["state"] == "Active"
+            assert told(made, "far") == []
+
+    asyncio.run(run())
+
+
+def test_one_that_is_unused_is_told_to_end_as_well(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made)
+            idle = ending("idle", 6 * DAY, begun=40 * DAY)
+            idle["status"] = {"state": "Unused", "message": "it has excused nothing for 39 days"}
+            made.make(*WIDE, idle)
+            await made.until(lambda: is_told_to_end(made, "idle"), "an Event")
+            assert status(made, *WIDE, "idle")["state"] == "Unused"
+            assert "it ends at" in status(made, *WIDE, "idle")["message"]
+
+    asyncio.run(run())
+
+
+def names(made: Session) -> set[str]:
+    """Those that there are."""
+    return {one["metadata"]["name"] for one in made.all(*WIDE)}
+
+
+def test_expired_ones_are_deleted_when_they_were_kept_for_long_enough(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with session(tmp_path, *EVERYTHING, exceptions_keep_seconds=10 * DAY) as made:
+            await enforced(made)
+            made.make(*WIDE, ending("old", -11 * DAY))
+            made.make(*WIDE, ending("recent", -9 * DAY))
+            # Its time comes while it is looked at: nobody writes anything for that.
+            made.make(*WIDE, ending("due", 2 - 10 * DAY))
+            made.make(*WIDE, ending("in-force", DAY))
+            made.make(*WIDE, exception("broken", "Alpha/c", reason="no", expires=text_of(0)))
+            await made.until(lambda: names(made) == {"recent", "in-force", "broken"}, "deleted")
+            await made.until(
+                lambda: status(made, *WIDE, "recent").get("state") == "Expired", "kept and told"
+            )
+            assert any(b"expired exception deleted" in line for line in made.lines)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("keep_seconds", [10 * DAY, 0.0])
+def test_without_the_right_or_the_wish_to_delete_they_stay(
+    tmp_path: Path, keep_seconds: float
+) -> None:
+    async def run() -> None:
+        async with session(tmp_path, *EVERYTHING, exceptions_keep_seconds=keep_seconds) as made:
+            await enforced(made)
+            made.make(*WIDE, ending("old", -11 * DAY))
+            made.storage.refused["ClusterPolicyException"] = 403
+            keeper = made.following._exceptions
+            if keep_seconds:
+                await made.until(lambda: not keeper._may_delete(), "it was tried, and is not again")
+            await made.until(lambda: status(made, *WIDE, "old").get("state") == "Expired", "told")
+            made.storage.refused.clear()
+            made.make(*WIDE, ending("later", -11 * DAY))
+            await made.until(lambda: status(made, *WIDE, "later").get("state") == "Expired", "told")
+            assert names(made) == {"old", "later"}
+            assert keeper.keeper.failures == 0
+
+    asyncio.run(run())
+
+
+def test_one_that_is_prolonged_is_not_deleted_for_what_it_said_before(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with session(tmp_path, *EVERYTHING, exceptions_keep_seconds=10 * DAY) as made:
+            await enforced(made)
+            keeper = made.following._exceptions
+            before = ExceptionFacts(read_exception(ending("e", -11 * DAY)), {})
+            facts = keeper._facts
+            # What is in force lags behind, for good.
+            keeper._facts = lambda key, at: before if key[2] == "e" else facts(key, at)
+            made.make(*WIDE, ending("e", DAY))
+            await made.until(lambda: status(made, *WIDE, "e").get("state") == "Expired", "told")
+            made.make(*WIDE, ending("old", -11 * DAY))
+            await made.until(lambda: names(made) == {"e"}, "the other one is deleted")
+
+    asyncio.run(run())
+
+
+def test_nothing_is_said_of_one_before_it_is_read(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with session(tmp_path, *EVERYTHING) as made:
+            await enforced(made)
+            keeper = made.following._exceptions
+            facts = keeper._facts
+            keeper._facts = lambda *_: ExceptionFacts(None, {})  # what is in force lags behind
+            made.make(*WIDE, ending("e", 20 * DAY))
+            key = ("ClusterPolicyException", "", "e")
+            await made.until(lambda: key in keeper.keeper.queue._failing, "looked at")
+            assert status(made, *WIDE, "e") == {}
+            keeper._facts = facts
+            await made.until(lambda: status(made, *WIDE, "e").get("state") == "Active", "told")
 
     asyncio.run(run())

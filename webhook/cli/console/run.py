@@ -79,11 +79,8 @@ def run(  # noqa: PLR0913  # one for each option of the command
         from webhook.console.cluster import ClusterSource  # noqa: PLC0415
 
         credentials = load_credentials(kubeconfig, context=context)
-        return ClusterSource(
-            *(credentials, namespace, new_client, shown, logger),
-            context=context or "",
-            kyverno=kyverno,
-        )
+        followed = {"context": context or "", "kyverno": kyverno}
+        return ClusterSource(credentials, namespace, new_client, shown, logger, **followed)
 
     names = {*LOOPBACK, *hosts, *([] if login is None else [login.host])}
 

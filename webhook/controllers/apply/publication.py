@@ -279,7 +279,7 @@ class ClusterPolicies:
         excusing = self._excusing
         item = None if excusing is None else excusing.by_title.get(title)
         named = f"{namespace}/{name}" if namespace else name
-        error = self._extension.error_of((kind, named)) or "it is not read yet"
+        error = self._extension.error_of((kind, named))
         fault = "" if excusing is None else excusing.condition_faults.get(title, "")
         return ExceptionFacts(item, self.constraints, error, used_at, fault)
 

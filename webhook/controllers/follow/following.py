@@ -466,7 +466,7 @@ class Following:
             if self._rules is not None and (revision := self._serving.revision) is not None:
                 self._rules.follow(revision)
             if self._exceptions is not None:
-                self._exceptions.follow(policies.constraints)
+                self._exceptions.follow(policies.constraints, policies.exceptions)
         faults = policies.take_generation_faults()
         if self._prevalidation is not None:
             self._prevalidation.tell_faults(faults)

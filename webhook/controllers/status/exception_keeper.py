@@ -17,7 +17,7 @@ from webhook.controllers.keeper import Keeper
 from webhook.controllers.status.aggregation import DEBOUNCE_SECONDS
 from webhook.controllers.write_pace import TURN_SECONDS, WRITES_AT_ONCE
 from webhook.events.policies import EventWriter, event
-from webhook.exceptions.state import news_of, seconds_to_change, state_of, wanted_status
+from webhook.exceptions.state import ended_at, news_of, seconds_to_change, state_of, wanted_status
 from webhook.metrics.policies import EXCEPTIONS as EXCEPTIONS_BY_STATE
 from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.replicas import rendezvous
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
+    from webhook.constraint.result import Excuse
     from webhook.controllers.object_faults import ObjectFaults
+    from webhook.exceptions.exception import PolicyException
     from webhook.exceptions.state import ExceptionFacts
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -44,6 +46,10 @@ FORBIDDEN_SECONDS: Final = 3600.0
 """After a refusal to delete nobody tries for so long: the right is the operator's to give."""
 
 _RESOURCES: Final = {row.kind: row.resource for row in EXCEPTION_KINDS}
+
+
+def _key_of(excuse: Excuse) -> ExceptionKey:
+    return excuse.kind, excuse.namespace, excuse.name
 
 
 class ExceptionKeeper:
@@ -85,6 +91,7 @@ class ExceptionKeeper:
         self._swapped: dict[ExceptionKey, str] = {}
         self._forbidden_until = 0.0
         self._named: frozenset[tuple[str, str]] = frozenset()
+        self._known: dict[ExceptionKey, PolicyException] = {}
         self.keeper: Keeper[ExceptionKey] = Keeper(
             "exception",
             self._settle,
@@ -123,8 +130,17 @@ class ExceptionKeeper:
             self._used[key] = used_at
             self.keeper.add(key, DEBOUNCE_SECONDS)
 
-    def follow(self, constraints: Iterable[tuple[str, str]]) -> None:
-        """There are these constraints; where they are others, look at every exception."""
+    def follow(
+        self, constraints: Iterable[tuple[str, str]], exceptions: Iterable[PolicyException]
+    ) -> None:
+        """There are these constraints; where they are others, look at every exception.
+
+        Of exceptions, as they are in force now, look at those that are others than before.
+        """
+        before, self._known = self._known, {_key_of(item.excuse): item for item in exceptions}
+        for key, item in self._known.items():
+            if before.get(key) is not item:
+                self.keeper.add(key, DEBOUNCE_SECONDS)
         named = frozenset(constraints)
         if named != self._named:
             self._named = named
@@ -151,13 +167,17 @@ class ExceptionKeeper:
         self._swapped.pop(key, None)
         now = time.time()
         facts = self._facts(key, self._used.get(key, 0.0))
+        if facts.is_unread:
+            self.keeper.retry(key)
+            return
         again = min(seconds_to_change(facts.item, self._keep_seconds, now) + 0.1, LOOK_SECONDS)
         desired = wanted_status(document, facts, now)
         state = state_of(status_of(document) if desired is None else desired)
         if self._states.get(key) != state:
             self._states[key] = state
             self._tell_states()
-        is_old = facts.item is not None and facts.item.ends + self._keep_seconds <= now
+        # Of the object itself: what is known otherwise may be of an earlier text.
+        is_old = facts.item is not None and ended_at(document) + self._keep_seconds <= now
         if desired is None and not (is_old and self._may_delete()):
             self.keeper.settled(key, again)
             return
@@ -204,7 +224,11 @@ class ExceptionKeeper:
         try:
             self.keeper.writes += 1
             await self._client.delete(
-                resource, metadata["name"], metadata.get("namespace", ""), uid=metadata["uid"]
+                resource,
+                metadata["name"],
+                metadata.get("namespace", ""),
+                uid=metadata["uid"],
+                version=metadata["resourceVersion"],
             )
         except (ApiError, ApiUnreachable) as error:
             if isinstance(error, ApiError) and error.is_forbidden:

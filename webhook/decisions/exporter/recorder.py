@@ -137,15 +137,13 @@ class AdmissionRecorder:
                 # fmt: off
                 (document, uid, (group, version, kind), _, sub_resource, name, namespace, operation,
                  username, dry_run, subject, old, *_, failure_policy) = request
-                # fmt: on
                 subject = old if subject is None else subject  # of a DELETE it is oldObject
                 metadata = None if subject is None else subject.get("metadata")
                 user = document["userInfo"] or _NOBODY
                 assert responses is not None
                 more = MEMO if responses.recalled else None
                 if failure_policy:
-                    more = {**(more or {}), "failurePolicy": failure_policy}
-                # fmt: off
+                    more = {"failurePolicy": failure_policy, **(more or {})}
                 if (code != 200 or not allowed or responses.results or responses.faults
                         or responses.undecided or responses.excused or responses.deadline_exceeded):
                     more = {**(more or {}), **noted.more(responses, allowed, code, message)}

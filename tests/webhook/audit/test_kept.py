@@ -1,0 +1,359 @@
+"""What sweeps keep: with it and without it the same is told, whatever changes between them."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests import policies
+from tests.webhook.audit.made import (
+    DEPLOYMENT,
+    POD,
+    SECRET,
+    constraint,
+    template,
+)
+from tests.webhook.audit.swept import Given, Told
+from webhook import log
+from webhook.api.gvk import GroupVersionKind
+from webhook.audit.kept import KeptResults, is_of_the_api_server
+from webhook.audit.namespaces import Namespaces
+from webhook.audit.pages import PartialObject
+from webhook.audit.scope import Scope
+from webhook.audit.sink import Sinks, SweepEnd
+from webhook.audit.sweep import Sweep
+from webhook.audit.totals import Totals
+from webhook.constraint.client import Client
+from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.expansion import Expansion, ExpansionTemplate
+from webhook.constraint.limits import UNLIMITED
+from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.review.policy_set import PolicySet
+
+if TYPE_CHECKING:
+    from webhook.constraint.snapshot import Snapshot
+
+LABEL = """
+violation[{"msg": msg, "details": {"has": input.review.object.metadata.labels}}] {
+  input.review.object.metadata.labels.app != input.parameters.app
+  msg := sprintf("%v is %v", [input.review.name, input.review.object.metadata.labels.app])
+}
+"""
+SPACE = """
+violation[{"msg": msg}] {
+  msg := sprintf("in %v", [input.review.namespaceObject.metadata.labels.team])
+}
+"""
+DATA = """
+violation[{"msg": "there is another"}] {
+  data.inventory.namespace[_][_].Secret[name]
+  name != input.review.name
+}
+"""
+CLOCK = 'violation[{"msg": sprintf("%v", [time.now_ns()])}] { true }'
+SPACES = {name: {"metadata": {"name": name, "labels": {"team": name}}} for name in ("one", "two")}
+
+
+def labels(rego: str) -> Any:
+    """The template L, with a parameter."""
+    schema = {"type": "object", "properties": {"app": {"type": "string"}}}
+    return policies.template("L", f"package l\n{rego}", schema=schema)
+
+
+PODS = [constraint("L", "l", POD, parameters={"app": "a"}), constraint("S", "s", POD)]
+TEMPLATES = [labels(LABEL), template("S", SPACE), template("D", DATA), template("C", CLOCK)]
+
+
+def client(*documents: Any, spaces: Any = SPACES) -> Client:
+    """Policies in force, with the Namespaces that there are."""
+    made = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
+    for document in TEMPLATES:
+        made.add_template(document)
+    for document in documents:
+        made.add_constraint(document)
+    for space in spaces.values():
+        made.add_data({"apiVersion": "v1", "kind": "Namespace", **space})
+    return made
+
+
+def pod(name: str, app: str = "a", space: str = "one", version: str = "1") -> dict[str, Any]:
+    """A Pod."""
+    metadata = {
+        "name": name,
+        "namespace": space,
+        "uid": f"uid-{name}",
+        "resourceVersion": version,
+        "labels": {"app": app},
+    }
+    return {"metadata": metadata, "spec": {"hostname": app}}
+
+
+def generation(number: int, document: Any) -> Any:
+    """A constraint that was changed so often."""
+    document["metadata"]["generation"] = number
+    return document
+
+
+class Lists(Given):
+    """Gives the metadata alone of what is known, as the API server's lists do."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.partial = 0
+
+    async def pages(self, _: Any, resource: Any, is_enough: Any = None) -> Any:
+        page: list[Any] = []
+        for item in reversed(self.objects[resource.gvk]):
+            alone = PartialObject(kind="PartialObjectMetadata", metadata=item["metadata"])
+            if is_enough is not None and is_enough(alone):
+                self.partial += 1
+                page.append(alone)
+            else:
+                page.append(copy.deepcopy(item))
+        yield page
+        if resource.gvk in self.failures:
+            raise self.failures[resource.gvk]
+
+
+def sweep(
+    in_force: Snapshot | PolicySet,
+    objects: Any,
+    kept: KeptResults | None = None,
+    *,
+    lists: Lists | None = None,
+) -> tuple[SweepEnd, Told]:
+    """One sweep, with what it told."""
+    told = Told()
+    scope = Scope(in_force if isinstance(in_force, PolicySet) else PolicySet(in_force))
+    made = Sweep(
+        "2026-01-01T00:00:00Z",
+        scope,
+        lists or Lists(objects),
+        Namespaces(None, scope.snapshot.namespaces),  # type: ignore[arg-type]
+        Sinks([told, Totals(20, [told])]),
+        log.Log(lambda _: None).logger("test"),
+        limits=lambda: UNLIMITED,
+        kept=kept,
+    )
+    return asyncio.run(made.run()), told
+
+
+def keeping(bytes_max: int = 1 << 20, *, by_version: bool = True) -> KeptResults:
+    """Nothing kept yet."""
+    return KeptResults(bytes_max, lambda: by_version)
+
+
+def shown(told: Told) -> Any:
+    """What was told of each object, and the totals."""
+    return [
+        (one.identity, one.responses._replace(recalled=0), one.excluded) for one in told.all
+    ], told.totals
+
+
+@pytest.mark.parametrize("by_version", [True, False])
+def test_an_object_that_is_as_it_was_is_told_of_without_a_review(by_version: bool) -> None:
+    in_force = client(*PODS).snapshot
+    objects = {POD: [pod("a"), pod("b", "b"), pod("c", "b", "two")]}
+    kept, lists = keeping(by_version=by_version), Lists(objects)
+    first, before = sweep(in_force, objects, kept, lists=lists)
+    assert (first.recalled, first.reviewed, kept.objects, lists.partial) == (0, 3, 3, 0)
+    second, after = sweep(in_force, objects, kept, lists=lists)
+    assert (second.recalled, second.reviewed, second.violations) == (3, 3, first.violations)
+    assert lists.partial == (3 if by_version else 0)
+    assert shown(after) == shown(before)
+    assert {one.object["kind"] for one in after.all} == {"Pod"}
+    assert [one.responses.recalled for one in after.all] == [2, 2, 2]
+
+
+def test_what_changed_is_reviewed_and_what_is_gone_is_forgotten() -> None:
+    in_force = client(*PODS).snapshot
+    kept = keeping()
+    sweep(in_force, {POD: [pod("a"), pod("b"), pod("c")]}, kept)
+    objects = {POD: [pod("a"), pod("b", "b", version="2")]}
+    end, told = sweep(in_force, objects, kept)
+    assert (end.recalled, kept.objects) == (1, 2)
+    assert shown(told) == shown(sweep(in_force, objects)[1])
+
+
+def test_an_object_is_reviewed_again_when_its_namespace_is_another() -> None:
+    kept = keeping()
+    objects = {POD: [pod("a"), pod("b", space="two")]}
+    sweep(client(*PODS).snapshot, objects, kept)
+    moved = {**SPACES, "two": {"metadata": {"name": "two", "labels": {"team": "moved"}}}}
+    made = client(*PODS)
+    sweep(made.snapshot, objects, kept)
+    made.add_data({"apiVersion": "v1", "kind": "Namespace", **moved["two"]})
+    end, told = sweep(made.snapshot, objects, kept)
+    assert end.recalled == 1
+    assert [one.msg for one in told.all[1].responses.results] == ["in moved"]
+
+
+def test_a_kind_is_reviewed_again_when_a_policy_about_it_is_another_and_others_are_not() -> None:
+    made = client(*PODS, constraint("L", "secrets", SECRET, parameters={"app": "a"}))
+    objects = {POD: [pod("a")], SECRET: [pod("s")]}
+    kept = keeping()
+    sweep(made.snapshot, objects, kept)
+    made.add_constraint(generation(2, constraint("L", "l", POD, parameters={"app": "x"})))
+    end, told = sweep(made.snapshot, objects, kept)
+    assert end.recalled == 1
+    assert [one.msg for one in told.all[0].responses.results] == ["a is a", "in one"]
+
+
+def test_policies_that_read_synced_data_are_asked_again_when_it_is_other_data() -> None:
+    made = client(constraint("D", "d", POD))
+    objects = {POD: [pod("a")]}
+    kept = keeping()
+    sweep(made.snapshot, objects, kept)
+    assert sweep(made.snapshot, objects, kept)[0].recalled == 1
+    made.add_data({"apiVersion": "v1", "kind": "Secret", **pod("s")})
+    end, told = sweep(made.snapshot, objects, kept)
+    assert (end.recalled, end.violations) == (0, 1)
+    assert [one.msg for one in told.all[0].responses.results] == ["there is another"]
+
+
+def test_nothing_is_kept_of_kinds_about_which_a_policy_goes_by_more_than_what_it_is_given() -> None:
+    made = client(*PODS, constraint("C", "c", POD), constraint("L", "s", SECRET))
+    objects = {POD: [pod("a")], SECRET: [pod("s")]}
+    kept = keeping()
+    sweep(made.snapshot, objects, kept)
+    end, told = sweep(made.snapshot, objects, kept)
+    assert (end.recalled, kept.objects) == (1, 1)
+    assert len(told.all) == 2
+
+
+def test_nothing_is_kept_of_what_implies_others() -> None:
+    expands = ExpansionTemplate("web", frozenset({DEPLOYMENT}), ("spec", "template"), POD)
+    in_force = PolicySet(client(*PODS).snapshot, expansion=Expansion([expands]))
+    deployment = pod("d") | {"spec": {"template": {"metadata": {"labels": {"app": "b"}}}}}
+    objects = {DEPLOYMENT: [deployment], POD: [pod("a")]}
+    kept = keeping()
+    _, before = sweep(in_force, objects, kept)
+    end, after = sweep(in_force, objects, kept)
+    assert end.recalled == 1
+    assert shown(after) == shown(before)
+
+
+def test_violations_are_not_kept_while_something_may_excuse_them_and_conforming_objects_are() -> (
+    None
+):
+    excuses = [False]
+
+    def stage(_: Any, responses: Any) -> Any:
+        return responses._replace(results=()) if excuses[0] else responses
+
+    in_force = PolicySet(client(PODS[0]).snapshot, stages=(stage,))
+    objects = {POD: [pod("good"), pod("bad", "b")]}
+    kept = keeping()
+    assert sweep(in_force, objects, kept)[0].violations == 1
+    excuses[0] = True
+    end, _ = sweep(in_force, objects, kept)
+    assert (end.recalled, end.violations) == (1, 0)
+
+
+def test_what_has_no_room_is_reviewed_in_each_sweep() -> None:
+    in_force = client(*PODS).snapshot
+    objects = {POD: [pod(f"p{number}", "b") for number in range(20)]}
+    kept = keeping(2_000)
+    sweep(in_force, objects, kept)
+    end, told = sweep(in_force, objects, kept)
+    assert 0 < end.recalled < 20
+    assert kept.bytes <= 2_000
+    assert shown(told) == shown(sweep(in_force, objects)[1])
+    end, _ = sweep(in_force, {POD: []}, kept)
+    assert (kept.bytes, kept.objects) == (0, 0)
+
+
+def test_an_object_without_a_version_or_in_a_namespace_that_nobody_knows_is_not_kept() -> None:
+    nameless = pod("a")
+    del nameless["metadata"]["resourceVersion"]
+    made = keeping()
+    in_force = client(*PODS).snapshot
+    sweep(in_force, {POD: [nameless]}, made)
+    assert made.objects == 0
+
+
+def test_what_was_kept_of_a_kind_stands_when_its_list_breaks_off() -> None:
+    in_force = client(*PODS).snapshot
+    objects = {POD: [pod("a"), pod("b")]}
+    kept = keeping()
+    sweep(in_force, objects, kept)
+    broken = Lists(objects, {POD: RuntimeError("a bug")})
+    with pytest.raises(RuntimeError):
+        sweep(in_force, objects, kept, lists=broken)
+    assert sweep(in_force, objects, kept)[0].recalled == 2
+
+
+def test_kinds_that_a_crd_defines_are_known_by_all_that_they_hold() -> None:
+    assert is_of_the_api_server(POD)
+    assert is_of_the_api_server(GroupVersionKind("rbac.authorization.k8s.io", "v1", "Role"))
+    for group in ("gateway.networking.k8s.io", "example.com", "wgpolicyk8s.io", "waddle.dev"):
+        assert not is_of_the_api_server(GroupVersionKind(group, "v1", "Gateway"))
+    assert not is_of_the_api_server(
+        GroupVersionKind("wgpolicyk8s.io", "v1alpha2", "ClusterPolicyReport")
+    )
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_with_and_without_it_the_same_is_told_whatever_changes(seed: int) -> None:
+    random = Random(seed)
+    made = client()
+    kept = keeping(random.choice([1_000, 1 << 20]), by_version=random.random() < 0.5)
+    objects: dict[GroupVersionKind, list[Any]] = {POD: [], SECRET: [], DEPLOYMENT: []}
+    version = recalled = 0
+    for _ in range(40):
+        for _ in range(random.randrange(4)):
+            version += 1
+            _change(random, made, objects, version)
+        end, told = sweep(made.snapshot, objects, kept)
+        plain_end, plain = sweep(made.snapshot, objects)
+        recalled += end.recalled
+        assert shown(told) == shown(plain)
+        assert (end.reviewed, end.violations, end.stranded, end.undecided) == (
+            plain_end.reviewed,
+            plain_end.violations,
+            plain_end.stranded,
+            plain_end.undecided,
+        )
+        assert kept.bytes <= kept.bytes_max
+    assert recalled
+
+
+def _change(random: Random, made: Client, objects: Any, version: int) -> None:
+    """Something is made, changed or goes: an object, a policy, a Namespace, synced data."""
+    gvk = random.choice([POD, SECRET])
+    item = pod(f"p{random.randrange(8)}", random.choice("ab"), random.choice(["one", "two"]))
+    item["metadata"]["resourceVersion"] = str(version)
+    match random.randrange(8):
+        case 0:
+            kind, name = random.choice("LSD"), random.choice("xyz")
+            kinds = random.sample([POD, SECRET], random.randrange(1, 3))
+            made.add_constraint(
+                generation(
+                    version,
+                    constraint(
+                        kind,
+                        name,
+                        *kinds,
+                        **({"parameters": {"app": random.choice("ab")}} if kind == "L" else {}),
+                        enforcementAction=random.choice(["deny", "warn"]),
+                    ),
+                )
+            )
+        case 1:
+            space = random.choice(["one", "two"])
+            metadata = {"name": space, "labels": {"team": random.choice("abc")}}
+            made.add_data({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        case 2:
+            made.add_data({"apiVersion": "v1", "kind": "Secret", **item})
+        case 3:
+            made.add_template(labels(LABEL.replace("is", random.choice(["is", "was"]))))
+        case 4 if objects[gvk]:
+            objects[gvk].pop(random.randrange(len(objects[gvk])))
+        case _:
+            objects[gvk] = [
+                one for one in objects[gvk] if one["metadata"]["name"] != item["metadata"]["name"]
+            ] + [item]

@@ -1,0 +1,355 @@
+"""What the last sweeps found of each object, kept for as long as nothing changes that decides it.
+
+An object that is as it was, in a Namespace that is as it was, reviewed by policies that are as they
+were, is not reviewed again. Under a keyed digest of the first two its results are kept, in little: a
+number where it violates nothing, else JSON. Policies that go by more are asked each time:
+see :meth:`KeptResults.of`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import os
+import random
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from webhook.api.builtin_kinds import BUILTIN_KINDS
+from webhook.audit.kinds import group_kinds
+from webhook.constraint import enforcement
+from webhook.constraint.result import Responses
+from webhook.constraint.targets import admission
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.resource import Resource
+    from webhook.audit.scope import Scope
+    from webhook.cluster.store import Object
+    from webhook.constraint.constraint import Constraint
+    from webhook.constraint.driver import Evaluator
+    from webhook.constraint.result import Result
+    from webhook.constraint.template import Template
+
+    _Policies = tuple[tuple[Evaluator, Constraint], ...]
+
+ENTRY_BYTES: Final = 170
+"""A digest (49 bytes), and its place in a dict that grows by halves: twice, while its kind is swept."""
+
+VERSION_SECONDS: Final = 3600.0
+"""How long a resource version is trusted. An API server of a newer release may show an object with
+defaults that it had not before, under the same version."""
+
+_OBJECT_DIGEST_BYTES: Final = 16
+_AS_IT_IS: Final = (
+    orjson.OPT_PASSTHROUGH_SUBCLASS
+    | orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+)
+
+
+class _Basis(NamedTuple):
+    """What results of a kind stand on, beside the object and its Namespace."""
+
+    resource: Resource
+    policies: _Policies
+    inventory: Any
+    """Synced data, where a policy reads it; else None."""
+    stages: tuple[Any, ...]
+
+    def is_same(self, other: _Basis) -> bool:
+        """Whether all of it is what it was; policies by identity, as a client makes them anew."""
+        return (
+            self.resource == other.resource
+            and self.inventory is other.inventory
+            and len(self.policies) == len(other.policies)
+            and self.stages == other.stages
+            and all(
+                evaluator is evaluator_before and _is_same(constraint, before)
+                for (evaluator, constraint), (evaluator_before, before) in zip(
+                    self.policies, other.policies, strict=True
+                )
+            )
+        )
+
+
+class KeptKind:
+    """What is kept of one kind; used by one sweep at a time."""
+
+    def __init__(self, whole: KeptResults, basis: _Basis, *, by_version: bool) -> None:
+        """``by_version`` knows objects by their resource version, and else by all that they hold."""
+        self.basis = basis
+        self.by_version = by_version
+        self.bytes = 0
+        self.until = (
+            time.monotonic() + VERSION_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311  # no secret
+            if by_version
+            else math.inf
+        )
+        self._whole = whole
+        self._hashed = hashlib.blake2b(digest_size=_OBJECT_DIGEST_BYTES, key=whole.key)
+        self._kept: dict[bytes, int | bytes] = {}
+        self._fresh: dict[bytes, int | bytes] = {}
+        self._fresh_bytes = 0
+        self._numbers: dict[tuple[Any, ...], int] = {}
+        self._alike: list[Result] = []
+        """For each number a result that others are like, but for message and details."""
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def begin(self) -> None:
+        """A sweep of the kind begins; one that did not end is forgotten."""
+        self._fresh, self._fresh_bytes = {}, 0
+
+    def digest(self, item: Object) -> bytes | None:
+        """What an object is known by, with its Namespace; None of one that nothing can be kept of."""
+        metadata = item["metadata"]
+        uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+        if not uid or not version:
+            return None
+        namespace = self._whole.number(metadata.get("namespace", ""))
+        if namespace is None:
+            return None
+        hashed = self._hashed.copy()
+        try:
+            hashed.update(f"{namespace}\0{uid}\0{version}\0".encode())
+            if not self.by_version:
+                hashed.update(orjson.dumps(item))
+        except (TypeError, UnicodeEncodeError, RecursionError):  # no plain JSON
+            return None
+        digest: bytes = hashed.digest()
+        return digest
+
+    def is_kept(self, item: Object) -> bool:
+        """Whether an object is known; its metadata will do where it is known by its version."""
+        return self.digest(item) in self._kept
+
+    def recall(self, digest: bytes) -> Responses | None:
+        """What is known of an object; None where it has to be reviewed."""
+        kept = self._kept.get(digest)
+        if kept is None:
+            return None
+        self._note(digest, kept)
+        if isinstance(kept, int):
+            return Responses(evaluated=kept, recalled=kept)
+        evaluated, told = orjson.loads(kept)
+        results = tuple(
+            self._alike[number]._replace(msg=msg, details=details) for number, msg, details in told
+        )
+        return Responses(results, evaluated=evaluated, recalled=evaluated)
+
+    def keep(self, digest: bytes, responses: Responses) -> None:
+        """Keep what was found of an object, where that is all of it and there is room."""
+        if not is_settled(responses) or (responses.results and self.basis.stages):
+            return
+        kept: int | bytes | None = responses.evaluated
+        if responses.results and (kept := self._written(responses)) is None:
+            return
+        assert kept is not None
+        added = self._fresh_bytes + _size(kept) - self.bytes
+        if self._whole.bytes + max(0, added) <= self._whole.bytes_max:
+            self._note(digest, kept)
+
+    def end(self) -> None:
+        """Every object of the kind was told of: what none of them had is dropped."""
+        self._whole.bytes += self._fresh_bytes - self.bytes
+        self._kept, self.bytes = self._fresh, self._fresh_bytes
+        self.begin()
+
+    def _note(self, digest: bytes, kept: int | bytes) -> None:
+        if digest not in self._fresh:
+            self._fresh[digest] = kept
+            self._fresh_bytes += _size(kept)
+
+    def _written(self, responses: Responses) -> bytes | None:
+        """Results as JSON; None where they would not be the same again."""
+        told = []
+        for result in responses.results:
+            alike = (
+                result.target,
+                result.constraint.key,
+                result.enforcement_action,
+                result.scoped_actions,
+            )
+            number = self._numbers.setdefault(alike, len(self._alike))
+            if number == len(self._alike):
+                self._alike.append(result._replace(msg="", details=None))
+            told.append([number, result.msg, result.details])
+        whole = [responses.evaluated, told]
+        try:
+            written = orjson.dumps(whole, option=_AS_IT_IS)
+            return written if orjson.loads(written) == whole else None
+        except (TypeError, ValueError, RecursionError):
+            return None
+
+
+class KeptResults:
+    """What is kept of all kinds, for one sweep after the other. Used by one task."""
+
+    def __init__(self, bytes_max: int, by_version: Callable[[], bool]) -> None:
+        """``bytes_max`` bounds all of it; what has no room is reviewed in each sweep.
+
+        ``by_version`` is whether nobody now who is told of objects needs more than their metadata:
+        then objects of the API server's own kinds are known by their resource version.
+        """
+        self.bytes_max = bytes_max
+        self.bytes = 0
+        self.key = os.urandom(32)
+        self._by_version = by_version
+        self._kinds: dict[GroupVersionKind, KeptKind] = {}
+        self._standings: dict[int, tuple[Evaluator, bool, bool]] = {}
+        self._namespaces: Mapping[str, Any] = {}
+        self._numbers: dict[str, tuple[int, Any]] = {}
+        """The Namespaces that something is kept of, each state of one with a number of its own."""
+        self._numbered = 0
+        self._same: set[str] = set()
+        self._asked: set[int] = set()
+
+    @property
+    def objects(self) -> int:
+        """How many objects something is kept of."""
+        return sum(map(len, self._kinds.values()))
+
+    def begin(self, scope: Scope) -> None:
+        """A sweep begins."""
+        self._namespaces = scope.snapshot.namespaces
+        self._same.clear()
+        self._asked.clear()
+
+    async def of(self, scope: Scope, resource: Resource) -> KeptKind | None:
+        """What is kept of a kind; None where its objects have to be reviewed in each sweep.
+
+        Those are the objects that imply others, and those of kinds about which there is a policy
+        that asks a provider, the time or chance, that is in a group, or that is of others (the API
+        server's own and Kyverno's). Where one reads synced data, all is dropped when that changes.
+        While there are exceptions, of objects that violate something nothing is kept.
+        """
+        gvk = resource.gvk
+        basis = await self._basis(scope, resource)
+        if basis is None:
+            self._drop(gvk)
+            return None
+        kept = self._kinds.get(gvk)
+        by_version = is_of_the_api_server(gvk) and self._by_version()
+        if (
+            kept is None
+            or kept.by_version != by_version
+            or not kept.basis.is_same(basis)
+            or time.monotonic() > kept.until
+        ):
+            self._drop(gvk)
+            kept = self._kinds[gvk] = KeptKind(self, basis, by_version=by_version)
+        kept.begin()
+        return kept
+
+    def end(self, kinds: Collection[GroupVersionKind]) -> None:
+        """A sweep of every kind has ended: of other kinds nothing is kept any more."""
+        for gvk in self._kinds.keys() - set(kinds):
+            self._drop(gvk)
+        self._standings = {key: one for key, one in self._standings.items() if key in self._asked}
+        self._numbers = {
+            name: one for name, one in self._numbers.items() if name in self._namespaces
+        }
+
+    def number(self, namespace: str) -> int | None:
+        """The state that a Namespace is in; 0 for none, None where it is not known."""
+        if not namespace:
+            return 0
+        known = self._numbers.get(namespace)
+        if known is not None and namespace in self._same:
+            return known[0]
+        document = self._namespaces.get(namespace)
+        if document is None:
+            return None
+        if known is None or known[1] != document:
+            self._numbered += 1
+            known = self._numbers[namespace] = (self._numbered, document)
+        self._same.add(namespace)
+        return known[0]
+
+    def _drop(self, gvk: GroupVersionKind) -> None:
+        kept = self._kinds.pop(gvk, None)
+        if kept is not None:
+            self.bytes -= kept.bytes
+
+    async def _basis(self, scope: Scope, resource: Resource) -> _Basis | None:
+        gvk, snapshot = resource.gvk, scope.snapshot
+        if (
+            scope.tells_drift
+            or group_kinds(scope.expansion, gvk) != {gvk.group_kind}
+            or scope.policies.foreign.concerns(gvk)
+            or set(snapshot.targets) != {admission.NAME}
+        ):
+            return None
+        plan = snapshot.plan(enforcement.AUDIT, admission.NAME, gvk.group_kind)
+        if plan.broken:
+            return None
+        policies = []
+        reads_data = False
+        for step in plan.steps:
+            evaluator = step.entry.evaluator
+            if evaluator is None:
+                return None
+            keeps, reads = await self._standing(evaluator, step.entry.template)
+            if not keeps:
+                return None
+            reads_data = reads_data or reads
+            policies += [(evaluator, constraint) for constraint, _ in step.constraints]
+        inventory = snapshot.inventory if reads_data else None
+        return _Basis(resource, tuple(policies), inventory, scope.policies.stages)
+
+    async def _standing(self, evaluator: Evaluator, template: Template) -> tuple[bool, bool]:
+        """Whether results of a template can be kept, and whether it reads synced data."""
+        self._asked.add(id(evaluator))
+        known = self._standings.get(id(evaluator))
+        if known is None or known[0] is not evaluator:
+            # Here and not above: who keeps nothing shall not pay for the compiler.
+            from webhook.constraint.drivers.reads import (  # noqa: PLC0415
+                dependencies_of_evaluator,
+            )
+
+            reads = dependencies_of_evaluator(evaluator, template, None)
+            keeps = reads is not None and reads.deterministic and not reads.providers
+            is_reader = reads is not None and reads.reads.at("data", "inventory") is not None
+            known = self._standings[id(evaluator)] = (evaluator, keeps, is_reader)
+            await asyncio.sleep(0)
+        return known[1], known[2]
+
+
+def is_of_the_api_server(gvk: GroupVersionKind) -> bool:
+    """Whether a kind is the API server's own: the same version of an object has the same content.
+
+    What a CustomResourceDefinition changes, or a server behind an APIService, keeps its version.
+    """
+    group = gvk.group
+    return gvk.group_kind in BUILTIN_KINDS and ("." not in group or group.endswith(".k8s.io"))
+
+
+def is_settled(responses: Responses) -> bool:
+    """Whether there is nothing in it but violations, by which another review would be the same."""
+    return not (
+        responses.faults
+        or responses.undecided
+        or responses.deadline_exceeded
+        or responses.excused
+        or responses.requests
+        or responses.answers
+        or responses.remarks
+    ) and all(
+        one.cause == "violation" and one.excuse is None and not one.existing
+        for one in responses.results
+    )
+
+
+def _is_same(one: Constraint, other: Constraint) -> bool:
+    return one is other or (one.document is other.document and one == other)
+
+
+def _size(kept: int | bytes) -> int:
+    return ENTRY_BYTES if isinstance(kept, int) else ENTRY_BYTES + 33 + len(kept)
