@@ -281,7 +281,7 @@ PIPED = {
     ("rego check", "--capabilities"): ("rego check --capabilities {} p.rego", NO_BUILTINS, 1, "v1"),
     ("rego check", "--schema"): ("rego check -s {} typed.rego", SCHEMA, 1, "undefined ref"),
     ("rego fmt", "paths"): ("rego fmt {}", REGO, 0, "package"),
-    ("conftest fmt", "files"): ("conftest fmt --check {}", REGO, 0, ""),
+    ("conftest fmt", "files"): ("conftest fmt --check {}", REGO, 1, "files not formatted"),
     ("conftest fmt", "--config-file"): (
         "conftest fmt -c {} p.rego",
         'check = "true"\n',

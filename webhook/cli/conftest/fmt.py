@@ -11,6 +11,7 @@ from webhook.cli.conftest.options import CONFIG_FILE, ConftestExit, Flags
 from webhook.cli.policy_options import dash_is_standard_input
 
 if TYPE_CHECKING:
+    from webhook.rego.errors import RegoLoadError
     from webhook.rego.syntax.ast import RegoVersion
 
 _HELP = """Lay Rego files out anew, in their places; byte by byte as conftest does.
@@ -48,23 +49,28 @@ def _lay_out(files: tuple[str, ...], version: RegoVersion, *, check: bool) -> No
         read,
         write,
     )
-    from webhook.policies.rego_files import LoadErrors, load  # noqa: PLC0415
+    from webhook.policies.rego_files import LoadErrors  # noqa: PLC0415
     from webhook.rego.errors import RegoErrors  # noqa: PLC0415
     from webhook.rego.format.module import Unformattable, formatted, told  # noqa: PLC0415
+    from webhook.rego.syntax.parser import parse_module  # noqa: PLC0415
 
+    faults: list[RegoLoadError] = []
     try:
-        policies = [one for path in files for one in files_below(path)]
-        load(policies, version=version, documents=False)
+        policies = {one: read(one) for path in files for one in files_below(path)}
     except Stopped as stopped:
         reason = str(stopped).removeprefix("l")
         raise ConftestExit(f"get rego files: 1 error occurred during loading: {reason}") from None
-    except LoadErrors as errors:
-        raise ConftestExit(f"get rego files: {errors}") from None
+    for file, source in policies.items():
+        try:
+            parse_module(source, file, version)
+        except RegoErrors as errors:
+            faults += errors.errors
+    if faults:
+        raise ConftestExit(f"get rego files: {LoadErrors(faults)}")
     if not policies:
         raise ConftestExit(f"no policies found in [{' '.join(files)}]")
-    for file in dict.fromkeys(policies):
+    for file, source in policies.items():
         try:
-            source = read(file)
             text = formatted(source, file, version, version)
             if text != source and check:
                 raise ConftestExit("files not formatted")
