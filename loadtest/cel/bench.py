@@ -276,7 +276,8 @@ def goals(figures: dict[str, Any]) -> list[tuple[str, float, float]]:
     """What is asked of the engine: of what, the figure, and the most that it may be."""
     compiled = figures["compile"]
     ratios = [one["ratio"] for one in figures.get("policies", ())]
-    policies = ("ValidatingAdmissionPolicies beside it, geometric mean", _mean(ratios), 0.8)
+    # The API server evaluates these itself: here they are to take no longer than there.
+    policies = ("ValidatingAdmissionPolicies beside it, geometric mean", _mean(ratios), 1.0)
     return [
         *((policies,) if ratios else ()),
         (

@@ -171,6 +171,10 @@ HELD = {
         "tests/behaviour/test_the_console_shows_several_clusters.py",
         "--context=",
     ),
+    "waddle console --kyverno-policies=enforce": (
+        "tests/behaviour/test_the_console_in_a_browser.py",
+        "--kyverno-policies=enforce",
+    ),
     "waddle sidecar --config sidecar.yaml --check": (
         "tests/behaviour/test_notifications.py",
         '"--check"',
