@@ -33,3 +33,25 @@ def any_glob(patterns: Iterable[str]) -> Callable[[str], bool]:
     """The test whether one of the patterns matches."""
     tests = tuple(glob(pattern) for pattern in patterns)
     return lambda text: any(test(text) for test in tests)
+
+
+def globs_overlap(one: str, other: str) -> bool:
+    """Whether some text matches both patterns."""
+    reached = {(0, 0)}
+    waiting = [(0, 0)]
+    while waiting:
+        at, its = waiting.pop()
+        if (at, its) == (len(one), len(other)):
+            return True
+        mine, theirs = one[at : at + 1], other[its : its + 1]
+        steps = []
+        if mine == "*":
+            steps += [(at + 1, its), *([(at, its + 1)] if theirs else [])]
+        if theirs == "*":
+            steps += [(at, its + 1), *([(at + 1, its)] if mine else [])]
+        if mine and mine == theirs:
+            steps.append((at + 1, its + 1))
+        new = [step for step in steps if step not in reached]
+        reached.update(new)
+        waiting += new
+    return False

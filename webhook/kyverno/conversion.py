@@ -26,7 +26,7 @@ _OPERATIONS: Final = ["CREATE", "UPDATE"]
 _DELETION: Final = "request.operation"
 """Of a rule that reads it, Kyverno is asked about deletions, too."""
 
-_AUTOGEN: Final = "pod-policies.kyverno.io/autogen-controllers"
+AUTOGEN: Final = "pod-policies.kyverno.io/autogen-controllers"
 _RESOURCE: Final = frozenset(
     ("kinds", "names", "name", "namespaces", "operations", "selector", "namespaceSelector")
 )
@@ -76,7 +76,7 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
         made["evaluation"] = {"background": {"enabled": False}}
     if spec.get("admission") is False:
         made.setdefault("evaluation", {})["admission"] = {"enabled": False}
-    metadata: Json = {"name": _name(document, name)}
+    metadata: Json = {"name": rule_policy_name(document, name)}
     annotations = object_of(object_of(document.get("metadata")).get("annotations"))
     if kept := {key: value for key, value in annotations.items() if not key.startswith("pod-")}:
         metadata["annotations"] = kept
@@ -88,7 +88,8 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
     }
 
 
-def _name(document: Json, rule: str) -> str:
+def rule_policy_name(document: Json, rule: str) -> str:
+    """The name of what a rule becomes: the policy's, with the rule's where it has several."""
     own = name_of(document)
     if len(objects_of(object_of(document.get("spec")).get("rules"))) == 1:
         return own
@@ -102,7 +103,7 @@ def _action(spec: Json, validate: Json) -> str:
 
 def _autogen(document: Json) -> Json:
     annotations = object_of(object_of(document.get("metadata")).get("annotations"))
-    named = annotations.get(_AUTOGEN)
+    named = annotations.get(AUTOGEN)
     if named is None:
         return {}
     names = [] if named == "none" else [plural_of(one.strip()) for one in str(named).split(",")]
@@ -114,11 +115,11 @@ def _autogen(document: Json) -> Json:
 
 def _matched(rule: Json) -> tuple[Json, list[str]]:
     """The matchConstraints, and what they cannot say as conditions."""
-    filters = _filters(object_of(rule.get("match")), "match")
+    filters = filters_of(object_of(rule.get("match")), "match")
     rules: list[Json] = []
     alternatives, kinds = [], []
     for one in filters:
-        resources = _resources(one, "match")
+        resources = resources_of(one, "match")
         default = (
             [*_OPERATIONS, "DELETE"] if _DELETION in str(rule.get("validate")) else _OPERATIONS
         )
@@ -134,9 +135,9 @@ def _matched(rule: Json) -> tuple[Json, list[str]]:
                 for of, one in zip(kinds, alternatives, strict=True)
             ]
         conditions.append(" || ".join(f"({one})" for one in alternatives))
-    excluded = _filters(object_of(rule.get("exclude")), "exclude") if rule.get("exclude") else []
+    excluded = filters_of(object_of(rule.get("exclude")), "exclude") if rule.get("exclude") else []
     for one in excluded:
-        resources = _resources(one, "exclude")
+        resources = resources_of(one, "exclude")
         parts = _conditions(resources)
         if resources.get("kinds"):
             parts.insert(0, _is_kind(tuple(map(str, resources["kinds"]))))
@@ -148,7 +149,8 @@ def _matched(rule: Json) -> tuple[Json, list[str]]:
     return matched, conditions
 
 
-def _filters(block: Json, where: str) -> list[Json]:
+def filters_of(block: Json, where: str) -> list[Json]:
+    """The filters of a match or exclude, any of which may hold; raises :class:`Unwritable`."""
     any_of, all_of = objects_of(block.get("any")), objects_of(block.get("all"))
     if any_of:
         return any_of
@@ -161,10 +163,11 @@ def _filters(block: Json, where: str) -> list[Json]:
     raise Unwritable(f"{where}: it names no resources")
 
 
-def _resources(one: Json, where: str) -> Json:
+def resources_of(one: Json, where: str) -> Json:
+    """What a filter says of resources; raises :class:`Unwritable`."""
     for field in ("subjects", "roles", "clusterRoles"):
         if one.get(field):
-            raise Unwritable(f"{where}.{field}: who asks is no part of a ValidatingPolicy's match")
+            raise Unwritable(f"{where}.{field}: who asks is no part of a match")
     resources = object_of(one.get("resources"))
     if more := sorted(resources.keys() - _RESOURCE):
         raise Unwritable(f"{where}.resources.{more[0]}")
@@ -176,7 +179,7 @@ def _resources(one: Json, where: str) -> Json:
 def _rules(resources: Json, default: list[str]) -> Iterator[Json]:
     operations = list(resources.get("operations") or default)
     for kind in resources["kinds"]:
-        group, version, name = _kind(str(kind))
+        group, version, name = kind_of(str(kind))
         yield {
             "apiGroups": [group],
             "apiVersions": [version],
@@ -185,7 +188,7 @@ def _rules(resources: Json, default: list[str]) -> Iterator[Json]:
         }
 
 
-def _kind(text: str) -> tuple[str, str, str]:
+def kind_of(text: str) -> tuple[str, str, str]:
     """Group, version and kind of ``Kind``, ``version/Kind`` or ``group/version/Kind``."""
     parts = text.split("/")
     name = parts[-1]
@@ -206,7 +209,7 @@ def _kind(text: str) -> tuple[str, str, str]:
 
 
 def _is_kind(kinds: tuple[str, ...]) -> str:
-    names = [_kind(one)[2] for one in kinds]
+    names = [kind_of(one)[2] for one in kinds]
     return f"request.kind.kind in {written(names)}" if names else ""
 
 

@@ -36,15 +36,18 @@ TEST_FILES: Final = frozenset({"kyverno-test.yaml", "kyverno-test.yml"})
 """Of its tests, which ``waddle verify`` runs."""
 
 CLUSTER_POLICY: Final = "ClusterPolicy"
+OLD_POLICY: Final = "Policy"
 OLD_GROUP: Final = "kyverno.io"
 """Of the policies before CEL."""
 
 _TO_BE_WRITTEN: Final = "each rule becomes a template and a constraint (waddle migrate kyverno)"
-_NO_SIGNATURES: Final = "waddle provider images says whether images are signed, to a template"
+IMAGE_POLICY: Final = "ImageValidatingPolicy"
+NAMESPACED_IMAGE_POLICY: Final = "NamespacedImageValidatingPolicy"
+_TO_BE_VERIFIED: Final = "it becomes VerificationPolicies and a constraint (waddle migrate kyverno)"
 
 NOT_RUN: Final = {
     CLUSTER_POLICY: _TO_BE_WRITTEN,
-    "Policy": _TO_BE_WRITTEN,
+    OLD_POLICY: _TO_BE_WRITTEN,
     "PolicyException": "it excuses rules of ClusterPolicies; for a constraint write a PolicyException of waddle.dev",
     "MutatingPolicy": "Waddle mutates by Gatekeeper's mutators",
     "NamespacedMutatingPolicy": "Waddle mutates by Gatekeeper's mutators",
@@ -54,8 +57,8 @@ NOT_RUN: Final = {
     "NamespacedDeletingPolicy": "Waddle deletes no objects",
     "CleanupPolicy": "Waddle deletes no objects",
     "ClusterCleanupPolicy": "Waddle deletes no objects",
-    "ImageValidatingPolicy": _NO_SIGNATURES,
-    "NamespacedImageValidatingPolicy": _NO_SIGNATURES,
+    IMAGE_POLICY: _TO_BE_VERIFIED,
+    NAMESPACED_IMAGE_POLICY: _TO_BE_VERIFIED,
 }
 """Policies of Kyverno that are not evaluated, and what to know of each."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import name_of
@@ -11,8 +12,18 @@ from webhook.cli.formats.document import as_yaml
 from webhook.cli.migrate.rules import Judged, Note
 from webhook.cli.migrate.run import as_json, as_table, from_files
 from webhook.cli.terminal import complain, write
+from webhook.exceptions.globs import globs_overlap
 from webhook.kyverno.conversion import converted
-from webhook.kyverno.kinds import CLUSTER_POLICY, is_evaluated, is_kyverno, why_not_run
+from webhook.kyverno.image_conversion import CONSTRAINT, converted_policy, converted_rules
+from webhook.kyverno.kinds import (
+    CLUSTER_POLICY,
+    IMAGE_POLICY,
+    NAMESPACED_IMAGE_POLICY,
+    OLD_POLICY,
+    is_evaluated,
+    is_kyverno,
+    why_not_run,
+)
 from webhook.kyverno.patterns import Unwritable
 from webhook.kyverno.validating_policy import fault_of
 
@@ -21,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.api.shapes import Json
+    from webhook.kyverno.image_conversion import ConvertedImages
     from webhook.policies.manifests import Manifest
 
 _HOW: Final = (
@@ -28,11 +40,16 @@ _HOW: Final = (
     "a ValidatingPolicy, which --converted writes; run its tests with waddle verify."
 )
 
+_HOW_IMAGES: Final = (
+    "VerificationPolicies are for waddle provider images; the constraint is of the template "
+    "policies/supply-chain/signed-images (docs/images.md, From Kyverno)."
+)
+
 _RULES: Final = {
     "validate": "write a ValidatingPolicy, or a template in Rego or CEL",
     "mutate": "write mutators: Assign, ModifySet, AssignMetadata or AssignImage",
     "generate": "no equivalent: Waddle makes no objects",
-    "verifyImages": "write a template that asks waddle provider images",
+    "verifyImages": "write a VerificationPolicy and a constraint by hand",
 }
 """What takes the place of a rule, by the field that says what it does."""
 
@@ -45,7 +62,9 @@ def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
     if not judged:
         complain("the given files hold no policy of Kyverno")
         return exit_codes.UNKNOWN
-    write(as_json(judged) if output == "json" else f"{as_table(judged)}\n{_HOW}")
+    _say_what_overlaps(made)
+    how = f"{_HOW}\n{_HOW_IMAGES}" if any(one["kind"] == CONSTRAINT for one in made) else _HOW
+    write(as_json(judged) if output == "json" else f"{as_table(judged)}\n{how}")
     if target is not None:
         try:
             target.write_text(
@@ -67,19 +86,55 @@ def _judged(item: Manifest, made: list[Json]) -> Judged:
 
 def _notes(document: Json, made: list[Json]) -> Iterator[Note]:
     """What of a policy is not as it was, or not here."""
+    kind = document.get("kind")
     if is_evaluated(document):
         if fault := fault_of(document):
             yield Note("missing", fault)
-    elif document.get("kind") == CLUSTER_POLICY and _rules(document):
-        rules = {str(rule.get("name") or f"[{at}]"): rule for at, rule in _rules(document)}
-        for name, policy in converted(document):
-            yield _note(name, rules[name], policy, made)
+    elif kind in {IMAGE_POLICY, NAMESPACED_IMAGE_POLICY}:
+        try:
+            yield from _images_notes(converted_policy(document), made)
+        except Unwritable as why:
+            yield Note("missing", str(why))
+    elif kind in {CLUSTER_POLICY, OLD_POLICY} and (rules := _rules(document)):
+        images = dict(converted_rules(document))
+        others = dict(converted(document)) if kind == CLUSTER_POLICY else {}
+        for name, rule in rules.items():
+            if name not in images:
+                yield _note(name, rule, others.get(name, Unwritable("of a namespace")), made)
+            elif isinstance(of_images := images[name], Unwritable):
+                yield Note("missing", f"rule {name}: {of_images}")
+            else:
+                yield from _images_notes(of_images, made, f"rule {name}: ")
     else:
         yield Note("missing", why_not_run(document))
 
 
-def _rules(document: Json) -> list[tuple[int, Json]]:
-    return list(enumerate(objects_of(object_of(document.get("spec")).get("rules"))))
+def _rules(document: Json) -> dict[str, Json]:
+    rules = objects_of(object_of(document.get("spec")).get("rules"))
+    return {str(rule.get("name") or f"[{at}]"): rule for at, rule in enumerate(rules)}
+
+
+def _images_notes(images: ConvertedImages, made: list[Json], prefix: str = "") -> Iterator[Note]:
+    made += images.documents
+    names = ", ".join(f"{one['kind']} {name_of(one)}" for one in images.documents)
+    yield Note("differs", f"{prefix}becomes {names}")
+    for text in images.notes:
+        yield Note("differs", f"{prefix}{text}")
+
+
+def _say_what_overlaps(made: Sequence[Json]) -> None:
+    """An image has to satisfy every policy about it, whichever constraint asks."""
+    asked = [object_of(one["spec"]) for one in made if one["kind"] == CONSTRAINT]
+    names = [name_of(one) for one in made if one["kind"] == CONSTRAINT]
+    for (one, spec), (other, its) in combinations(zip(names, asked, strict=True), 2):
+        if (spec["match"], spec["enforcementAction"]) == (its["match"], its["enforcementAction"]):
+            continue
+        pairs = product(spec["parameters"]["images"], its["parameters"]["images"])
+        if any(globs_overlap(*pair) for pair in pairs):
+            complain(
+                f"{CONSTRAINT} {one} and {other} may name one image: it has to satisfy both, "
+                "wherever either asks"
+            )
 
 
 def _note(name: str, rule: Json, policy: Any, made: list[Json]) -> Note:
