@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 CONSTRAINT: Final = "RequireSignedImages"
 """The kind of the library's template."""
 
+AUTHORITIES_MAX: Final = 20
+"""So many a VerificationPolicy may have."""
+
 _ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
 _MAKERS: Final = {
     **{one.kind: one.group for one in CONTROLLERS.values()},
@@ -51,7 +54,7 @@ _REKOR: Final = "https://rekor.sigstore.dev"
 _IMAGES_PAGE: Final = "(docs/images.md, The policy)"
 _OWN_ROOT: Final = "write a trusted root that has it: cosign trusted-root create"
 _BY_HAND: Final = {
-    "additionalExtensions": "certificates are told by issuer and subject alone",
+    "additionalExtensions": "of certificates only issuer and subject are compared",
     "annotations": "annotations of signatures are not compared: sign with a key of its own",
     "celPreconditions": "a constraint matches by kinds, namespaces and labels",
     "context": "write its values into the rule",
@@ -145,10 +148,14 @@ def converted_policy(document: Json) -> ConvertedImages:
         raise Unwritable("spec.evaluation.admission: a constraint decides on admissions, too")
     made, base = ConvertedImages(), _own_name(document, name_of(document))
     globs = _globs_of_policy(spec)
-    attestors = {str(one.get("name")): one for one in objects_of(spec.get("attestors"))}
-    types = {str(one.get("name")): one for one in objects_of(spec.get("attestations"))}
+    attestors = {
+        str(one.get("name")): one for one in _objects(spec.get("attestors"), "spec.attestors")
+    }
+    types = {
+        str(one.get("name")): one for one in _objects(spec.get("attestations"), "spec.attestations")
+    }
     for at, asked in enumerate(_asked_of_policy(spec, validation, made)):
-        where = f"spec.attestors of {asked.told}"
+        where = f"spec.attestors of {asked.shown}"
         authorities, roots = [], []
         for name in asked.attestors:
             if name not in attestors:
@@ -168,7 +175,7 @@ def converted_policy(document: Json) -> ConvertedImages:
         )
     _digests(validation, made)
     _credentials(spec, "credentials", made)
-    actions = [str(one) for one in spec.get("validationActions") or ["Deny"]]
+    actions = _texts(spec.get("validationActions"), "spec.validationActions") or ["Deny"]
     action = next((made_of for one, made_of in _ACTIONS.items() if one in actions), "deny")
     made.documents.append(_constraint(base, globs, _matched_by_policy(document, spec), action))
     return made
@@ -181,7 +188,7 @@ def _of_rule(document: Json, spec: Json, rule: Json, name: str) -> ConvertedImag
     every: list[str] = []
     skipped: list[str] = []
     actions = set()
-    for at, entry in enumerate(objects_of(rule["verifyImages"])):
+    for at, entry in enumerate(_objects(rule["verifyImages"], "verifyImages")):
         where = f"verifyImages[{at}]"
         _refuse(
             entry,
@@ -230,6 +237,24 @@ def _refuse(fields: Json, where: str, *names: str) -> None:
             raise Unwritable(f"{where}.{name}{hint}".removeprefix("."))
 
 
+def _texts(given: Any, where: str) -> list[str]:
+    """A list of texts, empty where there is none; raises :class:`Unwritable`."""
+    if given is None:
+        return []
+    if type(given) is not list or not all(type(one) is str for one in given):
+        raise Unwritable(f"{where} is no list of texts")
+    return given
+
+
+def _objects(given: Any, where: str) -> list[Json]:
+    """A list of objects, empty where there is none; raises :class:`Unwritable`."""
+    if given is None:
+        return []
+    if type(given) is not list or not all(type(one) is dict for one in given):
+        raise Unwritable(f"{where} is no list of objects")
+    return given
+
+
 # --- what is written ------------------------------------------------------------------------------
 
 
@@ -246,6 +271,8 @@ def _policy(
     predicate: str,
     root: Json | None,
 ) -> Json:
+    if len(authorities) > AUTHORITIES_MAX:
+        raise Unwritable(f"{len(authorities)} attestors in one set: at most {AUTHORITIES_MAX}")
     spec: Json = {"images": globs, "authorities": authorities}
     if count != len(authorities):
         spec["count"] = count
@@ -296,7 +323,7 @@ def _needs_root(authority: Json) -> bool:
 
 def _globs(given: Any, where: str) -> list[str]:
     """Kyverno's patterns as globs of a VerificationPolicy."""
-    patterns = [str(one) for one in given or ()] if isinstance(given, list) else []
+    patterns = _texts(given, where)
     if not patterns:
         raise Unwritable(f"{where} is empty")
     return [made for one in patterns for made in _glob(one, where)]
@@ -331,7 +358,7 @@ def _exempt(given: Any, where: str) -> list[str]:
 
 
 def _globs_of_policy(spec: Json) -> list[str]:
-    references = objects_of(spec.get("matchImageReferences"))
+    references = _objects(spec.get("matchImageReferences"), "spec.matchImageReferences")
     for one in references:
         _refuse(one, "spec.matchImageReferences", "expression")
     if not references:
@@ -344,10 +371,10 @@ def _globs_of_policy(spec: Json) -> list[str]:
 
 def _wanted(entry: Json, where: str) -> Iterator[tuple[Json, str, str]]:
     """Attestor sets, each with its place and the predicate type that it has to have attested."""
-    for number, one in enumerate(objects_of(entry.get("attestors"))):
+    for number, one in enumerate(_objects(entry.get("attestors"), f"{where}.attestors")):
         for set_ in _flat(one, f"{where}.attestors[{number}]"):
             yield set_, f"{where}.attestors[{number}]", ""
-    for number, one in enumerate(objects_of(entry.get("attestations"))):
+    for number, one in enumerate(_objects(entry.get("attestations"), f"{where}.attestations")):
         place = f"{where}.attestations[{number}]"
         _refuse(one, place, "conditions")
         predicate = str(one.get("type") or one.get("predicateType") or "")
@@ -355,8 +382,8 @@ def _wanted(entry: Json, where: str) -> Iterator[tuple[Json, str, str]]:
             raise Unwritable(f"{place}.type is missing")
         if not one.get("attestors"):
             raise Unwritable(f"{place} has no attestors: anybody could have attested it")
-        for at, given in enumerate(objects_of(one["attestors"])):
-            for each in objects_of(given.get("entries")):
+        for at, given in enumerate(_objects(one["attestors"], f"{place}.attestors")):
+            for each in _objects(given.get("entries"), f"{place}.attestors[{at}].entries"):
                 _refuse(each, f"{place}.attestors[{at}].entries", "attestor")
                 if len(_KEY_PEM.findall(str(object_of(each.get("keys")).get("publicKeys")))) > 1:
                     raise Unwritable(f"{place}.attestors[{at}]: several keys in one entry")
@@ -367,7 +394,7 @@ def _wanted(entry: Json, where: str) -> Iterator[tuple[Json, str, str]]:
 def _flat(given: Json, where: str) -> Iterator[Json]:
     """The sets that have to hold: nested ones are sets of their own where all entries count."""
     entries: list[Json] = []
-    for one in objects_of(given.get("entries")):
+    for one in _objects(given.get("entries"), f"{where}.entries"):
         keys = _KEY_PEM.findall(str(object_of(one.get("keys")).get("publicKeys")))
         if len(keys) > 1:
             entries += [one | {"keys": one["keys"] | {"publicKeys": key}} for key in keys]
@@ -542,7 +569,7 @@ class _Asked:
     attestors: tuple[str, ...]
     count: int
     attestation: str
-    told: str
+    shown: str
 
 
 _MEMBER: Final = r"(?:\.\w+|\[(?:'[^']+'|\"[^\"]+\")\])"
@@ -566,7 +593,7 @@ _GROUPS: Final = frozenset({"containers", "initContainers", "ephemeralContainers
 def _asked_of_policy(spec: Json, configured: Json, made: ConvertedImages) -> list[_Asked]:
     """What the validations ask; each once, however many groups of containers it names."""
     found: dict[_Asked, set[str]] = {}
-    for at, one in enumerate(objects_of(spec.get("validations"))):
+    for at, one in enumerate(_objects(spec.get("validations"), "spec.validations")):
         where = f"spec.validations[{at}].expression"
         for term in str(one.get("expression") or "").split("&&"):
             group, asked = _term(term.strip(), where)
@@ -582,8 +609,8 @@ def _term(term: str, where: str) -> tuple[str, _Asked]:
     bare = term[1:-1].strip() if re.fullmatch(r"\(\s*images\..*\)\s*\)", term, re.DOTALL) else term
     matched = next((one for form in _FORMS if (one := form.fullmatch(bare))), None)
     if matched is None or (matched["what"] == "Attestation") != bool(matched["attestation"]):
-        told = " ".join(term.split())
-        raise Unwritable(f"{where}: {told}: {_BY_HAND['validate']}")
+        shown = " ".join(term.split())
+        raise Unwritable(f"{where}: {shown}: {_BY_HAND['validate']}")
     if matched["group"] not in _GROUPS:
         raise Unwritable(f"{where}: images.{matched['group']}: only a Pod's containers are asked")
     attestors = tuple(
@@ -614,7 +641,7 @@ def _predicate(types: dict[str, Json], name: str) -> str:
 
 def _of_attestor(given: Json, made: ConvertedImages) -> tuple[Json, Json | None]:
     """The authority, and the trusted root that it needs."""
-    name = str(given["name"])
+    name = str(given.get("name"))
     where = f"spec.attestors.{name}"
     _refuse(given, where, "notary")
     cosign = object_of(given.get("cosign"))
@@ -646,7 +673,7 @@ def _of_attestor(given: Json, made: ConvertedImages) -> tuple[Json, Json | None]
             own, chain = (str(one.get("value") or "") for one in held)
             authority |= _certificate(own, chain, place, no_promise=no_log and no_promise)
         case _:
-            identities = objects_of(fields.get("identities"))
+            identities = _objects(fields.get("identities"), f"{place}.identities")
             for one in identities:
                 _refuse(one, f"{place}.identities", "subjectExpression")
             if not identities:
@@ -705,17 +732,21 @@ def _kinds(names: list[str]) -> list[Json]:
 
 def _matched_by_rule(document: Json, spec: Json, rule: Json) -> Json:
     """The constraint's match, of the rule's match and exclude."""
-    filters = [resources_of(one, "match") for one in filters_of(object_of(rule["match"]), "match")]
+    filters = [
+        resources_of(one, "match") for one in filters_of(object_of(rule.get("match")), "match")
+    ]
     rest = [{name: one for name, one in each.items() if name != "kinds"} for each in filters]
     if any(one != rest[0] for one in rest):
         raise Unwritable("match.any: filters that differ in more than kinds")
-    names = [kind_of(str(kind))[2] for each in filters for kind in each["kinds"]]
+    kinds = [_texts(each["kinds"], "match.resources.kinds") for each in filters]
+    names = [kind_of(kind)[2] for each in kinds for kind in each]
     if more := [one for one in names if one not in _MAKERS]:
         raise Unwritable(f"match.resources.kinds: {more[0]}: only Pods and what makes them")
     match: Json = {"kinds": _kinds([*names, *_generated(document, spec, names)])}
     given = rest[0]
     _check_operations(given.get("operations"), "match.resources.operations")
-    texts = [str(one) for one in (*(given.get("names") or ()), given.get("name")) if one]
+    texts = [*_texts(given.get("names"), "match.resources.names")]
+    texts += [str(given["name"])] if given.get("name") else []
     if len(texts) > 1:
         raise Unwritable("match.resources.names: a constraint has one name")
     if texts:
@@ -735,19 +766,22 @@ def _matched_by_rule(document: Json, spec: Json, rule: Json) -> Json:
 
 
 def _check_operations(given: Any, where: str) -> None:
-    named = set(map(str, given or ()))
+    named = set(_texts(given, where))
     if named and "*" not in named and not {"CREATE", "UPDATE"} <= named:
         raise Unwritable(f"{where}: a constraint is asked about both CREATE and UPDATE")
 
 
 def _namespaces(given: Any, where: str) -> list[str]:
-    for one in given:
-        if not _NAMESPACE.fullmatch(str(one)):
+    patterns = _texts(given, where)
+    for one in patterns:
+        if not _NAMESPACE.fullmatch(one):
             raise Unwritable(f"{where}: {one}: * stands at an end")
-    return [str(one) for one in given]
+    return patterns
 
 
-def _selector(given: Json, where: str) -> Json:
+def _selector(given: Any, where: str) -> Json:
+    if type(given) is not dict:
+        raise Unwritable(f"{where} is no object")
     for key, value in object_of(given.get("matchLabels")).items():
         if any(mark in f"{key}{value}" for mark in "*?"):
             raise Unwritable(f"{where}: a pattern: {key}={value}")
@@ -758,11 +792,12 @@ def _excluded(rule: Json, names: list[str]) -> list[str]:
     found: list[str] = []
     for one in filters_of(object_of(rule["exclude"]), "exclude") if rule.get("exclude") else ():
         resources = resources_of(one, "exclude")
-        kinds = {str(kind).rpartition("/")[2] for kind in resources.get("kinds") or ()}
+        given = _texts(resources.get("kinds"), "exclude.resources.kinds")
+        kinds = {kind.rpartition("/")[2] for kind in given}
         is_about_all = not kinds or "*" in kinds or set(names) <= kinds
         if set(resources) - {"kinds", "namespaces"} or not is_about_all:
             raise Unwritable("exclude: only namespaces can be left out")
-        found += _namespaces(resources.get("namespaces") or (), "exclude.resources.namespaces")
+        found += _namespaces(resources.get("namespaces"), "exclude.resources.namespaces")
         if not resources.get("namespaces"):
             raise Unwritable("exclude: only namespaces can be left out")
     return found
@@ -774,7 +809,7 @@ def _generated(document: Json, spec: Json, names: list[str]) -> list[str]:
         for block in (object_of(rule.get("match")), object_of(rule.get("exclude"))):
             for one in (block, *objects_of(block.get("any")), *objects_of(block.get("all"))):
                 resources = object_of(one.get("resources"))
-                kinds = resources.get("kinds") or ()
+                kinds = _texts(resources.get("kinds"), "resources.kinds")
                 if len(kinds) > 1 and "Pod" in kinds:
                     return []
                 if any(resources.get(of) for of in ("name", "names", "selector", "annotations")):
@@ -796,10 +831,10 @@ def _matched_by_policy(document: Json, spec: Json) -> Json:
     plural = {"pods": "Pod", "replicationcontrollers": "ReplicationController"}
     plural |= {name: one.kind for name, one in CONTROLLERS.items()}
     names: list[str] = []
-    for one in objects_of(given.get("resourceRules")):
+    for one in _objects(given.get("resourceRules"), f"{where}.resourceRules"):
         _refuse(one, f"{where}.resourceRules", "resourceNames")
         _check_operations(one.get("operations"), f"{where}.resourceRules.operations")
-        for resource in one.get("resources") or ():
+        for resource in _texts(one.get("resources"), f"{where}.resourceRules.resources"):
             if resource not in plural:
                 raise Unwritable(
                     f"{where}.resourceRules: {resource}: only Pods and what makes them"
@@ -810,14 +845,15 @@ def _matched_by_policy(document: Json, spec: Json) -> Json:
     if set(names) == {"Pod"} and not given.get("objectSelector"):
         configured = object_of(object_of(spec.get("autogen")).get("podControllers"))
         wanted = configured.get("controllers")
-        names += [one.kind for name, one in CONTROLLERS.items() if wanted is None or name in wanted]
+        chosen = _texts(wanted, "spec.autogen.podControllers.controllers")
+        names += [one.kind for name, one in CONTROLLERS.items() if wanted is None or name in chosen]
     match: Json = {"kinds": _kinds(names)}
     for name, label in (
         ("objectSelector", "labelSelector"),
         ("namespaceSelector", "namespaceSelector"),
     ):
         if given.get(name):
-            match[label] = given[name]
+            match[label] = _selector(given[name], f"{where}.{name}")
     if document.get("kind") == NAMESPACED_IMAGE_POLICY:
         match["namespaces"] = [namespace_of(document) or "default"]
     return match

@@ -68,6 +68,10 @@ _BY_KIND: Final = {(row.group, row.kind): row for row in (*POLICY_KINDS, *_FOREI
 _BY_NAME: Final = {row.name: row for row in (*EXTENSIONS, *_FOREIGN)}
 
 
+_READ_ELSEWHERE: Final = frozenset({("waddle.dev", "VerificationPolicy")})
+"""Kinds of these groups that no review is by: the provider of images reads them."""
+
+
 def kind_of(gvk: GroupVersionKind) -> PolicyKind | None:
     """The row of a kind, of whatever version; None for a kind that is no policy's."""
     row = _BY_KIND.get((gvk.group, gvk.kind))
@@ -133,7 +137,9 @@ def is_extension(document: Mapping[str, Any]) -> bool:
     row = kind_of(gvk)
     if row is ANSWERS:
         return is_answer(document)
-    return gvk.group in EXTENSION_GROUPS if row is None else row.role == "extension"
+    if row is None:
+        return gvk.group in EXTENSION_GROUPS and gvk.group_kind not in _READ_ELSEWHERE
+    return row.role == "extension"
 
 
 def is_beside_policies(gvk: GroupVersionKind) -> bool:
@@ -159,7 +165,7 @@ def effectless(document: Mapping[str, Any]) -> list[str]:
     gvk = gvk_of(document)
     row = kind_of(gvk)
     if row is None:
-        known = _GROUP_NAMES.get(gvk.group)
+        known = None if gvk.group_kind in _READ_ELSEWHERE else _GROUP_NAMES.get(gvk.group)
         return [] if known is None else [f"{gvk} is not a kind of {known}"]
     faults = [] if row.schema is None else kind_schemas.spec_faults(document, row.schema)
     return [*faults, *row.faults(document)]

@@ -49,7 +49,6 @@ _RULES: Final = {
     "validate": "write a ValidatingPolicy, or a template in Rego or CEL",
     "mutate": "write mutators: Assign, ModifySet, AssignMetadata or AssignImage",
     "generate": "no equivalent: Waddle makes no objects",
-    "verifyImages": "write a VerificationPolicy and a constraint by hand",
 }
 """What takes the place of a rule, by the field that says what it does."""
 
@@ -100,7 +99,12 @@ def _notes(document: Json, made: list[Json]) -> Iterator[Note]:
         others = dict(converted(document)) if kind == CLUSTER_POLICY else {}
         for name, rule in rules.items():
             if name not in images:
-                yield _note(name, rule, others.get(name, Unwritable("of a namespace")), made)
+                yield _note(
+                    name,
+                    rule,
+                    others.get(name, Unwritable("a Policy of one namespace is not converted")),
+                    made,
+                )
             elif isinstance(of_images := images[name], Unwritable):
                 yield Note("missing", f"rule {name}: {of_images}")
             else:
