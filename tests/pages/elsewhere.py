@@ -40,6 +40,10 @@ HELD = {
         "tests/webhook/images/served.py",
         'certificates / "tls.crt"',
     ),
+    "kubectl apply -f policies/supply-chain/signed-images/template.yaml": (
+        "tests/system/test_signed_images.py",
+        'LIBRARY / "signed-images" / "template.yaml"',
+    ),
     "kubectl create secret generic release -n waddle-system --from-file=cosign.pub": (
         "tests/system/test_signed_images.py",
         '"secrets" / "release" / "cosign.pub"',

@@ -217,6 +217,37 @@ def kyverno(folder: Path) -> None:
     )
 
 
+def kyverno_images(folder: Path) -> None:
+    """A rule of Kyverno's about signed images, and a folder for what it becomes."""
+    (folder / "images").mkdir()
+    document = {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "signed"},
+        "spec": {
+            "rules": [
+                {
+                    "name": "ours",
+                    "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},
+                    "verifyImages": [
+                        {
+                            "imageReferences": ["registry.example/team/*"],
+                            "attestors": [
+                                {
+                                    "entries": [
+                                        {"keyless": {"subject": "https://a/*", "issuer": "b"}}
+                                    ]
+                                }
+                            ],
+                        }
+                    ],
+                }
+            ]
+        },
+    }
+    write(folder, **{"kyverno-policies/policy.yaml": yaml.safe_dump(document)})
+
+
 def kubewarden(folder: Path) -> None:
     """A policy group of Kubewarden's."""
     policies = {"own": {"module": "registry://registry.example.com/my-policy:v1"}}

@@ -101,6 +101,9 @@ HERE = {
     "waddle migrate kyverno -f kyverno-policies/ --converted policies.yaml": Typed(
         scenes.kyverno, 0, "as it is"
     ),
+    "waddle migrate kyverno -f kyverno-policies/ --converted images/policies.yaml": Typed(
+        scenes.kyverno_images, 0, "put trusted_root.json beside the policy"
+    ),
     "waddle test -f kyverno-policies/ -f manifests/": Typed(scenes.kyverno, 1, "ValidatingPolicy/"),
     "waddle migrate gatekeeper -f policies/": Typed(scenes.migrating, 0, "as it is"),
     "waddle test -f policies/ -f deployment.yaml": Typed(

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from tests.policy_library import POLICIES
 from tests.webhook.cli.in_process import waddle
+from tests.webhook.images.signing import new_key, public_pem
+from webhook.images.policy import read_policy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,13 +90,88 @@ def test_each_rule_of_a_policy_before_cel_is_told_with_what_takes_its_place(tmp_
     assert checked.stdout == "2 policies can be used\n"
 
 
-@pytest.mark.parametrize("kind", ["GeneratingPolicy", "MutatingPolicy", "ImageValidatingPolicy"])
+@pytest.mark.parametrize("kind", ["GeneratingPolicy", "MutatingPolicy"])
 def test_kinds_that_nothing_evaluates_are_missing(tmp_path: Path, kind: str) -> None:
     code, told, _ = said(tmp_path, [*MIGRATE, "-o", "json"], policy(kind=kind))
     assert code == 1
     [one] = json.loads(told)
     assert (one["kind"], one["grade"]) == (kind, "missing")
     assert one["notes"][0]["text"]
+
+
+KEY = public_pem(new_key()).decode()
+SIGNED = {
+    "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},
+    "verifyImages": [
+        {
+            "imageReferences": ["registry.example/*"],
+            "attestors": [
+                {"entries": [{"keys": {"publicKeys": KEY, "rekor": {"ignoreTlog": True}}}]}
+            ],
+        }
+    ],
+}
+
+
+def test_rules_about_images_become_verification_policies_and_constraints(tmp_path: Path) -> None:
+    """What is written is what the provider reads, and the library's template takes the constraint."""
+    by_kms = {"imageReferences": ["a.b/*"], "attestors": [{"entries": [{"keys": {"kms": "a://"}}]}]}
+    old = cluster_policy(SIGNED | {"name": "a"}, SIGNED | {"name": "b", "verifyImages": [by_kms]})
+    image_policy = policy(
+        "images.containers.map(i, verifyImageSignatures(i, [attestors.a])).all(e, e > 0)",
+        "ImageValidatingPolicy",
+    )
+    cosign = {"key": {"data": KEY}, "ctlog": {"insecureIgnoreTlog": True}}
+    image_policy["spec"]["attestors"] = [{"name": "a", "cosign": cosign}]
+    file = tmp_path / "new.yaml"
+    code, told, warned = said(tmp_path, [*MIGRATE, "--converted", str(file)], old, image_policy)
+
+    assert code == 1
+    becomes = "becomes VerificationPolicy {}, RequireSignedImages {}"
+    assert f"differs: rule a: {becomes.format('old-a', 'old-a')}" in told
+    assert "differs: rule a: mutateDigest: add policies/supply-chain/digests" in told
+    assert "missing: rule b: verifyImages[0].attestors[0].entries[0].keys.kms: export" in told
+    assert f"differs: {becomes.format('p', 'p')}" in told
+    assert "the template policies/supply-chain/signed-images" in told
+    assert "RequireSignedImages old-a and p may name one image" in warned
+
+    made = list(yaml.safe_load_all(file.read_text()))
+    kinds = ["VerificationPolicy", "RequireSignedImages"] * 2
+    assert [one["kind"] for one in made] == kinds
+    for one in (made[0], made[2]):
+        assert read_policy(one, no_file).count == 1
+    template = POLICIES / "supply-chain" / "signed-images" / "template.yaml"
+    checked = waddle("check", "-f", file, "-f", template)
+    assert checked.returncode == 0, checked.stderr
+    assert checked.stdout.startswith("3 policies can be used\n")
+
+
+def no_file(name: str) -> bytes:
+    raise FileNotFoundError(name)
+
+
+def test_a_policy_of_one_namespace_is_read_for_its_images(tmp_path: Path) -> None:
+    old = cluster_policy(SIGNED | {"name": "a"}, {"name": "b", "validate": {"pattern": {"a": "b"}}})
+    old["kind"] = "Policy"
+    old["metadata"]["namespace"] = "team"
+    code, told, _ = said(tmp_path, MIGRATE, old)
+    assert code == 1
+    assert "rule a: becomes VerificationPolicy team-old-a, RequireSignedImages team-old-a" in told
+    assert "missing: rule b: validate: write a ValidatingPolicy" in told
+
+
+def test_two_policies_of_one_name_do_not_become_one(tmp_path: Path) -> None:
+    old = cluster_policy(SIGNED)
+    code, told, _ = said(tmp_path, MIGRATE, old, old)
+    assert code == 1
+    assert told.count("becomes VerificationPolicy old") == 1
+    assert "VerificationPolicy old is of another policy: rename one of the two" in told
+
+
+def test_an_image_validating_policy_that_cannot_be_expressed_is_named(tmp_path: Path) -> None:
+    code, told, _ = said(tmp_path, MIGRATE, policy(kind="ImageValidatingPolicy"))
+    assert code == 1
+    assert "missing: spec.validations[0].expression: true: write conditions in CEL" in told
 
 
 def test_files_without_a_policy_of_kyverno_are_told(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from tests.webhook.images.signing import (
 )
 from tests.webhook.images.verifying import IMAGE, PROVENANCE, World
 from webhook import Policies
+from webhook.exceptions.globs import globs_overlap
 from webhook.images.answer import answer_about
 from webhook.images.layout import ImageLayout
 from webhook.images.policy import read_policy
@@ -559,3 +560,22 @@ def test_whatever_shape_a_policy_has_it_is_converted_or_refused(of):
         except Unwritable:
             refused += 1
     assert refused > 50
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "wanted"),
+    [
+        ("a.b/*", "a.b/c:*", True),
+        ("*", "a.b/c", True),
+        ("a.b/c", "a.b/c", True),
+        ("a.b/*:1", "*/c:*", True),
+        ("a.b/*", "a.c/*", False),
+        ("a.b/*:1", "a.b/*:2", False),
+        ("*" * 50 + "a", "*" * 50 + "b", False),
+        ("", "*", True),
+        ("", "a", False),
+    ],
+)
+def test_two_globs_overlap_where_one_text_matches_both(one, other, wanted):
+    assert globs_overlap(one, other) is wanted
+    assert globs_overlap(other, one) is wanted

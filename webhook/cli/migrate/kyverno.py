@@ -19,8 +19,10 @@ _HELP = """Say, policy by policy, what of Kyverno's policies runs here.
 
 A ValidatingPolicy in CEL runs as it is: at every command, and in a cluster with --kyverno-policies.
 What it uses and is not here is named. Rules of a ClusterPolicy in CEL, with patterns, conditions of
-deny or podSecurity become ValidatingPolicies; `waddle verify` runs their tests by these. Of all
-others the line says what takes their place.
+deny or podSecurity become ValidatingPolicies; `waddle verify` runs their tests by these. Rules with
+verifyImages and ImageValidatingPolicies become VerificationPolicies, which `waddle provider images`
+reads, and a constraint of the template policies/supply-chain/signed-images. Of all others the line
+says what takes their place.
 """
 
 
@@ -31,7 +33,7 @@ others the line says what takes their place.
     "target",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the ValidatingPolicies that rules become to a file.",
+    help="Write what rules become to a file: ValidatingPolicies, VerificationPolicies, constraints.",
 )
 @output_option(*words.SHORT)
 def command(*, filenames: tuple[str, ...], target: Path | None, output: str) -> int:

@@ -42,7 +42,7 @@ _HOW: Final = (
 
 _HOW_IMAGES: Final = (
     "VerificationPolicies are for waddle provider images; the constraint is of the template "
-    "policies/supply-chain/signed-images (docs/images.md, From Kyverno)."
+    "policies/supply-chain/signed-images (docs/kyverno.md, Signed images)."
 )
 
 _RULES: Final = {
@@ -119,6 +119,11 @@ def _rules(document: Json) -> dict[str, Json]:
 
 
 def _images_notes(images: ConvertedImages, made: list[Json], prefix: str = "") -> Iterator[Note]:
+    there = {(one["kind"], name_of(one)) for one in made}
+    if twice := [one for one in images.documents if (one["kind"], name_of(one)) in there]:
+        is_there = f"{twice[0]['kind']} {name_of(twice[0])} is of another policy"
+        yield Note("missing", f"{prefix}{is_there}: rename one of the two")
+        return
     made += images.documents
     names = ", ".join(f"{one['kind']} {name_of(one)}" for one in images.documents)
     yield Note("differs", f"{prefix}becomes {names}")
