@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from webhook.api.shapes import Json
 
-Tell: TypeAlias = "Callable[[str], None]"
+TakeNote: TypeAlias = "Callable[[str], None]"
 """Takes what is to be done, or to be known, beside what is written."""
 
 _REKOR: Final = "https://rekor.sigstore.dev"
@@ -119,7 +119,7 @@ def flat_sets(given: Json, where: str) -> Iterator[Json]:
 
 
 def authority_of_entry(
-    entry: Json, where: str, number: int, tell: Tell, *, is_bundle: bool
+    entry: Json, where: str, number: int, note: TakeNote, *, is_bundle: bool
 ) -> Json:
     """The authority that an entry of an attestor set is; ``is_bundle`` for type SigstoreBundle."""
     refuse(entry, where, "annotations", "repository")
@@ -141,7 +141,7 @@ def authority_of_entry(
         case "keys":
             if is_bundle and no_log and not no_promise:
                 raise Unwritable(f"{where}.rekor.ignoreTlog: a key's signature needs no time here")
-            authority["key"] = _key(given, where, tell)
+            authority["key"] = _key(given, where, note)
         case "certificates":
             chain, own = str(given.get("certChain") or ""), str(given.get("cert") or "")
             if is_bundle:
@@ -152,14 +152,14 @@ def authority_of_entry(
             authority["keyless"] = {"identities": [identity]}
             if no_promise or is_bundle:
                 authority["keyless"]["certificateLog"] = "Ignored"
-    _logged(authority, str(rekor.get("url") or _REKOR), tell, no_log=no_log)
+    _logged(authority, str(rekor.get("url") or _REKOR), note, no_log=no_log)
     return authority
 
 
 # --- ImageValidatingPolicy ------------------------------------------------------------------------
 
 
-def authority_of_attestor(given: Json, tell: Tell) -> tuple[Json, Json | None]:
+def authority_of_attestor(given: Json, note: TakeNote) -> tuple[Json, Json | None]:
     """The authority, and the trusted root that it needs."""
     name = str(given.get("name"))
     where = f"spec.attestors.{name}"
@@ -185,7 +185,7 @@ def authority_of_attestor(given: Json, tell: Tell) -> tuple[Json, Json | None]:
             if kms and not kms.startswith("k8s://"):
                 refuse(fields, place, "kms")
             key = {"publicKeys": fields.get("data") or kms}
-            authority["key"] = _key(key, place, tell)
+            authority["key"] = _key(key, place, note)
         case "certificate":
             held = [object_of(fields.get(one)) for one in ("cert", "certChain")]
             for one in held:
@@ -203,11 +203,11 @@ def authority_of_attestor(given: Json, tell: Tell) -> tuple[Json, Json | None]:
             }
             if no_promise:
                 authority["keyless"]["certificateLog"] = "Ignored"
-    return _rooted(authority, cosign, log, where, tell, no_log=no_log)
+    return _rooted(authority, cosign, log, where, note, no_log=no_log)
 
 
 def _rooted(
-    authority: Json, cosign: Json, log: Json, where: str, tell: Tell, *, no_log: bool
+    authority: Json, cosign: Json, log: Json, where: str, note: TakeNote, *, no_log: bool
 ) -> tuple[Json, Json | None]:
     """The authority with what it says of logs, and the root: its own, or the file's."""
     own = object_of(cosign.get("trustedRoot"))
@@ -218,7 +218,7 @@ def _rooted(
         return authority, None
     if own.get("value"):
         return authority, {"data": str(own["value"])}
-    _logged(authority, str(log.get("url") or _REKOR), tell, no_log=no_log)
+    _logged(authority, str(log.get("url") or _REKOR), note, no_log=no_log)
     return authority, {"file": "trusted_root.json"}
 
 
@@ -240,17 +240,17 @@ def needs_root(authority: Json) -> bool:
     return "keyless" in authority or authority.get("transparencyLog") != "Ignored"
 
 
-def _logged(authority: Json, url: str, tell: Tell, *, no_log: bool) -> None:
+def _logged(authority: Json, url: str, note: TakeNote, *, no_log: bool) -> None:
     """Say whether a log has to know a signature, and what is needed for it."""
     if no_log:
         authority["transparencyLog"] = "Ignored"
     elif url.rstrip("/") != _REKOR:
-        tell(f"the log {url}: trusted_root.json has to have its key: {_OWN_ROOT}")
+        note(f"the log {url}: trusted_root.json has to have its key: {_OWN_ROOT}")
     if needs_root(authority):
-        tell(_TRUSTED_ROOT)
+        note(_TRUSTED_ROOT)
 
 
-def _key(given: Json, where: str, tell: Tell) -> Json:
+def _key(given: Json, where: str, note: TakeNote) -> Json:
     text, secret = str(given.get("publicKeys") or "").strip(), object_of(given.get("secret"))
     if text.startswith("k8s://"):
         namespace, _, name = text.removeprefix("k8s://").partition("/")
@@ -260,7 +260,7 @@ def _key(given: Json, where: str, tell: Tell) -> Json:
     name = str(secret.get("name") or "")
     if not name:
         raise Unwritable(f"{where} has neither publicKeys nor secret")
-    tell(
+    note(
         f"copy Secret {secret.get('namespace') or 'kyverno'}/{name} to the provider's namespace, "
         "and name it in imageProvider.keySecrets"
     )
