@@ -193,6 +193,8 @@ def _of_rule(document: Json, spec: Json, rule: Json, name: str) -> ConvertedImag
         _credentials(entry, "imageRegistryCredentials", made)
     if len({one.lower() == "enforce" for one in actions}) > 1:
         raise Unwritable("verifyImages[].failureAction: they differ: write a rule for each")
+    if skipped and len(rule["verifyImages"]) > 1:
+        raise Unwritable("verifyImages[].skipImageReferences: write a rule for each entry")
     action = "deny" if actions.pop().lower() == "enforce" else "dryrun"
     match = _matched_by_rule(document, spec, rule)
     made.documents.append(_constraint(base, list(dict.fromkeys(every)), match, action, skipped))

@@ -30,6 +30,7 @@ from webhook.kyverno.image_conversion import converted_policy, converted_rules
 from webhook.kyverno.patterns import Unwritable
 from webhook.registry.reference import parse_reference
 
+TEMPLATE = POLICIES / "supply-chain" / "signed-images" / "template.yaml"
 NO_LOG = {"rekor": {"ignoreTlog": True}}
 GLOBS = ["registry.example/*"]
 PODS = {"any": [{"resources": {"kinds": ["Pod"]}}]}
@@ -211,6 +212,18 @@ def test_an_identity_of_an_image_validating_policy_has_no_wildcards(world):
         assert is_verified(world, asked) is wanted
 
 
+@pytest.mark.parametrize(("subject", "wanted"), [(SUBJECT, True), ("https://ci.example/*", False)])
+def test_an_identity_of_a_bundle_has_no_wildcards_and_needs_no_certificate_log(
+    world, subject, wanted
+):
+    signer = new_key()
+    world.sign_keyless(key=signer, certificate=world.sigstore.authority.issue(signer))
+    entries = [{"keyless": {"issuer": ISSUER, "subject": subject}}]
+    asked = rule(type="SigstoreBundle", attestors=[{"entries": entries}])
+    assert is_verified(world, cluster_policy(asked)) is wanted
+    assert not is_verified(world, cluster_policy(rule(attestors=[{"entries": entries}])))
+
+
 def test_a_trusted_root_stands_in_the_policy_itself(world):
     world.sign_keyless()
     root = json.dumps(world.sigstore.root())
@@ -334,6 +347,38 @@ NO_CONVERSION = {
     "an unknown skip": (
         cluster_policy(rule(skipImageReferences=["*debug*"], **ONE)),
         "skipImageReferences: *debug*: write images without it",
+    ),
+    "what one entry skips and another names": (
+        cluster_policy(
+            rule(**ONE)
+            | {
+                "verifyImages": [
+                    {
+                        "imageReferences": GLOBS,
+                        "skipImageReferences": ["registry.example/x*"],
+                        **ONE,
+                    },
+                    {"imageReferences": ["registry.example/x*"], **ONE},
+                ]
+            }
+        ),
+        "skipImageReferences: write a rule for each entry",
+    ),
+    "two actions": (
+        cluster_policy(
+            rule(**ONE)
+            | {
+                "verifyImages": [
+                    {"imageReferences": GLOBS, "failureAction": action, **ONE}
+                    for action in ("Audit", "Enforce")
+                ]
+            }
+        ),
+        "verifyImages[].failureAction: they differ: write a rule for each",
+    ),
+    "a key of a bundle without a time": (
+        cluster_policy(rule(type="SigstoreBundle", **ONE)),
+        "rekor.ignoreTlog: a key's signature needs no time here",
     ),
     "an image without a registry": (
         cluster_policy(rule(**ONE, imageReferences=["nginx*"])),
@@ -479,7 +524,6 @@ def test_the_constraint_asks_only_about_the_images_of_the_rule():
     """The template takes it, and an image that no pattern names is not asked about."""
     skipping = rule(**ONE, skipImageReferences=["registry.example/skip/*"])
     made = images_of(cluster_policy(skipping, validationFailureAction="Enforce"))
-    template = POLICIES / "supply-chain" / "signed-images" / "template.yaml"
     asked = []
 
     def nobody_has_signed(keys):
@@ -489,7 +533,7 @@ def test_the_constraint_asks_only_about_the_images_of_the_rule():
         }
 
     policies = Policies.load(
-        template,
+        TEMPLATE,
         values=made.documents,
         providers={"images": nobody_has_signed},
     )
@@ -506,6 +550,53 @@ def test_the_constraint_asks_only_about_the_images_of_the_rule():
         'container "c": spec.containers[0].image must be signed: registry.example/app:1: no'
     ]
     assert asked == images[:1]
+
+
+def test_the_template_and_a_verification_policy_name_the_same_images_by_a_glob():
+    digest = f"@sha256:{'ab' * 32}"
+    names = [
+        "nginx",
+        "docker.io/nginx",
+        "index.docker.io/ours/app",
+        "ours/app",
+        "a.b/c",
+        "a.b:5000/c/d",
+    ]
+    images = [
+        f"{one}{end}"
+        for one in [*names, "localhost/c"]
+        for end in ("", ":1", digest, f":1{digest}")
+    ]
+    globs = [
+        *("*", "docker.io/library/*", "docker.io/library/nginx", "docker.io/*:latest", "a.b/c:*"),
+        *("a.b/*", "*/c", "*:1", "*@sha256:*", "a.b:5000/*", "localhost/c*", "*c*d:1*", "a.[b]/*"),
+    ]
+    for one in globs:
+        made = images_of(cluster_policy(rule(**ONE)))
+        policy, constraint = made.documents
+        policy["spec"]["images"] = constraint["spec"]["parameters"]["images"] = [one]
+        asked = keys_asked(constraint, images)
+        about = read_policy(policy, no_file)
+        assert asked == {image for image in images if about.matches(parse_reference(image))}, one
+
+
+def no_file(name):
+    raise FileNotFoundError(name)
+
+
+def keys_asked(constraint, images):
+    """What the library's template asks the provider about a Pod of these images."""
+    asked = set()
+
+    def nothing_is_known(keys):
+        asked.update(keys)
+        return {"items": {}}
+
+    policies = Policies.load(TEMPLATE, values=[constraint], providers={"images": nothing_is_known})
+    containers = [{"name": "c", "image": image} for image in images]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}}
+    policies.review(pod | {"spec": {"containers": containers}})
+    return asked
 
 
 def broken(value):
