@@ -1,9 +1,8 @@
-"""What the last sweeps found of each object, kept for as long as nothing changes that decides it.
+"""What the last sweeps found of each object, kept until something changes that decides it.
 
-An object that is as it was, in a Namespace that is as it was, reviewed by policies that are as they
-were, is not reviewed again. Under a keyed digest of the first two its results are kept, in little: a
-number where it violates nothing, else JSON. Policies that go by more are asked each time:
-see :meth:`KeptResults.of`.
+An object is not reviewed again while it, its Namespace and the policies about it are unchanged. Its
+results stand under a keyed digest of object and Namespace: a number where it violates nothing, else
+JSON. Policies that depend on more are evaluated in each sweep: see :meth:`KeptResults.of`.
 """
 
 from __future__ import annotations
