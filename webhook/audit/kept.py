@@ -1,9 +1,8 @@
-"""What the last sweeps found of each object, kept for as long as nothing changes that decides it.
+"""What the last sweeps found of each object, kept until something changes that decides it.
 
-An object that is as it was, in a Namespace that is as it was, reviewed by policies that are as they
-were, is not reviewed again. Under a keyed digest of the first two its results are kept, in little: a
-number where it violates nothing, else JSON. Policies that go by more are asked each time:
-see :meth:`KeptResults.of`.
+An object is not reviewed again while it, its Namespace and the policies about it are unchanged. Its
+results stand under a keyed digest of object and Namespace: a number where it violates nothing, else
+JSON. Policies that depend on more are evaluated in each sweep: see :meth:`KeptResults.of`.
 """
 
 from __future__ import annotations
@@ -91,6 +90,8 @@ class KeptKind:
             if by_version
             else math.inf
         )
+        self._listed = 0
+        """The resource version of the last list, as a number; it is one in every API server."""
         self._whole = whole
         self._hashed = hashlib.blake2b(digest_size=_OBJECT_DIGEST_BYTES, key=whole.key)
         self._kept: dict[bytes, int | bytes] = {}
@@ -102,6 +103,19 @@ class KeptKind:
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    def listed(self, version: str) -> None:
+        """A list of the kind has this resource version.
+
+        One that is lower than that of a list before it comes of an etcd that was restored, where the
+        same versions come again and may be of other content: then nothing is known.
+        """
+        number = int(version) if version.isascii() and version.isdecimal() else 0
+        if number < self._listed:
+            self._whole.bytes -= self.bytes
+            self._kept, self.bytes = {}, 0
+            self.begin()
+        self._listed = number
 
     def begin(self) -> None:
         """A sweep of the kind begins; one that did not end is forgotten."""

@@ -75,12 +75,14 @@ class Pages:
         statistics: ListStatistics,
         forbidden_seconds: float = FORBIDDEN_SECONDS,
         partial: Partial | None = None,
+        listed: Callable[[str], None] | None = None,
     ) -> None:
         """``size`` is that of the first page, and of what follows.
 
         ``partial`` says of which objects the metadata will do: a :class:`PartialObject` stands for
-        each of them.
+        each of them. ``listed`` takes each page's resource version, before its objects are looked at.
         """
+        self._listed = listed
         self._partial = partial
         self._client = client
         self._resource = resource
@@ -102,7 +104,9 @@ class Pages:
         while True:
             page = await self._page()
             path = self._resource.collection()
-            items, _, token = read_page(page, path)
+            items, version, token = read_page(page, path)
+            if self._listed is not None:
+                self._listed(version)
             objects = [item for item in items if self._is_sound(item)]
             if self._skip_to:
                 objects = [obj for obj in objects if _key(obj) > self._skip_to]

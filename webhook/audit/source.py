@@ -15,8 +15,9 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.page_size import PageSize
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 
+    from webhook.audit.kept import KeptKind
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
     from webhook.constraint.snapshot import Snapshot
@@ -49,12 +50,12 @@ class AuditSource(Protocol):
         self,
         snapshot: Snapshot,
         resource: Resource,
-        is_enough: Callable[[Object], bool] | None = None,
+        kept: KeptKind | None = None,
     ) -> AsyncGenerator[list[Object], None]:
         """A kind's objects in lists that the caller may empty, last first.
 
-        With ``is_enough`` a :class:`~webhook.audit.pages.PartialObject` may stand for one whose
-        metadata will do.
+        ``kept`` says of which objects the metadata will do: a
+        :class:`~webhook.audit.pages.PartialObject` may stand for each of them.
 
         Raises :class:`UnreadableKind`, and as :meth:`kinds`. Objects need not
         state their kind.
@@ -109,7 +110,7 @@ class ListSource:
         self,
         snapshot: Snapshot,
         resource: Resource,
-        is_enough: Callable[[Object], bool] | None = None,
+        kept: KeptKind | None = None,
     ) -> AsyncGenerator[list[Object], None]:
         """The kind's pages; refused for good is what was refused before, or never given."""
         del snapshot
@@ -120,7 +121,11 @@ class ListSource:
             size=self._sizes.setdefault(gvk, PageSize.first(self._page_objects)),
             statistics=self.statistics,
             forbidden_seconds=self._patience_with(gvk),
-            partial=None if is_enough is None else Partial(is_enough, self._partial_size(gvk)),
+            # Of a kind that is new to it all would have to be fetched twice.
+            partial=Partial(kept.is_kept, self._partial_size(gvk))
+            if kept is not None and len(kept)
+            else None,
+            listed=None if kept is None else kept.listed,
         )
         try:
             async for page in pages:
@@ -187,10 +192,10 @@ class CacheSource:
         self,
         snapshot: Snapshot,
         resource: Resource,
-        is_enough: Callable[[Object], bool] | None = None,
+        kept: KeptKind | None = None,
     ) -> AsyncGenerator[list[Object], None]:
         """The kind's objects, each whole."""
-        del is_enough
+        del kept
         if resource.gvk in self._unsynced:
             raise ApiUnreachable(f"{resource.gvk}: not every object has been synced yet")
         page: list[Object] = []

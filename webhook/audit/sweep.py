@@ -164,11 +164,10 @@ class Sweep:
         gvk = resource.gvk
         kept = None if self._kept is None else await self._kept.of(self._scope, resource)
         self._kept_kind = kept
-        # Of a kind that is new to it all would have to be fetched twice.
-        is_enough = kept.is_kept if kept is not None and kept.by_version and len(kept) else None
+        by_version = kept if kept is not None and kept.by_version else None
         snapshot = self._scope.snapshot
         try:
-            async with aclosing(self._source.pages(snapshot, resource, is_enough)) as pages:
+            async with aclosing(self._source.pages(snapshot, resource, by_version)) as pages:
                 async for page in pages:
                     await self._page(resource, page)
         except UnreadableKind as error:

@@ -97,18 +97,18 @@ AUDIT_STRANDED: Final = Metric(
 AUDIT_UNCHANGED: Final = Metric(
     "waddle_audit_objects_unchanged",
     "counter",
-    "Objects of which what an earlier sweep found stands, as nothing changed that decides it; they are "
-    "among the objects reviewed.",
+    "Objects that an audit did not review again: nothing that decides about them has changed. They "
+    "count as reviewed.",
 )
 
 AUDIT_KEPT_OBJECTS: Final = Metric(
-    "waddle_audit_kept_objects", "gauge", "Objects of which it is kept what was found."
+    "waddle_audit_kept_objects", "gauge", "Objects whose findings are kept for the next sweep."
 )
 
 AUDIT_KEPT_BYTES: Final = Metric(
     "waddle_audit_kept_bytes",
     "gauge",
-    "Memory that this takes, about; at most --audit-kept-bytes.",
+    "Memory of kept findings, about; at most --audit-kept-bytes.",
 )
 
 AUDIT_LISTS: Final = Metric(

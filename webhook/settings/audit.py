@@ -49,9 +49,9 @@ class AuditSettings:
     )
     kept_bytes: int = flag(
         16 * 1024 * 1024,
-        "Memory for what was found of each object: one that is as it was, under the same policies, is "
-        "not reviewed again. An object takes 170 bytes, and its violations what they are as JSON. 0 "
-        "switches it off.",
+        "Memory for the findings of audits: an unchanged object under unchanged policies is not "
+        "reviewed again. An object takes 170 bytes, and its violations their size as JSON. 0 switches "
+        "it off.",
         name="audit-kept-bytes",
         at_least=0,
     )

@@ -164,6 +164,33 @@ def test_check_tells_of_faults_with_file_and_line(tmp_path):
     assert "ValidatingAdmissionPolicy/limited: 0 violations now, 1 then (+1 -0)" in done.stdout
 
 
+def test_check_asks_whether_another_resource_is_meant(tmp_path):
+    wrong = policy("true", name="wrong")
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["*"],
+        "resources": ["pod/exec"],
+    }
+    wrong["spec"]["matchConstraints"] = {"resourceRules": [rule, {**rule, "apiGroups": ["x.io"]}]}
+    done = waddle("check", "-f", written(tmp_path, wrong, binding("b", "wrong")))
+    assert done.returncode == 0
+    told = 'its matchConstraints.resourceRules[0].resources names "pod": is pods meant?'
+    assert done.stdout.count("is pods meant?") == 1
+    assert f"ValidatingAdmissionPolicy/wrong: {told}" in done.stdout
+
+
+def test_check_says_that_manifests_lack_the_api_server_s_defaults(tmp_path):
+    documents = NAMED, binding("b", "named")
+    done = waddle("check", "-f", written(tmp_path, *documents, pod()))
+    told = (
+        "manifests were reviewed by 1 ValidatingAdmissionPolicy without the API server's defaults"
+    )
+    assert told in done.stderr
+    other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}}
+    assert told not in waddle("check", "-f", written(tmp_path, *documents, other)).stderr
+
+
 def test_check_tells_of_many_parameters_and_of_what_is_undecided(tmp_path):
     cluster = {"apiVersion": "example.com/v1", "kind": "Limit", "data": {"max": "9"}}
     many = [{**cluster, "metadata": {"name": name}} for name in ("a", "b")]

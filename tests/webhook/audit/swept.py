@@ -43,9 +43,9 @@ class Given:
         return tuple(RESOURCES[gvk] for gvk in sorted(self.objects) if gvk not in self.gone)
 
     async def pages(
-        self, _: Any, resource: Resource, is_enough: Any = None
+        self, _: Any, resource: Resource, kept: Any = None
     ) -> AsyncGenerator[list[Any], None]:
-        del is_enough
+        del kept
         yield list(reversed(self.objects[resource.gvk]))
         if resource.gvk in self.failures:
             raise self.failures[resource.gvk]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from webhook import log
+from webhook.admission_policies.kinds import POLICY
 from webhook.api import timestamp
 from webhook.api.admission import InvalidReview
 from webhook.api.config import CONFIG
@@ -27,7 +28,7 @@ from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.limits import Limits
 from webhook.decisions.source import RecordSource
 from webhook.kyverno.kinds import is_kyverno, why_not_run
-from webhook.policies.advice import Matched
+from webhook.policies.advice import Matched, advice_on_resources
 from webhook.policies.effect import Effect, concerned, only, stored
 from webhook.policies.problem import Problem
 from webhook.policies.provider_calls import PROVIDER, advice_on_providers
@@ -141,6 +142,8 @@ def prepare(
     checked.policies += len(checked.mutation.places)
     checked.problems = validate(after, documents, budget_seconds) + problems
     _check_kyverno(manifests, checked)
+    for item in manifests:
+        checked.problems += advice_on_resources(item.document)
     checked.problems += check_mutators.problems_of_exceptions(
         checked.mutation.extensions, manifests, after.snapshot.constraints
     )
@@ -263,9 +266,21 @@ def effect_on_manifests(
         if outcome.excluded is not None:
             checked.missing.append(f"{shown}: a Config excludes its namespace")
         effect.take(shown, old.responses.results, new.results, new.excused)
+    _tell_of_defaults(after, objects, checked)
     for key, change in effect.constraints.items():
         change.matched = key in matched or key in after.foreign.asked
     return effect
+
+
+def _tell_of_defaults(after: PolicySet, objects: Iterable[Manifest], checked: PolicyCheck) -> None:
+    """Say that the API server fills in fields before its own policies see an object."""
+    count = sum(kind == POLICY for kind, _ in after.foreign.asked)
+    if count and not all(is_admission_review(item.document) for item in objects):
+        policies = quantity(count, POLICY, "ValidatingAdmissionPolicies")
+        checked.missing.append(
+            f"manifests were reviewed by {policies} without the API server's defaults: what a cluster "
+            "returns has them"
+        )
 
 
 def _deadline() -> float:
