@@ -1,6 +1,7 @@
 """Who may write PolicyRevisions, and nothing else, decides nothing by it, at any replica."""
 
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -31,9 +32,15 @@ IGNORED = "waddle_policy_revisions_ignored"
 
 
 @pytest.fixture
-def plane(empty_plane: Plane) -> Plane:
-    """Here every replica ends: no other may be there."""
-    return empty_plane
+def plane(empty_plane: Plane) -> Iterator[Plane]:
+    """Here every replica ends: no other may be there.
+
+    Nor a revision that another test left: one signed by a key that is gone counts as unknown.
+    """
+    empty_plane.delete_templates()
+    empty_plane.api.request("DELETE", REVISIONS)
+    yield empty_plane
+    empty_plane.delete_templates()
 
 
 def begun(
