@@ -156,7 +156,7 @@ class AuditThread:
         )
 
     def _tells_metadata(self) -> bool:
-        """Whether metadata is all that is told of objects.
+        """Whether every sink can do with the metadata of objects.
 
         Reports match objects again, records may hold them whole, and synced data may lack what no
         policy reads.

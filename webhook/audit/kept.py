@@ -209,8 +209,8 @@ class KeptResults:
     def __init__(self, bytes_max: int, by_version: Callable[[], bool]) -> None:
         """``bytes_max`` bounds all of it; what has no room is reviewed in each sweep.
 
-        ``by_version`` is whether nobody now who is told of objects needs more than their metadata:
-        then objects of the API server's own kinds are known by their resource version.
+        ``by_version`` says whether every sink can do with metadata now: then objects of the API
+        server's own kinds are known by their resource version.
         """
         self.bytes_max = bytes_max
         self.bytes = 0

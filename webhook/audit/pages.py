@@ -42,7 +42,7 @@ _PARTIAL: Final = f"application/json;as={_PARTIAL_LIST};g=meta.k8s.io;v=v1,appli
 
 @dataclass(slots=True)
 class Partial:
-    """What a list does of which the metadata is fetched first."""
+    """How a list works that fetches metadata first."""
 
     is_enough: Callable[[Object], bool]
     """Whether the metadata of an object will do."""
@@ -60,7 +60,7 @@ class ListStatistics:
 
 
 class PartialObject(dict[str, Any]):
-    """An object of which its metadata alone was fetched."""
+    """An object whose metadata alone was fetched."""
 
 
 class Pages:
@@ -79,8 +79,8 @@ class Pages:
     ) -> None:
         """``size`` is that of the first page, and of what follows.
 
-        ``partial`` says of which objects the metadata will do: a :class:`PartialObject` stands for
-        each of them. ``listed`` takes each page's resource version, before its objects are looked at.
+        ``partial`` says for which objects metadata is enough: a :class:`PartialObject` stands for each
+        of them. ``listed`` takes each page's resource version, before its objects are looked at.
         """
         self._listed = listed
         self._partial = partial

@@ -54,7 +54,7 @@ class AuditSource(Protocol):
     ) -> AsyncGenerator[list[Object], None]:
         """A kind's objects in lists that the caller may empty, last first.
 
-        ``kept`` says of which objects the metadata will do: a
+        ``kept`` says for which objects metadata is enough: a
         :class:`~webhook.audit.pages.PartialObject` may stand for each of them.
 
         Raises :class:`UnreadableKind`, and as :meth:`kinds`. Objects need not

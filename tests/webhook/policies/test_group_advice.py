@@ -14,7 +14,7 @@ from webhook.policies.validation import validate
 
 
 def told(group: dict[str, Any], *others: dict[str, Any], known: Any = ()) -> list[str]:
-    """What is told of these, on top of those that are known."""
+    """The advice on these groups, beside those that are known."""
     client = Client(targets=TARGETS, drivers=[RegoDriver()])
     validate(client, known, 1.0)
     problems = validate(client, [group, *others], 1.0)
