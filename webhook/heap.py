@@ -35,12 +35,12 @@ _SLICE_SECONDS: Final = 0.0002
 _PAGE_BYTES: Final = mmap.PAGESIZE
 
 
-def bound() -> None:
+def bound(arenas_max: int = ARENAS_MAX, mapped_bytes: int = MAPPED_BYTES) -> None:
     """Keep little of what is freed; called before there are threads. Elsewhere than on glibc nothing."""
     with contextlib.suppress(AttributeError, OSError):
         library = ctypes.CDLL(None)
-        library.mallopt(_ARENA_MAX, ARENAS_MAX)
-        library.mallopt(_MMAP_THRESHOLD, MAPPED_BYTES)
+        library.mallopt(_ARENA_MAX, arenas_max)
+        library.mallopt(_MMAP_THRESHOLD, mapped_bytes)
 
 
 def give_back() -> None:

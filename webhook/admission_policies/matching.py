@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.admission_policies.kinds import GROUP, OPERATIONS, SCOPES, InvalidAdmissionPolicy
 from webhook.api.builtin_kinds import BUILTIN_GROUPS
 from webhook.api.gvk import labels_of, plural_of
-from webhook.constraint.errors import InvalidConstraint
-from webhook.constraint.field import shown
+from webhook.constraint.errors import InvalidConstraint, shown
 from webhook.constraint.selector import compile_selector
 from webhook.constraint.selector_validation import validate_selector
 from webhook.values import dataclass

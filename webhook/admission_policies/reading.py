@@ -27,7 +27,7 @@ from webhook.cel.engine import compile_expression
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission, match_conditions, mutations
 from webhook.constraint.drivers.cel_validator import CompiledValidation
-from webhook.constraint.field import shown
+from webhook.constraint.errors import shown
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

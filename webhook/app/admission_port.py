@@ -9,13 +9,12 @@ import time
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from webhook import heap
 from webhook.app.bounded_thread import BoundedThread
 from webhook.app.compilation import CompileThread
 from webhook.app.fault_injection import blames_nobody
-from webhook.app.isolation import OWN_NAMESPACES
 from webhook.app.priority import give_precedence
 from webhook.app.review_memory import ReviewMemory
 from webhook.app.slow_reviews import FAST_SECONDS, SlowReviews
@@ -26,6 +25,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import NAMESPACE
 from webhook.constraint.failure_policy import FAILURE_POLICIES
 from webhook.constraint.inventory import kinds_of
+from webhook.constraint.isolation import Isolation
 from webhook.constraint.limits import Budget
 from webhook.metrics.admission import BREAKERS
 from webhook.metrics.mutation import MUTATORS_FIGHTING
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from webhook.certificates.loader import CertificateLoader
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.breaker import BreakerView
+    from webhook.constraint.causes import OnError, OnUndecidable
     from webhook.constraint.client import Client
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -501,4 +502,22 @@ def admission_options(settings: ServeSettings) -> AdmissionOptions:
         exceptions_longest_seconds=settings.policies.exceptions_longest_seconds,
         mutation_on_error=mutation_options(settings).on_error,
         own_users=_own_users(settings),
+    )
+
+
+OWN_NAMESPACES: Final = ("waddle-system", "gatekeeper-system")
+"""Without a cluster nobody says which namespace is ours: both products' own."""
+
+SYSTEM: Final = "kube-system"
+"""What a cluster cannot do without."""
+
+
+def isolation(settings: ServeSettings) -> Isolation:
+    """The choices as set."""
+    own = (settings.pod.namespace,) if settings.pod.namespace else OWN_NAMESPACES
+    return Isolation(
+        on_error=cast("OnError", settings.deciding.on_error),
+        on_undecidable=cast("OnUndecidable", settings.deciding.on_undecidable),
+        error_is_violation=settings.deciding.evaluation_errors == "violation",
+        spared_namespaces=frozenset((*own, SYSTEM)),
     )

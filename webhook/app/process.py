@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook import __version__, garbage, log
-from webhook.app.admission_port import AdmissionPort
+from webhook.app.admission_port import AdmissionPort, isolation
 from webhook.app.certificate_options import certificate_options
 from webhook.app.compilation import CodeProcess
 from webhook.app.fault_injection import FaultRefused, RefusingDriver, refused_kind
-from webhook.app.isolation import isolation
 from webhook.app.priority import BEHIND, SWITCH_INTERVAL_SECONDS, go_first
 from webhook.app.providers import ProviderThread
 from webhook.app.specialisation import SpecialisingThread
@@ -39,8 +38,7 @@ from webhook.policies.metered import MeteredClient
 from webhook.printable import reason_of
 from webhook.rego import program as _  # noqa: F401  # the compiler, now and not beside admissions
 from webhook.rego.code_cache import CodeCache, UnsafeDirectory
-from webhook.server.http.bound_socket import bind
-from webhook.server.http.listener import BACKLOG
+from webhook.server.http.listener import BACKLOG, bind
 from webhook.server.probes import make_health_application, make_metrics_application
 from webhook.server.profiling import make_profiling_application
 from webhook.serving.revision import Serving

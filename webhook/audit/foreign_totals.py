@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.constraint.result import Result
     from webhook.log import Logger
-    from webhook.metrics.declaration import Metric
-    from webhook.metrics.registry import Registry
+    from webhook.metrics.registry import Metric, Registry
 
 SERIES_MAX: Final = 1000
 """Most series of a metric: beyond, those with the most violations are shown."""

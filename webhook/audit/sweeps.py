@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.mutator import MutatorId
-    from webhook.serving.exception_uses import ExceptionUses
-    from webhook.serving.revision import Revision, Serving
+    from webhook.serving.revision import ExceptionUses, Revision, Serving
 
 
 MEMBERS_SECONDS: Final = 5.0

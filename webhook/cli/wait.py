@@ -278,14 +278,14 @@ class _Wait:
 
     async def _asking(self, document: Object) -> AskedState | None:
         """How far the API server asks about the object, as its configurations are now."""
-        from webhook.cli.asked import read_cluster  # noqa: PLC0415  # see command
+        from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
         from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415  # see command
         from webhook.policies.asked import is_judged, who_is_asked  # noqa: PLC0415  # see command
 
         if not is_judged(document):
             return None
         try:
-            standing, read = await read_cluster(self._client, self._namespace)
+            standing, read = await read_webhook_configurations(self._client, self._namespace)
         except (ApiError, ApiUnreachable):
             return None
         return who_is_asked(standing, self._namespace, read)(document)

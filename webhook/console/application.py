@@ -19,13 +19,12 @@ from webhook.console import decisions, pages, violations
 from webhook.console.drawing import Drawing
 from webhook.console.entrance import VISITOR, Entrance
 from webhook.console.gate import LOOPBACK
-from webhook.console.live import NamedObject, NotReadable
 from webhook.console.pages import NotThere
-from webhook.console.picture import EMPTY, Picture
+from webhook.console.picture import EMPTY, NamedObject, NotReadable, Picture
 from webhook.console.playground import MODES, TEXT_CHARACTERS_MAX, Attempt, Busy, Playground
 from webhook.console.responses import as_file, as_json, ok, static, wants_json
 from webhook.console.rights import RightsUnknown
-from webhook.console.session import BEGIN, END, SignInRefused
+from webhook.console.visitor import BEGIN, END, SignInRefused
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     from webhook.console.login import Login
     from webhook.console.picture import Shown, ShownCluster, ShownViolation
     from webhook.console.rights import Rights
-    from webhook.console.session import Sent
-    from webhook.console.visitor import Right, Visitor
+    from webhook.console.visitor import Right, Sent, Visitor
     from webhook.log import Logger
     from webhook.review.policy_set import PolicySet
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
 from webhook.console.provider import Provider, SignIn
-from webhook.console.session import BEGIN, END, Sent, SignInRefused
-from webhook.console.visitor import Visitor
+from webhook.console.visitor import BEGIN, END, Sent, SignInRefused, Visitor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,6 +13,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from webhook.api.gvk import GroupVersionKind
     from webhook.api.revision import PolicyRevision
     from webhook.console.visitor import Right
 
@@ -237,3 +238,16 @@ class Shown:
         while self.number == seen and not self.ended:
             await self._changed.wait()
         return self.number
+
+
+class NotReadable(Exception):
+    """An object cannot be had; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedObject:
+    """Which object of which kind."""
+
+    gvk: GroupVersionKind
+    namespace: str
+    name: str

@@ -30,8 +30,7 @@ from joserfc.errors import (
 from joserfc.jwk import KeySet
 
 from webhook.api.encoding import DecodeError, decode
-from webhook.console.session import SignInRefused
-from webhook.console.visitor import Visitor
+from webhook.console.visitor import SignInRefused, Visitor
 from webhook.proxies import InvalidProxy, proxy_for
 from webhook.values import dataclass
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.patterns import LABEL_1035
-from webhook.constraint.field import invalid
+from webhook.api.names import LABEL_1035
+from webhook.constraint.errors import invalid
 from webhook.constraint.names import dns_label_faults
 from webhook.constraint.schema_defaults import default_faults
 from webhook.constraint.schema_expressions import expression_faults, rule_faults

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.patterns import LABEL, SUBDOMAIN
+from webhook.api.names import LABEL, SUBDOMAIN
 from webhook.constraint import structural
-from webhook.constraint.field import invalid
+from webhook.constraint.errors import invalid
 from webhook.constraint.names import dns_label_faults
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import re
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.constraint.field import invalid, shown
+from webhook.constraint.errors import invalid, shown
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import Reflector
-from webhook.controllers.keeper import Keeper
+from webhook.controllers.keeper import WRITES_AT_ONCE, Keeper
 from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.write_pace import WRITES_AT_ONCE
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

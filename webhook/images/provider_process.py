@@ -25,14 +25,12 @@ from webhook.images.policy import InvalidVerificationPolicy
 from webhook.images.policy_files import load_policies
 from webhook.metrics import images as metrics_of_images
 from webhook.metrics import server as metrics_of_servers
-from webhook.metrics.declaration import Metric
 from webhook.metrics.exposition import Exposition
 from webhook.metrics.images import IMAGE_POLICIES
-from webhook.metrics.registry import Registry
-from webhook.server.http.bound_socket import bind
+from webhook.metrics.registry import Metric, Registry
 from webhook.server.http.hub import Hub
 from webhook.server.http.limits import ConnectionLimits
-from webhook.server.http.listener import Listener
+from webhook.server.http.listener import Listener, bind
 from webhook.server.probes import make_health_application, make_metrics_application
 from webhook.values import dataclass
 

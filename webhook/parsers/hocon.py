@@ -10,8 +10,7 @@ import re
 from dataclasses import field
 from typing import Any, Final
 
-from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, ParseError, line_at
-from webhook.parsers.expansion import Expansion
+from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, Expansion, ParseError, line_at
 from webhook.parsers.numbers import typed
 from webhook.values import dataclass
 

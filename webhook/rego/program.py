@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from webhook.rego.builtins.registry import GATEKEEPER, available
 from webhook.rego.check import ir
 from webhook.rego.check.checker import Checker
 from webhook.rego.check.checks import (
@@ -19,7 +20,6 @@ from webhook.rego.check.checks import (
     each_literal,
     path_text,
 )
-from webhook.rego.check.compatibility import GATEKEEPER, available
 from webhook.rego.check.lower import Lowering
 from webhook.rego.check.names import globals_of, head_name, module_globals, package_path
 from webhook.rego.check.safety import Safety
@@ -32,9 +32,9 @@ from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.sharing import Sharing
 from webhook.rego.syntax.metadata import Metadata
 from webhook.rego.write.ahead import Ahead
+from webhook.rego.write.bodies import new_function
 from webhook.rego.write.constants import bind_parameters
 from webhook.rego.write.documents import NONE, OUT, Documents
-from webhook.rego.write.emitters import new_function
 from webhook.rego.write.expression import dict_of, method
 from webhook.rego.write.generate import ENTRY, generate
 from webhook.rego.write.statement import PAYS, WrittenFunction

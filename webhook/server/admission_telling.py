@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses, Result, Undecided
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.serving.exception_uses import ExceptionUses
+    from webhook.serving.revision import ExceptionUses
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,12 @@ from webhook.metrics.admission import REFUSED, STRANGERS, UNDECIDABLE
 from webhook.server import deadline, verdict
 from webhook.server.decoding import LARGE_BYTES, NOTHING, NoRoom
 from webhook.server.http.exchange import JSON_ALONE, RELEASE
+from webhook.server.http.fair_queue import occupant_of
 from webhook.server.http.head import STRANGER
 from webhook.server.http.limits import PREFIX_BYTES
-from webhook.server.http.occupant import occupant_of
-from webhook.server.http.responder import JSON
+from webhook.server.http.responder import JSON, failure
 from webhook.server.outcome import Pending, Unanswerable
 from webhook.server.responsibility import NOTED_SECONDS, requester, responsible_for
-from webhook.server.status import failure
 from webhook.server.undecided import answer_unread
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from webhook.api.gvk import gvk_of, name_of
 from webhook.metrics.admission import REFUSED
 from webhook.policies.validation import is_policy
 from webhook.server.http.exchange import JSON_ALONE
-from webhook.server.http.responder import JSON
-from webhook.server.status import failure
+from webhook.server.http.responder import JSON, failure
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

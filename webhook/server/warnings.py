@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from webhook.api.patterns import LONE_SURROGATE
+from webhook.api.names import LONE_SURROGATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

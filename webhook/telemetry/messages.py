@@ -13,14 +13,12 @@ from opentelemetry.proto.metrics.v1 import metrics_pb2
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from webhook import __version__
-from webhook.metrics.catalogue import METRICS
-from webhook.metrics.exposition import counts
+from webhook.metrics.exposition import METRICS, counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.metrics.declaration import Metric
-    from webhook.metrics.registry import Exemplar, Histogram, Registry
+    from webhook.metrics.registry import Exemplar, Histogram, Metric, Registry
     from webhook.serving.trace import Attribute
 
 SCOPE: Final = InstrumentationScope(name="waddle", version=__version__)

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from webhook.backoff import Backoff
-from webhook.metrics.telemetry import TELEMETRY_FAILURES, TRACES
+from webhook.metrics.server import TELEMETRY_FAILURES, TRACES
 from webhook.telemetry import messages
 from webhook.telemetry.delivery import CollectorUnavailable, MessageRefused, make_delivery
 from webhook.telemetry.traces import traces_message

@@ -18,12 +18,11 @@ from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import CLOSED
 from webhook.server.http import hub as hubs
-from webhook.server.http.fair_queue import Party
+from webhook.server.http.fair_queue import Occupant, Party
 from webhook.server.http.head import UNKNOWN
 from webhook.server.http.hub import Hub, Share
 from webhook.server.http.limits import ConnectionLimits
 from webhook.server.http.listener import Listener
-from webhook.server.http.occupant import Occupant
 from webhook.server.responsibility import NOTHING_KNOWN
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel import folds, paths
 from webhook.cel.check import types
+from webhook.cel.check.checker import narrowed_name
 from webhook.cel.check.literals import known_members, known_value
 from webhook.cel.errors import EvaluationError
 from webhook.cel.exact import costed, nodes
-from webhook.cel.narrowing import called
 from webhook.cel.paths import Key
 from webhook.cel.run import access, equality, membership, messages
 from webhook.cel.run.arithmetic import OPERATORS, is_not, negate
@@ -247,7 +247,7 @@ class _Builder:
         """The name in the library of what a call may run."""
         if name == "ip" and member:
             return ".ip"  # what is a member of a range is a function of a text
-        return called(name, node, self.checked)
+        return narrowed_name(name, node, self.checked)
 
     # --- literals -----------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.cel.check.checker import narrowed_name
 from webhook.cel.check.environment import functions
 from webhook.cel.check.literals import known_members
 from webhook.cel.fast.lines import Unwritten
@@ -16,7 +17,6 @@ from webhook.cel.fast.loops import LoopLines
 from webhook.cel.fast.operators import KINDS, KNOWN, OPERATORS, ORDERS, cost_of, within_path
 from webhook.cel.library.all import direct
 from webhook.cel.library.regex import compiled
-from webhook.cel.narrowing import called
 from webhook.cel.paths import may_change, may_nest
 from webhook.cel.run.values import VARIABLES
 from webhook.cel.syntax.ast import (
@@ -458,7 +458,7 @@ class Writer(LoopLines):
             raise Unwritten
         results = {overload.result.name for overload in functions().get(name, ())}
         kind = KINDS.get(results.pop(), Kind.ANY) if len(results) == 1 else Kind.ANY
-        form = called(name, node, self.checked)
+        form = narrowed_name(name, node, self.checked)
         if name == "string" and form == name and args[0].kind is Kind.STRING:
             return args[0]
         called_as = self.constant_named(direct(form, len(args)))

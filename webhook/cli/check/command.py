@@ -248,8 +248,9 @@ def checked_in_cluster(
     """
     kubeconfig, context, namespace = cluster
     # Here and not above: they bring aiohttp and the event loop.
-    from webhook.cli import asked, cluster_policies  # noqa: PLC0415
+    from webhook.cli import cluster_policies  # noqa: PLC0415
     from webhook.cli.check import run as check_run  # noqa: PLC0415
+    from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
@@ -265,7 +266,7 @@ def checked_in_cluster(
             configs, more = await cluster_policies.read_configs(client, namespace)
             checked.missing += unreadable + more
             policies = check_run.prepare(manifests, base, seconds, checked, extensions, configs)
-            standing = await asked.read_cluster(client, namespace)
+            standing = await read_webhook_configurations(client, namespace)
             checked.problems += problems_of_asking(manifests, standing, namespace)
             for kind in check_run.kinds_of_parameters(policies):
                 for parameter in await cluster_policies.list_kind(client, kind):

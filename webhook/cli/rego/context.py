@@ -18,8 +18,7 @@ from webhook.policies.rego_files import (
     system_words,
 )
 from webhook.rego.builtins.introduced import INTRODUCED, OLDEST
-from webhook.rego.builtins.registry import BUILTINS, Builtin, make_builtin
-from webhook.rego.check.compatibility import LATEST
+from webhook.rego.builtins.registry import BUILTINS, LATEST, Builtin, make_builtin
 from webhook.rego.engine import CompileOptions
 from webhook.rego.errors import BuiltinError, EvaluationError, RegoLoadError
 from webhook.rego.location import NOWHERE

@@ -16,7 +16,7 @@ from webhook.constraint.drivers.budget import FIRST_STEPS, BudgetedContext, Revi
 from webhook.constraint.drivers.hook import advice, hook
 from webhook.constraint.drivers.specialisation import ConstraintRules
 from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
-from webhook.rego.check.compatibility import GATEKEEPER
+from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.engine import CompileOptions, compile_rule, load_rule, specialise_modules
 from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors
 from webhook.rego.run.limits import EvaluationContext

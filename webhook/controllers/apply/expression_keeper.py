@@ -14,8 +14,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.errors import InvalidTemplate
 from webhook.controllers.apply.openapi import KindTypes
 from webhook.controllers.keeper import Keeper
-from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.object_faults import TEMPLATES, ObjectFaults
 from webhook.generation.policy import read_code
 
 if TYPE_CHECKING:

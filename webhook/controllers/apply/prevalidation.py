@@ -26,7 +26,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint import constraint
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.template import read_template
-from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.object_faults import TEMPLATES
 from webhook.controllers.revisions.outcome_records import (
     RECORD_SECONDS,
     WRITE_SECONDS,
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from webhook.api.revision import PolicyRevision
     from webhook.api.revision_outcome import TrialVerdict
     from webhook.constraint.client import Client
-    from webhook.controllers.object_faults import ObjectFaults
-    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.object_faults import ObjectFaults, PolicyKey
     from webhook.controllers.revisions.keeper import RevisionKeeper
     from webhook.controllers.revisions.policy_state import AppliedFault
     from webhook.trials.trials import Trials, Tried

@@ -39,16 +39,14 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
     from webhook.controllers.apply.reconciler import Intents
     from webhook.controllers.generate.statuses import Statuses
-    from webhook.controllers.object_faults import ObjectFaults
-    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.object_faults import ObjectFaults, PolicyKey
     from webhook.controllers.revisions.policy_state import AppliedFault, InForceNow
     from webhook.controllers.revisions.revisions import InForce, Revisions
     from webhook.exceptions.exception import PolicyException
     from webhook.exceptions.stage import Excusing
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.serving.exception_uses import ExceptionKey
-    from webhook.serving.revision import Serving
+    from webhook.serving.revision import ExceptionKey, Serving
 
 SHOWN: Final = 20
 """Awaited objects that a probe or a log line shows."""

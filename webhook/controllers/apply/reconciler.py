@@ -18,8 +18,7 @@ from webhook.api.shapes import is_deleted
 from webhook.cluster.kinds import NAMESPACE
 from webhook.controllers.apply import sync
 from webhook.controllers.apply.sync import data_kind
-from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.policy_keys import TEMPLATES, constraint_kind
+from webhook.controllers.object_faults import TEMPLATES, ObjectFaults, constraint_kind
 from webhook.policy_kinds.known import TEMPLATE, constraint_gvk
 from webhook.policy_kinds.table import CONSTRAINT_GROUPS, CONSTRAINTS
 

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from webhook.controllers.apply.prevalidation import Trier
     from webhook.controllers.generate.scope import GenerationOptions
     from webhook.controllers.generate.statuses import Statuses
-    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.object_faults import PolicyKey
     from webhook.controllers.rules_keeper import RuleOptions, RulesKeeper
     from webhook.controllers.status.rollout_keeper import RecordEvent
     from webhook.log import Logger

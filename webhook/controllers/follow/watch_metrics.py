@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import ReflectorStatistics
-    from webhook.metrics.declaration import Metric
-    from webhook.metrics.registry import Registry
+    from webhook.metrics.registry import Metric, Registry
     from webhook.watch.manager import Manager
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from webhook.constraint.enforcement import VAP
-from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.object_faults import TEMPLATES
 from webhook.generation.plan import WITHOUT
 from webhook.values import dataclass
 

@@ -27,13 +27,11 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.store import Change, key_of
-from webhook.controllers.keeper import Keeper
-from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
+from webhook.controllers.object_faults import TEMPLATES, ObjectFaults
 from webhook.controllers.revisions.known import KnownRevisions
 from webhook.controllers.revisions.revisions import rollback_of, surplus
 from webhook.controllers.revisions.rollout_records import FIELD, OPTIONAL, RolloutRecords
-from webhook.controllers.write_pace import TURN_SECONDS, WRITES_AT_ONCE
 from webhook.policy_kinds import table
 from webhook.policy_kinds.known import constraints_of, kind_of
 from webhook.replicas import rendezvous
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
-    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.object_faults import PolicyKey
     from webhook.controllers.revisions.keys import RevisionKeys
     from webhook.controllers.revisions.revisions import InForce
     from webhook.log import Logger

@@ -20,7 +20,7 @@ from webhook.api.shapes import status_of
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
 from webhook.cluster.reflector import ObjectSelection, Reflector
-from webhook.controllers.keeper import Keeper
+from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.status import asked_keeper, audit_keeper, by_pod
 from webhook.controllers.status.asked_keeper import AskedKeeper
@@ -36,7 +36,6 @@ from webhook.controllers.status_kinds import (
     status_resource,
     subject_named,
 )
-from webhook.controllers.write_pace import TURN_SECONDS, WRITES_AT_ONCE
 from webhook.events.policies import EventWriter
 from webhook.policy_kinds.known import STATUS_KINDS, TEMPLATE, constraint_gvk
 from webhook.policy_kinds.table import POLICY_KINDS

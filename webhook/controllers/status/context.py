@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.constraint import constraint as constraints
-from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.object_faults import TEMPLATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.api.shapes import Json
-    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.object_faults import PolicyKey
     from webhook.controllers.revisions.revisions import InForce
 
 

@@ -11,7 +11,7 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.patterns import LONE_SURROGATE
+from webhook.api.names import LONE_SURROGATE
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.numbers import number
 

@@ -325,3 +325,19 @@ def make(function, check, {", ".join(scope)}):
     exec(source, made)  # noqa: S102  # only names made above enter the source
     make = made["make"]
     return lambda function, check: make(function, check, **scope)
+
+
+GATEKEEPER: Final = "1.17.1"
+"""The version of OPA inside Gatekeeper v3.23, whose language ConstraintTemplates are compiled in.
+
+``tests/differential/opa_versions.py`` has every difference to :data:`LATEST`, and asks both programs
+and both levels of ours about it.
+"""
+
+LATEST: Final = "1.22"
+"""The version of OPA whose language is spoken everywhere else."""
+
+
+def available(added: Mapping[str, Builtin], disabled: Collection[str], level: str) -> Available:
+    """Return the built-ins that exist at a level, with a caller's own."""
+    return Available(added, disabled, older=level == GATEKEEPER)

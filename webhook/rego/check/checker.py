@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.check import ir
 from webhook.rego.check.checker_refs import (
     RefFault,
@@ -23,7 +24,6 @@ from webhook.rego.check.checker_types import unifies
 from webhook.rego.check.checker_unify import unify_terms, unify_type
 from webhook.rego.check.checker_written import Written
 from webhook.rego.check.checks import function_text, wanted_texts
-from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.check.names import ROOTS
 from webhook.rego.check.schemas import SchemaError, annotated_type, input_type, overridden
 from webhook.rego.check.variables import LEAVES, NESTING, parts_of, terms_of

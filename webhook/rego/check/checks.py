@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.builtins.registry import lacking
-from webhook.rego.check.compatibility import GATEKEEPER
+from webhook.rego.builtins.registry import GATEKEEPER, lacking
 from webhook.rego.check.ir import Call, Comprehension, Const, Every, Logic, Not, Ref, Var
 from webhook.rego.check.variables import LEAVES, NESTING, composites_of, parts_of, terms_of
 from webhook.rego.errors import RegoLoadError

@@ -11,7 +11,7 @@ import re
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.check.compatibility import GATEKEEPER
+from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.syntax import ast
 from webhook.rego.syntax.unparse import unparse

@@ -11,7 +11,7 @@ import json.encoder
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.patterns import LONE_SURROGATE
+from webhook.api.names import LONE_SURROGATE
 from webhook.golang.strings import quote
 from webhook.rego.errors import EvaluationError
 from webhook.rego.run.numbers import Numeral, number_text, numeral_argument

@@ -17,9 +17,9 @@ from webhook.rego.location import NOWHERE
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.runtime import MISSING, new_state
 from webhook.rego.run.values import UNDEFINED, is_small
+from webhook.rego.write.bodies import new_function
 from webhook.rego.write.constants import NeverHolds
 from webhook.rego.write.documents import NONE, Documents
-from webhook.rego.write.emitters import new_function
 from webhook.rego.write.generate import ENTRY, generate
 from webhook.rego.write.purity import Purity
 from webhook.rego.write.statement import PAYS, WrittenFunction

@@ -22,15 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.rego.location import Location
+    from webhook.rego.write.bodies import Bodies
+    from webhook.rego.write.calls import Calls
     from webhook.rego.write.common_reads import CommonReads
     from webhook.rego.write.facts import Fact
-    from webhook.rego.write.seams import (
-        BodyEmitter,
-        CallEmitter,
-        PatternEmitter,
-        ReferenceEmitter,
-        TermEmitter,
-    )
+    from webhook.rego.write.references import References
+    from webhook.rego.write.terms import Terms
+    from webhook.rego.write.unification import Unification
     from webhook.rego.write.unit import Unit
     from webhook.rego.write.uses import Uses
 
@@ -125,11 +123,11 @@ class FunctionBuilder:
         "uses",
     )
 
-    terms: TermEmitter
-    references: ReferenceEmitter
-    patterns: PatternEmitter
-    calls: CallEmitter
-    nest: BodyEmitter
+    terms: Terms
+    references: References
+    patterns: Unification
+    calls: Calls
+    nest: Bodies
 
     def __init__(self, unit: Unit, uses: Uses) -> None:
         """The emitters are put in by whoever makes them."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.check.ir import Call
 from webhook.rego.write import alike
+from webhook.rego.write.bodies import new_function
 from webhook.rego.write.common_reads import CommonReads
 from webhook.rego.write.constants import NeverHolds
-from webhook.rego.write.emitters import new_function
 from webhook.rego.write.uses import Uses
 from webhook.values import dataclass
 

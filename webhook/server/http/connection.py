@@ -19,8 +19,8 @@ from webhook.server.http import head, limits
 from webhook.server.http.body import RequestBody
 from webhook.server.http.crowding import IN_FLIGHT, UnreadRefusal, answer_to
 from webhook.server.http.exchange import Exchange
+from webhook.server.http.fair_queue import Occupant, occupant_of
 from webhook.server.http.hub import READ_BYTES, Share
-from webhook.server.http.occupant import Occupant, occupant_of
 
 if TYPE_CHECKING:
     from uvicorn import Config

@@ -10,17 +10,16 @@ from http import HTTPStatus
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.server.http.fair_queue import occupant_of
 from webhook.server.http.limits import PREFIX_BYTES
-from webhook.server.http.occupant import occupant_of
-from webhook.server.http.responder import JSON
+from webhook.server.http.responder import JSON, failure
 from webhook.server.responsibility import SHARES_MIN, Delay, responsible_for
-from webhook.server.status import failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from webhook.server.http.fair_queue import Occupant
     from webhook.server.http.hub import Hub
-    from webhook.server.http.occupant import Occupant
     from webhook.server.http.responder import HttpAnswer, Responder
 
 LOOKED_AT_MAX: Final = 256

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from webhook.api.admission import origin_of
 from webhook.server.deadline import RequestTime
 from webhook.server.http.crowding import answer_overdue
+from webhook.server.http.fair_queue import Occupant, occupant_of, party_of
 from webhook.server.http.head import STRANGER
 from webhook.server.http.limits import PREFIX_BYTES
-from webhook.server.http.occupant import Occupant, occupant_of, party_of
 from webhook.server.http.responder import JSON
 from webhook.server.responsibility import NOTHING_KNOWN
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from webhook.server.responsibility import Delay
+from webhook.api.admission import namespace_in, username_in
+from webhook.server.http.limits import PREFIX_BYTES
+from webhook.server.responsibility import Delay, requester_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,6 +23,26 @@ class Party(NamedTuple):
 
     user: str
     namespace: str
+
+
+class Occupant(NamedTuple):
+    """The user of a request that has arrived, wholly or in part, and the bytes that it holds."""
+
+    requester: str
+    """The user; empty where that is not known."""
+    size: int
+    """Bytes of its body that have arrived."""
+
+
+def occupant_of(body: bytes | bytearray) -> Occupant:
+    """Read the user of a body from its beginning."""
+    return Occupant(requester_of(username_in(body[:PREFIX_BYTES])), len(body))
+
+
+def party_of(body: bytes | bytearray, stranger: str) -> Party:
+    """Return for whom a request is answered; each stranger is a user of its own, whomever it names."""
+    prefix = body[:PREFIX_BYTES]
+    return Party(stranger or requester_of(username_in(prefix)), namespace_in(prefix))
 
 
 class _Item(NamedTuple, Generic[T]):

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.server.http.fair_queue import Occupant
     from webhook.server.http.limits import ConnectionLimits
-    from webhook.server.http.occupant import Occupant
     from webhook.server.http.request_queue import Waiting
     from webhook.server.http.responder import Responder
 
