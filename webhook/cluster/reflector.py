@@ -64,7 +64,7 @@ LINE_SECONDS_MAX: Final = 60.0
 
 @dataclass(slots=True)
 class ReflectorStatistics:
-    """What a reflector has seen: counts since its start, and how it is now."""
+    """The state of a reflector, and its counts since its start."""
 
     lists: int = 0
     watches: int = 0
@@ -180,7 +180,7 @@ class ObjectSelection:
 
 
 class ChangeReceiver(Protocol):
-    """Who gets the changes; called on the event loop, and must not wait or fail."""
+    """Receives the changes; called on the event loop, and must not wait or fail."""
 
     def change(self, changes: Iterable[Change]) -> None:
         """These happened, in this order."""

@@ -98,7 +98,7 @@ class Client:
 
     @property
     def snapshot(self) -> Snapshot:
-        """What is in force now."""
+        """Return the snapshot in force."""
         if self._snapshot is None:
             self._revision += 1
             asked, targets = self._asked, self._targets.items()
@@ -508,7 +508,7 @@ class Client:
         *,
         is_whole: bool = True,
     ) -> Constraint:
-        """What a constraint matches and does, and with ``is_whole`` what a group is made of."""
+        """Read a constraint's match and actions, and with ``is_whole`` the members of a group."""
         action = enforcement.action_of(document)
         points = enforcement.points_of(document, self._points) if action == "scoped" else {}
         spec = document.get("spec") or {}

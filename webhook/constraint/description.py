@@ -1,4 +1,4 @@
-"""What constraints say of themselves, by their annotations and those of their templates."""
+"""Reads the descriptions of constraints from their annotations and those of their templates."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Entry:
 
     @property
     def matching(self) -> Target | SeveralTargets:
-        """What gives the schema of ``spec.match``: the target, or all targets together."""
+        """Return the schema of ``spec.match``: the target's, or that of all targets together."""
         return SeveralTargets(self.targets) if self.others else self.target
 
     def match(self, target: Target, match: Mapping[str, Any]) -> CompiledMatch:

@@ -90,7 +90,7 @@ class _Step(NamedTuple):
 
 
 class _Steps(NamedTuple):
-    """What is made of a kind."""
+    """The templates that expand a kind."""
 
     steps: tuple[_Step, ...]
     are_last: bool
@@ -231,7 +231,7 @@ class Expansion:
 
 
 class _Room:
-    """What one object may still imply: its templates bound that already, mutators and size do not."""
+    """How much one object may still imply: its templates bound that already, mutators and size do not."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -249,7 +249,7 @@ class _Room:
     def mutated(
         self, settled: Callable[[dict[str, Any]], dict[str, Any]], document: dict[str, Any]
     ) -> dict[str, Any]:
-        """What mutators make of one."""
+        """Return one implied object as mutators change it."""
         changed = settled(document)
         if changed is not document:
             self._bytes -= self._size
@@ -289,7 +289,7 @@ class ExpansionSet:
 
     @property
     def expansion(self) -> Expansion:
-        """What the templates expand, without those in a circle or beyond the bounds."""
+        """Return the expansion by all templates that are in no circle and within the bounds."""
         return self._follow()
 
     def add(self, template: ExpansionTemplate) -> None:

@@ -60,7 +60,7 @@ _Groups = tuple[tuple["Constraint", ...], ...]
 
 
 class PlannedSnapshot(Protocol):
-    """What is reviewed by: a snapshot."""
+    """A snapshot, as a review goes by it."""
 
     @property
     def inventory(self) -> Mapping[str, Any]:
@@ -68,7 +68,7 @@ class PlannedSnapshot(Protocol):
 
     @property
     def isolation(self) -> Isolation:
-        """What the operator chose about faults of policies."""
+        """Return the operator's choices about faults of policies."""
 
     @property
     def on_bug(self) -> OnBug | None:
@@ -87,7 +87,7 @@ class PlannedSnapshot(Protocol):
 
 
 class Findings:
-    """What one review has found so far."""
+    """The findings of one review so far."""
 
     __slots__ = (
         "_is_in_order",
@@ -179,7 +179,7 @@ class Findings:
     def _recalled(
         self, memo: Remembering, selection: Planned, review: Review
     ) -> tuple[tuple[Entry, _Groups], ...]:
-        """What of a selection is left to evaluate; an observer is to see it all."""
+        """Return the part of a selection that is left to evaluate; an observer sees all of it."""
         matching = selection.matching
         if self.limits.observer is not None or selection.unmatchable or not matching:
             return matching
@@ -400,7 +400,7 @@ class Findings:
     def _admitted(
         self, guard: Guard, matching: tuple[tuple[Entry, _Groups], ...], review: Review
     ) -> tuple[tuple[Entry, _Groups], ...]:
-        """What is not suspended; the rest is answered for."""
+        """Return the evaluations that the breaker admits; the others get their answer here."""
         self._watches = True
         whose, size = self.limits.requester, review.size
         admitted = []

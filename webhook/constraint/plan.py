@@ -1,4 +1,4 @@
-"""What a snapshot does for things of one kind at one enforcement point.
+"""Plans the evaluations of a snapshot for things of one kind at one enforcement point.
 
 A plan holds the templates with constraints that may match, and the distinct
 matchers among those constraints, each run once for a review however many
@@ -37,7 +37,7 @@ can make."""
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """What a plan does for one template: constraints, each with its matcher's number or -1."""
+    """The step of a plan for one template: constraints, each with its matcher's number or -1."""
 
     entry: Entry
     constraints: tuple[tuple[Constraint, int], ...]
@@ -55,7 +55,7 @@ class BrokenStep:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is to be done for one outcome of the matchers.
+    """The evaluations for one outcome of the matchers.
 
     ``matching`` are the constraints to evaluate, template by template and those
     of equal parameters together: what they find is equal too, so one evaluation

@@ -149,7 +149,7 @@ def _embedded_faults(schema: Schema, path: str) -> Iterator[str]:
 
 
 def _inside_metadata(schema: Schema, path: str) -> Iterator[str]:
-    """What must not stand in the schema of an object's metadata, at any depth."""
+    """Return the faults in the schema of an object's metadata, at any depth."""
     if schema.get("x-kubernetes-embedded-resource"):
         why = "must not be used inside of resource meta"
         yield f"{path}.x-kubernetes-embedded-resource: Forbidden: {why}"

@@ -24,7 +24,7 @@ _NAMES: Final = {
 
 
 def default_faults(schema: Schema, path: str) -> Iterator[str]:
-    """What is wrong with the defaults of a structural schema; recurses by schema."""
+    """Return the faults of the defaults of a structural schema; recurses by schema."""
     default = schema.get("default")
     if default is not None:
         at = f"{path}.default"
@@ -58,7 +58,7 @@ def _asked_of_defaults(schema: Any) -> Any:
 
 
 def _malformed(name: str, text: str) -> str:
-    """What is wrong with the name of a kind or of a version; empty if nothing."""
+    """Return the fault of the name of a kind or of a version; empty for none."""
     if name == "apiVersion":
         return f"unexpected GroupVersion string: {text}" if text.count("/") > 1 else ""
     if faults := dns_label_faults(text.lower()):
@@ -67,7 +67,7 @@ def _malformed(name: str, text: str) -> str:
 
 
 def _embedded_faults(value: Any, schema: Schema | None, path: str) -> list[str]:
-    """What a default lacks where it holds an object of Kubernetes."""
+    """Return the faults of a default that holds an object of Kubernetes."""
     if schema is None:
         return []
     faults: list[str] = []

@@ -49,7 +49,7 @@ _CONTRIBUTORS_MAX: Final = 4
 
 @dataclass(slots=True)
 class RuleCosts:
-    """What the rules of one schema are estimated to cost together, and which of them the most."""
+    """The estimated cost of all rules of one schema, and the most expensive of them."""
 
     total: int = 0
     dearest: list[tuple[int, str]] = field(default_factory=list)
@@ -89,7 +89,7 @@ def _too_much(path: str, what: str, cost: int, limit: int) -> str:
 
 
 def rule_faults(schema: Schema, path: str) -> Iterator[str]:
-    """What is wrong with the fields of the rules of one level."""
+    """Return the faults of the fields of the rules of one level."""
     for index, rule in enumerate(schema.get(KEYWORD) or ()):
         yield from _field_faults(schema, rule or {}, f"{path}.{KEYWORD}[{index}]")
 
@@ -161,7 +161,7 @@ class _Level:
 
 
 def expression_faults(schema: Schema, root: str) -> Iterator[str]:
-    """What is wrong with the expressions of a schema that is sound otherwise."""
+    """Return the faults of the expressions of a schema that is sound otherwise."""
     costs = RuleCosts()
     yield from _faults_from(schema, _Level(root), costs, is_root=True)
     yield from costs.faults(root)
@@ -233,7 +233,7 @@ def _times_within(schema: Schema, times: int | None) -> int | None:
 def _level_faults(
     schema: Schema, level: _Level, costs: RuleCosts, *, is_root: bool
 ) -> Iterator[str]:
-    """What is wrong with the expressions of one level."""
+    """Return the faults of the expressions of one level."""
     rules: Sequence[Any] = schema.get(KEYWORD) or ()
     if not rules:
         return
@@ -280,7 +280,7 @@ def _level_faults(
 def _transition_faults(
     rule: Mapping[str, Any], path: str, level: _Level, *, is_transition: bool
 ) -> Iterator[str]:
-    """What is wrong with how a rule asks for what was before."""
+    """Return the faults of a rule that reads ``oldSelf``."""
     if is_transition and level.uncorrelatable:
         why = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
         yield invalid(f"{path}.rule", rule["rule"], f"{why} {level.uncorrelatable}")

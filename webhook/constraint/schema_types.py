@@ -69,7 +69,7 @@ KEYWORDS: Final[Mapping[str, str]] = {
 
 
 def type_faults(schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    """What is of another type in a schema, and in those within it; recurses by schema."""
+    """Return the faults of types in a schema, and in those within it; recurses by schema."""
     for keyword, value in schema.items():
         wanted = KEYWORDS.get(keyword)
         if value is None or wanted is None:

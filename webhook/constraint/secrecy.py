@@ -30,7 +30,7 @@ _WORD: Final = re.compile(r"[^\s\"'`:;,(){}\[\]]+")
 
 
 def quoting_no_secret(error: PolicyError, request: Any) -> PolicyError:
-    """What ended an evaluation, without its words where they quote a value of the request's Secret.
+    """Return an evaluation's error, without its words where they quote a value of the request's Secret.
 
     A part of a value counts, in any case of letters, and what base64 stands for.
     """
@@ -54,7 +54,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def without_secrets(text: str, request: Mapping[str, Any]) -> str:
-    """What an engine says of a request's objects, unless it quotes a value of a Secret."""
+    """Return an engine's words about a request's objects, unless they quote a value of a Secret."""
     return WITHHELD if _quotes(text, request) else text
 
 

@@ -83,10 +83,6 @@ class PolicyException:
         """Its own."""
         return self.excuse.namespace
 
-    def is_in_force(self, now: float) -> bool:
-        """Whether it excuses at a time, in seconds since the epoch."""
-        return self.begins <= now < self.ends
-
     def is_soon(self, now: float) -> bool:
         """Whether it is in force, or will be within :data:`SOON_SECONDS`."""
         return self.begins - SOON_SECONDS <= now < self.ends

@@ -211,50 +211,42 @@ class RegistryClient:
                 raise
         else:
             return
-        start = await self._transport.send(
-            RegistryRequest(
-                reference.host,
-                reference.repository,
-                f"/v2/{reference.repository}/blobs/uploads/",
-                method="POST",
-                bytes_max=_SMALL_BYTES_MAX,
-                pushes=True,
-            )
-        )
+        start = await self._push("POST", reference, f"/v2/{reference.repository}/blobs/uploads/")
         place = self._upload(start, reference.host)
         joint = "&" if "?" in place else "?"
-        await self._transport.send(
-            RegistryRequest(
-                reference.host,
-                reference.repository,
-                f"{place}{joint}digest={quote(descriptor.digest, safe='')}",
-                method="PUT",
-                headers={"Content-Type": _BYTES},
-                body=content,
-                bytes_max=_SMALL_BYTES_MAX,
-                pushes=True,
-            )
-        )
+        path = f"{place}{joint}digest={quote(descriptor.digest, safe='')}"
+        await self._push("PUT", reference, path, content, _BYTES)
 
     async def push_manifest(self, reference: Reference, content: bytes, media_type: str) -> str:
         """Put a manifest under the reference's tag or digest; its digest."""
-        answer = await self._transport.send(
-            RegistryRequest(
-                reference.host,
-                reference.repository,
-                f"/v2/{reference.repository}/manifests/{reference.target}",
-                method="PUT",
-                headers={"Content-Type": media_type},
-                body=content,
-                bytes_max=_SMALL_BYTES_MAX,
-                pushes=True,
-            )
-        )
+        path = f"/v2/{reference.repository}/manifests/{reference.target}"
+        answer = await self._push("PUT", reference, path, content, media_type)
         made = digest_of(content)
         said = answer.headers.get("Docker-Content-Digest", made)
         if _is_sha(said) and digest_of(content, said) != said:
             raise UntrustedContent(f"{reference.host} says {said} of a manifest that is {made}")
         return made
+
+    async def _push(
+        self,
+        method: str,
+        reference: Reference,
+        path: str,
+        content: bytes = b"",
+        media_type: str = "",
+    ) -> RegistryAnswer:
+        return await self._transport.send(
+            RegistryRequest(
+                reference.host,
+                reference.repository,
+                path,
+                method=method,
+                headers={"Content-Type": media_type} if media_type else {},
+                body=content,
+                bytes_max=_SMALL_BYTES_MAX,
+                pushes=True,
+            )
+        )
 
     def _upload(self, answer: RegistryAnswer, host: str) -> str:
         """Where a blob is to be sent: at the same host, or nothing is."""

@@ -29,7 +29,7 @@ def title_of(parameter: Any) -> str:
 
 
 def looking(limits: Limits) -> Callable[[], None] | None:
-    """What ends an evaluation when a review's time is up."""
+    """Return the check that ends an evaluation when a review's time is up."""
     deadline = limits.deadline
     if deadline is None:
         return None

@@ -89,7 +89,7 @@ class KyvernoPolicies:
                 yield EXCEPTION, exception.title, "none of the policies that it names is there"
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
-        """What was found, and what the policies say of it."""
+        """Add the verdicts of the policies to what was found."""
         is_let_be = not self._enforced and examined.point == enforcement.WEBHOOK
         if responses is DEFERRED or not self._policies or is_let_be:
             return responses
@@ -120,7 +120,7 @@ def _is_asked(policy: ValidatingPolicy, point: str) -> bool:
 
 
 class _Case:
-    """What policies say of one request."""
+    """The verdicts of policies on one request."""
 
     def __init__(self, asked: PolicyQuestion) -> None:
         self._asked = asked

@@ -1,4 +1,4 @@
-"""What is being served: the revision of policies in force, and whether there is one."""
+"""The revision of policies in force, and whether there is one."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ ExceptionKey: TypeAlias = tuple[str, str, str]
 
 
 class ExceptionUses:
-    """Told by any thread, taken by one. There are no more than exceptions."""
+    """Times of use, noted by any thread and taken by one. There are no more than exceptions."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._used: dict[ExceptionKey, float] = {}
 
     def note(self, responses: Responses) -> None:
-        """Whatever excused something of this was used now."""
+        """Note the exceptions that excused something of these responses as used now."""
         excuses = [one.excuse for one in (*responses.excused, *responses.results) if one.excuse]
         if not excuses:
             return
@@ -54,7 +54,7 @@ class ExceptionUses:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceAnswer:
-    """What the API server said of a Namespace: the object, None where there is none, or a fault."""
+    """The API server's answer about a Namespace: the object, None where there is none, or a fault."""
 
     document: dict[str, Any] | None
     fault: str = ""
@@ -116,7 +116,7 @@ class Revision:
         synced: frozenset[GroupVersionKind] = frozenset(),
         unsynced: frozenset[GroupVersionKind] = frozenset(),
     ) -> Self:
-        """What is in force as one set."""
+        """Return the policies in force as one set."""
         exclusions = policies.exclusions
         made = cls(
             policies.snapshot,

@@ -158,11 +158,11 @@ class CelEvaluator:
         inventory: Mapping[str, Any],
         shared: dict[str, Any] | None = None,  # noqa: ARG002  # the seam has it
     ) -> _Shared:
-        """What evaluations share: the variables of the review, made when they are asked for first."""
+        """Return the variables of the review, which evaluations share; each is made when it is first read."""
         return _Shared(limits, inventory)
 
     def evaluate(self, given: Any, review: Any, state: _Shared) -> Sequence[DriverViolation]:
-        """What one constraint finds, in the order of the template's validations."""
+        """Return the violations of one constraint, in the order of the template's validations."""
         look = _Clock(state.limits).look
         try:
             violations = None
@@ -179,7 +179,7 @@ class CelEvaluator:
         return (given.get("spec") or {}).get("parameters") if self.reads_constraint else given
 
     def _params(self, given: Any) -> Any:
-        """What variables may read as ``params``: as much of the constraint as they do read."""
+        """Return the ``params`` of variables: the part of the constraint that they read."""
         if self.reads_constraint:
             return given
         return {"spec": {} if given is None else {"parameters": given}}
@@ -307,7 +307,7 @@ _last: tuple[Any, dict[str, Any]] = (None, {})
 
 
 class _Shared:
-    """What the evaluations of one template for one review share."""
+    """The values that the evaluations of one template for one review share."""
 
     __slots__ = ("_variables", "inventory", "limits")
 

@@ -41,7 +41,7 @@ _BEYOND: Final = "\uffff"
 
 
 class Asking:
-    """What one template's evaluations of a review ask of providers."""
+    """The questions of one template's evaluations of a review to providers."""
 
     __slots__ = ("_known", "_missing", "_nobody", "_values")
 
@@ -134,7 +134,7 @@ def _pairs(given: tuple[tuple[str, Any], ...] | None) -> list[list[Any]] | None:
 
 
 def _request(operand: Value) -> ProviderRequest:
-    """What is asked, as Go reads it out of the operand's text; raises BuiltinError."""
+    """Read a question from the operand's text as Go does; raises BuiltinError."""
     provider, keys = "", tuple[str, ...]()
     if operand is None:
         return ProviderRequest(provider, keys)

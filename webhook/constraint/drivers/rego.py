@@ -279,7 +279,7 @@ class AskingEvaluator(RegoEvaluator):
 
 
 def _failure(error: EvaluationError | RecursionError) -> PolicyError:
-    """What ended an evaluation, as its policy's failure."""
+    """Return the failure of a policy whose evaluation ended with this error."""
     if isinstance(error, RecursionError):
         error = DepthError()
     return PolicyError(
@@ -291,7 +291,7 @@ def _failure(error: EvaluationError | RecursionError) -> PolicyError:
 
 
 def _violations(result: Value, context: EvaluationContext) -> list[DriverViolation]:
-    """What the rule holds as messages with details.
+    """Read the rule's members as messages with details.
 
     Of a set its members count, of an object its keys, as Rego's ``violation[r]`` has it; anything
     else, which only types that are not known until then can let by, holds none. Those without

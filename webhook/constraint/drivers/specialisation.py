@@ -95,7 +95,7 @@ class Specialiser:
 
     @property
     def bytes(self) -> int:
-        """What their code takes, about."""
+        """Estimate the bytes of their code."""
         return sum(bound.bytes for bound in self._own)
 
     def ask(self, bound: Bound, write: WriteCode) -> None:

@@ -105,7 +105,7 @@ class AdmissionTarget:
 def subject_of(
     value: AugmentedReview | AugmentedObject, view: View, namespaces: Mapping[str, Any]
 ) -> MatchSubject:
-    """What matching looks at in one object of what is reviewed, with the Namespace of that."""
+    """Return what matching reads of one object under review, with its Namespace."""
     if isinstance(value, AugmentedReview):
         place = value.request.namespace
         namespace = value.namespace or namespaces.get(place)

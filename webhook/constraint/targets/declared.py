@@ -124,7 +124,7 @@ class DeclaredTarget(DocumentTarget):
         return lambda one: all(test(one) for test in tests)
 
     def documents(self, value: Any, name: str) -> Iterator[Document]:
-        """What ``spec.reviews`` finds in a file."""
+        """Return the documents of a file, as ``spec.reviews`` splits it."""
         values = list(_at(value, self._reviews))
         if not values and type(value) not in (dict, list):
             raise ReviewError(
@@ -189,7 +189,7 @@ def _path(target: str, place: str, given: Any) -> tuple[str, ...]:
 
 
 def _at(value: Any, path: Sequence[str]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """What is found along a path, each with where it stands."""
+    """Return the values along a path, each with its place."""
     if not path:
         yield (), value
         return

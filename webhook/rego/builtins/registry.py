@@ -80,8 +80,7 @@ class Builtin:
     ``function`` takes the operands, after a :class:`Context` if ``context``, and
     returns a value, or UNDEFINED where the built-in has no answer (``max([])``).
     A ``relation`` returns an iterable of results, each one a solution (``walk``).
-    ``unchecked`` is the same without the check of operands, for a caller that
-    knows their types. ``deterministic`` is false where equal operands may give
+    ``deterministic`` is false where equal operands may give
     different results in different queries. ``result`` is None for what is
     called only for its effect (``print``).
     """
@@ -90,7 +89,6 @@ class Builtin:
     operands: tuple[Type, ...]
     result: Type | None
     function: Callable[..., Value]
-    unchecked: Callable[..., Value]
     context: bool = False
     relation: bool = False
     deterministic: bool = True
@@ -238,7 +236,7 @@ def make_builtin(  # one flag for each property of a declaration
     if check and any(kinds):
         wrapper = _wrapper(kinds, bool(properties.get("context")))
         checked = wrapper(function, _checker(operands))
-    return Builtin(name, tuple(operands), result, checked, function, **properties)
+    return Builtin(name, tuple(operands), result, checked, **properties)
 
 
 def wrong_operand(position: int, value: Value, *expected: str) -> NoReturn:

@@ -116,7 +116,6 @@ _name = itemgetter(0)
 COMPLETE: Final = "complete rules must not produce multiple outputs"
 FUNCTION: Final = "functions must not produce multiple outputs for same inputs"
 KEYS: Final = "object keys must be unique"
-MERGE: Final = "base and virtual document references conflict"
 
 
 def index(value: Value, name: Value) -> Value:
