@@ -65,7 +65,7 @@ def new_client(
 
 @cache
 def _trials(disabled_builtins: frozenset[str]) -> Trials:
-    """What tries large policies, for all clients of a run; its process ends with this one."""
+    """Return the trials of large policies, for all clients of a run; their process ends with this one."""
     return Trials(disabled_builtins, tell=_tell)
 
 
@@ -82,7 +82,7 @@ def _services(http_hosts: Collection[str]) -> dict[str, Any] | None:
 
 
 def compiled_policies() -> CodeCache | None:
-    """What earlier runs compiled; None where it is not wanted, or there is no safe place for it.
+    """Return the compiled policies of earlier runs; None without the option, or without a safe place.
 
     Two thirds of what a check of one object takes is compiling policies that have not changed
     since the last one.

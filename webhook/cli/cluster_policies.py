@@ -97,7 +97,7 @@ async def kyverno_standings(client: ClusterClient) -> list[KyvernoStanding]:
 
 
 def standings_of(documents: Iterable[dict[str, Any]]) -> list[KyvernoStanding]:
-    """The same of those that are at hand."""
+    """Return the standings of policies that are read already."""
     from webhook.kyverno import validating_policy as reading  # noqa: PLC0415  # it brings CEL
     from webhook.review.kyverno_policies import KyvernoPolicies  # noqa: PLC0415  # likewise
 

@@ -119,7 +119,7 @@ def main() -> None:
 
 
 def _lacking(error: ModuleNotFoundError) -> str:
-    """What is missing, and what to do; raises the error itself where it is a fault of ours."""
+    """Say which package is missing, and how to get it; raises the error itself where it is a fault of ours."""
     extra = extra_of(error)
     if extra:
         return f"{error.name} is not installed, which this needs: {install_command(extra)}"

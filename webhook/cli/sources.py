@@ -1,4 +1,4 @@
-"""What a check is given: files, folders and standard input, read into manifests."""
+"""Reads files, folders and standard input into manifests for a check."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What was read: policies and resources, and documents that are no objects of Kubernetes.
+    """The policies and resources that were read, and documents that are no objects of Kubernetes.
 
     ``left_out`` are folders and files of test suites, and ``skipped`` files with something in
     them that is no object.
@@ -227,7 +227,7 @@ def _add_once(names: list[str], name: str) -> None:
 
 
 def _about_files(sources: Sources) -> list[str]:
-    """What of the files was not read as policies or resources, a line for each reason."""
+    """Name the parts of files that were read neither as policies nor as resources, a line for each reason."""
     lines = []
     if sources.skipped:
         lines.append(f"skipped, because it is not a Kubernetes object: {listed(sources.skipped)}")

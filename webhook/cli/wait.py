@@ -121,7 +121,7 @@ class _Named(NamedTuple):
 
 
 def _named(text: str) -> _Named:
-    """What ``KIND/NAME`` is; the kind may carry its group, as kubectl prints it."""
+    """Read ``KIND/NAME``; the kind may carry its group, as kubectl prints it."""
     kind, _, name = text.partition("/")
     kind, _, group = kind.partition(".")
     row = next((row for row in EXCEPTION_KINDS if row.kind.lower() == kind.lower()), None)
@@ -185,7 +185,7 @@ class _Wait:
         self._news.set()
 
     def tell_timeout(self, seconds: float) -> int:
-        """What was missing at the end; the exit code."""
+        """Tell what was missing at the end; returns the exit code."""
         if self._result is not None:
             return self._result
         complain(f"{self._shown}: not enforced within {seconds:g} s: {self._why()}")
@@ -327,7 +327,7 @@ def _of_exception(document: Object) -> tuple[str, str]:
 
 
 def _faults(state: Convergence) -> str:
-    """What each replica lacks that does not enforce the object."""
+    """Return what each replica lacks that does not enforce the object."""
     if state.is_deleted:
         return "it is being deleted"
     lacking = [standing for standing in state.counted if standing.state != "enforced"]

@@ -57,7 +57,7 @@ LOOK_SECONDS: Final = 20.0
 
 
 class RuleOptions:
-    """Whose rules are kept: our configurations by name, and the groups of policies."""
+    """The webhook configurations whose rules are kept, by name, and the groups of policies."""
 
     __slots__ = ("mutating", "own_groups", "validating")
 
@@ -148,7 +148,7 @@ class RulesKeeper:
         self._keeper.add(process, GATHER_SECONDS)
 
     def follow(self, revision: Revision) -> None:
-        """What is in force by now."""
+        """Take the policies in force."""
         snapshot = revision.snapshot
         every = {one.kind.lower(): one.document for one in snapshot.templates}
         operations = {name: operations_of(document) for name, document in every.items()}
@@ -193,7 +193,7 @@ class RulesKeeper:
         self._keeper.settled(process, min(waits) if waits else None)
 
     def _planned(self, process: str, document: Mapping[str, Any]) -> _Plan:
-        """What a configuration is to be by what is in force here."""
+        """Plan a configuration by the policies in force here."""
         path = VALIDATING_PATH if process == WEBHOOK_PROCESS else MUTATING_PATH
         upkeep = self._configurations[process].upkeep
         needs = [one for one in self._needs or () if one.process == process]

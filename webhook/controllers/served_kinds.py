@@ -1,4 +1,4 @@
-"""What the API server serves of custom kinds, as webhook rules name it."""
+"""Looks up the custom kinds that the API server serves, as webhook rules name them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MISSING_SECONDS: Final = 10.0
 
 
 async def served_targets(discovery: Discovery, group: str, kind: str) -> tuple[RuleTarget, ...]:
-    """What the API server serves of a custom kind; raises what requests raise."""
+    """Look up a custom kind at the API server; raises what requests raise."""
     resources = await discovery.of_kind(group, kind)
     scopes = {one.plural: one.namespaced for one in resources}
     return tuple(

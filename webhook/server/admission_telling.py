@@ -1,4 +1,4 @@
-"""What an admission's review found, counted and logged."""
+"""Counts and logs the findings of an admission's review."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReviewLogOptions:
-    """What the operator chose about lines of the log."""
+    """The operator's choices about lines of the log."""
 
     log_denies: bool = False
 
@@ -61,7 +61,7 @@ class AdmissionTelling:
     def gathered(
         self, request: AdmissionRequest, responses: Responses, decision_id: str = ""
     ) -> ToldViolations:
-        """What is to be told of violations; any thread may ask, for thousands take a while."""
+        """Gather the lines about violations; any thread may call it, for thousands take a while."""
         alike: dict[tuple[int, str, tuple[str, ...], str], list[Result]] = {}
         is_excused = bool(responses.excused)
         for result in responses.results:

@@ -1,4 +1,4 @@
-"""What a request asks of providers, and is answered, round by round."""
+"""Asks providers the questions of a request, round by round."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OFF: Final = "external data is turned off (--enable-external-data)"
 
 
 class Questions:
-    """What one request asks of providers; the same question has the same answer to its end."""
+    """The questions of one request to providers; the same question has the same answer to its end."""
 
     __slots__ = ("_asker", "_fresh", "_requester", "answers", "moment", "rounds")
 

@@ -268,7 +268,7 @@ class ReviewEndpoint:
             return received_at + deadline.CEILING_SECONDS  # It is refused when it has arrived.
 
     def work_since(self, moment: float, requester: str) -> Delay:
-        """What was done for a requester, and for all, since a moment on that clock."""
+        """Return the work for a requester, and for all, since a moment on that clock."""
         return self._decoding.times.since(moment, requester)
 
     def refuse_delayed(self, prefix: bytes, delay: Delay, message: str) -> HttpAnswer | None:

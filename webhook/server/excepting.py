@@ -73,7 +73,7 @@ def check_exception(
 
 
 def unknown_constraints(request: AdmissionRequest, snapshot: Snapshot) -> str:
-    """What whoever brings in an exception should know of it: that there is nothing to except from."""
+    """Name the constraints of an exception that do not exist yet; empty for none."""
     document = exception_of(request)
     if document is None:
         return ""

@@ -1,4 +1,4 @@
-"""What is told of a mutation beside its answer: counts, the log, fights, the decision log."""
+"""Records a mutation beside its answer: counts, the log, fights, the decision log."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class MutationTelling:
             self._note_fight(reviewed, mutated)
 
     def _parties(self, passes: AppliedPasses) -> ObjectGroup:
-        """Who changed an object; the same group for passes that are one value."""
+        """Return the mutators that changed an object; the same group for passes that are one value."""
         known = self._groups.get(id(passes))
         if known is None or known[0] is not passes:
             group = ObjectGroup({mutator.id for one in passes for mutator in one})

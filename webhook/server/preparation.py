@@ -1,4 +1,4 @@
-"""What a few admissions need before they can be decided, found out elsewhere meanwhile.
+"""Finds out elsewhere what a few admissions need before they can be decided.
 
 Deciding keeps the admission thread busy to its end, so nothing that takes long
 may happen in it: a Namespace that is not known yet is read from the API server,
@@ -77,7 +77,7 @@ class TemplateCompiler(Protocol):
     """Compiles and tries templates and constraints that are being admitted."""
 
     def compile(self, document: Mapping[str, Any]) -> Future[TriedSubmission]:
-        """What is wrong with a policy, if anything is; called by any thread."""
+        """Find the fault of a policy, if there is one; called by any thread."""
 
 
 class SlowReview(Generic[T]):
@@ -122,7 +122,7 @@ class SlowReviewer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Preparations:
-    """Who finds out; None leaves a thing as it is."""
+    """The parts that find such things out; None leaves a thing as it is."""
 
     namespaces: NamespaceReader | None = None
     templates: TemplateCompiler | None = None
@@ -135,7 +135,7 @@ NOTHING = Preparations()
 
 
 class Awaiting(NamedTuple):
-    """What a decision waits for: all of these, or this moment on the monotonic clock."""
+    """The futures that a decision waits for, until a moment on the monotonic clock."""
 
     futures: list[Future[Any]]
     until: float

@@ -188,7 +188,7 @@ class TracedEndpoint(ReviewEndpoint):
 
 
 def _attributes(request: AdmissionRequest) -> dict[str, Attribute]:
-    """What is asked about; who asks is not told."""
+    """Return the attributes of a request; its user is not among them."""
     document = request.object if request.object is not None else request.old_object
     name = request.name or (name_of(document) if document else "")
     attributes: dict[str, Attribute] = {

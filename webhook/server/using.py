@@ -1,4 +1,4 @@
-"""Who may have a Provider asked: whoever brings in a policy that asks one which not everybody may use.
+"""Checks the right to use a Provider of whoever brings in a policy that asks it.
 
 A Provider may hold what its operators tell nobody else, and its answers cost. With the annotation
 ``waddle.dev/use: required`` who brings in a template or a mutator that asks it needs the verb

@@ -172,7 +172,7 @@ class _Message:
         self._missing = 0
 
     def add(self, result: Result) -> None:
-        """What a constraint says."""
+        """Add a constraint's result."""
         if self._missing:
             self._missing += 1
         else:
@@ -204,7 +204,7 @@ class _ViolationWarnings:
         self._known: set[tuple[str, str]] = set()
 
     def add(self, result: Result) -> None:
-        """What a constraint says."""
+        """Add a constraint's result."""
         said = result.constraint.name, result.msg
         if said in self._known:
             return

@@ -34,7 +34,7 @@ class CannotBench(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """What is measured how often; ``stats`` asks for each constraint's times, too.
+    """The options of a measurement; ``stats`` asks for each constraint's times, too.
 
     ``ask`` answers for providers.
     """
@@ -46,7 +46,7 @@ class BenchOptions:
 
 
 def bench(engine: str, manifests: Sequence[Manifest], options: BenchOptions) -> dict[str, Any]:
-    """What one engine takes, as gator saves it; raises :class:`CannotBench`."""
+    """Measure one engine, and return the result as gator saves it; raises :class:`CannotBench`."""
     templates = [item for item in manifests if item.gvk.group_kind == _TEMPLATES]
     constraints = [item for item in manifests if item.gvk.group == constraint.GROUP]
     objects = [item for item in manifests if _is_object(item)]

@@ -151,7 +151,7 @@ def _tell_nothing(manifests: Sequence[Manifest]) -> None:
 
 
 def _client(sources: Sources) -> Client:
-    """What policies are compiled by, with the targets that the files declare."""
+    """Return the client that compiles the policies, with the targets that the files declare."""
     from webhook.cli.clients import new_client  # noqa: PLC0415  # see command
     from webhook.cli.target_run import declared_targets  # noqa: PLC0415  # see command
     from webhook.constraint.targets.known import ADMISSION_ALONE  # noqa: PLC0415  # see command
@@ -220,7 +220,7 @@ def _ask_about_records(
     vap: str | None,
     ask: RecordedAnswers,
 ) -> None:
-    """What recorded decisions would be, and whether generated policies say the same."""
+    """Replay recorded decisions, and compare what generated policies say."""
     from webhook.cli.check import run as check_run  # noqa: PLC0415  # see command
 
     records = None if decisions is None else check_run.RecordedDecisions(decisions)

@@ -1,4 +1,4 @@
-"""What ``waddle check`` does: validate policies, and find their effect on objects and decisions.
+"""Runs ``waddle check``: validates policies, and finds their effect on objects and decisions.
 
 :func:`prepare` validates the policies and returns the policies in force before and after them. The
 ``effect_on_`` functions review the same objects by both, and compare what they find. All of them
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class PolicyCheck:
-    """What a check found; an effect is None where no flag asks for it."""
+    """The result of a check; an effect is None where no flag asks for it."""
 
     problems: list[Problem] = field(default_factory=list)
     policies: int = 0

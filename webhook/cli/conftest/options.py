@@ -49,7 +49,7 @@ class Flags(click.Command):
 
 
 class ConftestExit(click.ClickException):
-    """What conftest ends with ``Error: …`` and exit code 1 for."""
+    """An error for which conftest prints ``Error: …`` and ends with exit code 1."""
 
     exit_code = exit_codes.NO
 

@@ -140,7 +140,7 @@ def _what(
 
 
 def rights_of(login: Login | None, followed: RunningSource) -> Rights | None:
-    """What visitors may read, asked of the cluster that is followed."""
+    """Ask the followed cluster what visitors may read."""
     if login is None:
         return None
     from webhook.console.cluster import ClusterSource  # noqa: PLC0415  # as above

@@ -112,7 +112,7 @@ async def _go() -> str:
 
 
 async def _run(command: tuple[str, ...], folder: Path, seconds: float) -> str:
-    """What a command printed; it is ended with its waiter. Raises :class:`NoControlPlane`."""
+    """Run a command, and return its output; it ends with its waiter. Raises :class:`NoControlPlane`."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,

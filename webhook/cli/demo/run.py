@@ -88,7 +88,7 @@ def _make_folder() -> Path:
 
 
 class _Demonstration:
-    """What runs, and what ends it."""
+    """The running parts of a demonstration, and how it ends."""
 
     def __init__(self, folder: Path, address: str, port: int) -> None:
         self._folder = folder
@@ -110,7 +110,7 @@ class _Demonstration:
             write("Ended: its processes, and what they wrote.")
 
     def _told(self, main: asyncio.Task[None]) -> None:
-        """What has begun to end is let end: all that it waits for has a bound."""
+        """Let a part that has begun to end do so: all that it waits for has a bound."""
         for number in _SIGNALS:
             asyncio.get_running_loop().remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)

@@ -68,7 +68,7 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
 
 
 def advice_on_mutating(policies: PolicySet) -> list[str]:
-    """What of the API server's own policies has no effect, a line for each."""
+    """Name the effectless fields of the API server's own policies, a line for each."""
     return [
         f"WARNING - {kind}/{name}: {text}"
         for kind, name, text in policies.foreign.warnings(policies.snapshot.inventory)
@@ -146,7 +146,7 @@ class Extending:
         self._policies = policies
 
     def mutate(self, document: dict[str, Any]) -> MutatedObject:
-        """What mutators make of a manifest's object; raises :class:`CannotTest`."""
+        """Mutate a manifest's object; raises :class:`CannotTest`."""
         stored, unanswered = self._mutated(document)
         before = shown_object(document)
         after = object_of_value(stored.value) or before
@@ -155,7 +155,7 @@ class Extending:
         return MutatedObject(before, after, stored.names, unanswered, stored.ignored)
 
     def implied(self, document: dict[str, Any]) -> list[dict[str, Any]]:
-        """What a manifest's object implies, mutated; raises :class:`CannotTest`."""
+        """Return the mutated objects that a manifest's object implies; raises :class:`CannotTest`."""
         stored, _ = self._mutated(document)
         value = stored.value
         if stored.fault:

@@ -1,4 +1,4 @@
-"""What of an installation of Gatekeeper runs here as it is, what differs, and what is missing.
+"""Finds out what of an installation of Gatekeeper runs here as it is, what differs, and what is missing.
 
 Pure: manifests in, a verdict for each out. What differs are rows of ``docs/compatibility/``, by
 the text of their first column, which a test holds.

@@ -76,7 +76,7 @@ def metrics_page() -> str:
 
 
 def commands_page() -> str:
-    """What every subcommand exits with, and the words of ``-o``."""
+    """Write the page of every subcommand's exit codes, and of the words of ``-o``."""
     lines = [
         "# Commands",
         "",

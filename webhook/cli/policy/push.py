@@ -36,7 +36,7 @@ _KINDS: Final = {
 
 
 class CannotPush(Exception):
-    """What is wrong with the files, a line for each reason."""
+    """The faults of files that cannot be pushed, a line for each."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("; ".join(lines))

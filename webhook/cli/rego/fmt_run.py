@@ -36,7 +36,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LayoutOptions:
-    """What is done with files: as what they are read, and for which versions they are written."""
+    """The options of formatting: the version that files are read in, and those they are written for."""
 
     version: RegoVersion
     target: Target

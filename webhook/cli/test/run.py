@@ -1,4 +1,4 @@
-"""What ``waddle test`` does with what it read: fill a client, review everything."""
+"""Runs ``waddle test``: fills a client, and reviews everything that was read."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class CheckedViolation:
 
 @dataclass(frozen=True, slots=True)
 class ShownMutation:
-    """What mutators changed in an object before it was reviewed."""
+    """The changes of mutators to an object before its review."""
 
     subject: str
     file: str
@@ -78,7 +78,7 @@ class ShownMutation:
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """What a check found, in how much. ``constraints`` are all, as ``Kind/name``."""
+    """The findings of a check, and how much it looked at. ``constraints`` are all, as ``Kind/name``."""
 
     violations: Sequence[CheckedViolation]
     constraints: Sequence[str]
@@ -325,7 +325,7 @@ class _Reviewing:
 
 
 def _left_out(sources: Sources, excluded: Sequence[str]) -> list[str]:
-    """What was not reviewed though it was given, and why: for the last line."""
+    """Name the given objects that were not reviewed, and why: for the last line."""
     lines = []
     if sources.left_out:
         lines.append(f"samples of test suites: {listed(sources.left_out)}")

@@ -1,4 +1,4 @@
-"""What a replica has seen of constraints, besides what it enforces, for its statuses."""
+"""The observations of constraints that a replica's statuses show, besides what it enforces."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ NAMESPACES: Final = "Namespace"
 
 
 class _Taker(NamedTuple):
-    """What becomes of the objects of a kind."""
+    """Takes the objects of a kind."""
 
     follower: Follower
     tracked: str
@@ -146,7 +146,7 @@ class Reconciler:
         )
 
     def _taker(self, gvk: GroupVersionKind) -> _Taker | None:
-        """Who takes the objects of a kind; None for one that is followed for its data alone."""
+        """Return the taker of a kind's objects; None for a kind that is followed for its data alone."""
         if gvk.group != CONSTRAINTS.group:
             return self._takers.get(gvk)
         return self._taker_of_constraints(gvk.kind)

@@ -174,7 +174,7 @@ class Following:
         self._absent_since: dict[GroupVersionKind, float] = {}
 
     def _make_aggregation(self, pod: Pod, record: RecordEvent, *, asked: bool) -> Aggregation:
-        """What writes what the replicas together say of an object, and whether anybody is ``asked``."""
+        """Make the writer of statuses that sum up all replicas; ``asked`` is whether the API server asks anybody."""
         aggregation = Aggregation(
             self.client,
             self._manager,
@@ -191,14 +191,14 @@ class Following:
         return aggregation
 
     def _make_copies(self, pod: Pod) -> RolloutCopyKeeper:
-        """What keeps the records of roll-outs where no right on statuses reaches."""
+        """Make the keeper of roll-out records in a Secret, where no right on statuses reaches."""
         assert self._aggregation is not None
         writers = self._aggregation.writers
         faults = self._object_faults
         return RolloutCopyKeeper(self._keys, self._rollouts, pod, writers, self._log, faults)
 
     def _make_revisions(self, pod: Pod, limit: int) -> RevisionKeeper:
-        """What keeps so many revisions of each object."""
+        """Make the keeper of so many revisions of each object."""
         return RevisionKeeper(
             self.client,
             pod,
@@ -246,7 +246,7 @@ class Following:
         )
 
     def _crd_writer(self) -> ObjectWriter:
-        """What writes the CRDs of constraints, and follows them."""
+        """Make the writer of the CRDs of constraints, which follows them, too."""
         return ObjectWriter(
             self.client,
             CRDS,
@@ -539,7 +539,7 @@ class Following:
         return f"the API server is at an older version than before; listing anew: {shown}"
 
     def _count_policies(self) -> None:
-        """What all replicas make of the policies, and what is kept of them."""
+        """Count the policies by the state of all replicas, and the kept revisions."""
         registry = self._registry
         if self._aggregation is not None:
             registry.replace(POLICY_STATES, self._aggregation.conditions.counts)

@@ -1,4 +1,4 @@
-"""What a cluster holds for Gatekeeper that has no effect here: logged and counted at the start.
+"""Logs and counts at the start what a cluster holds for Gatekeeper that has no effect here.
 
 A cluster that is taken over may have Connections, and Providers where external data is turned off.
 Whoever operates it must not find out by their absence.

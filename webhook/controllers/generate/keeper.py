@@ -120,7 +120,7 @@ class GenerationKeeper:
         excluded: tuple[str, ...],
         exceptions: tuple[PolicyException, ...] = (),
     ) -> None:
-        """What is in force by now, and the namespaces that Config excludes from the webhook."""
+        """Take the policies in force, and the namespaces that Config excludes from the webhook."""
         self._templates, self._constraints, self._excluded = templates, constraints_, excluded
         self._exceptions = exceptions
         self._changed()
@@ -248,7 +248,7 @@ class GenerationKeeper:
         return min([COMPARE_SECONDS, *waits])
 
     def _found(self, kind: str) -> LookUp:
-        """What became of the objects of a kind."""
+        """Return the state of the objects of a kind."""
         writer = self._policies if kind == POLICY else self._bindings
         assert writer is not None
         store = writer.store

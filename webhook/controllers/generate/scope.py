@@ -1,4 +1,4 @@
-"""What flags and the webhook's own configuration say about generation."""
+"""The options of generation, from flags and from the webhook's own configuration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class GenerationOptions:
-    """What the flags say."""
+    """The options that flags set."""
 
     __slots__ = ("configuration", "exempted", "plan", "synced", "wait_seconds")
 

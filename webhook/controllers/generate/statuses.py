@@ -1,4 +1,4 @@
-"""What statuses say of generated policies and bindings, in Gatekeeper's fields and words."""
+"""Writes the part of statuses about generated policies and bindings, in Gatekeeper's fields and words."""
 
 from __future__ import annotations
 

@@ -263,7 +263,7 @@ class RevisionKeeper:
     # --- writing -------------------------------------------------------------------------------
 
     def keep(self, changes: Mapping[PolicyKey, InForce | None]) -> None:
-        """What is in force of these objects now; None for none."""
+        """Take what is in force of these objects; None for none."""
         if self._writers is None:
             return
         for key, in_force in changes.items():
@@ -488,7 +488,7 @@ class RevisionKeeper:
         )
 
     def _beyond(self, uid: str, in_force: InForce | None) -> list[PolicyRevision]:
-        """What is beyond the limit, and what cannot be enforced but the newest of what came since."""
+        """Return the revisions beyond the limit, and all that cannot be enforced but the newest of what came since."""
         faulty = self._known.faulty(uid)
         if in_force is None:
             return faulty[:-1]
@@ -529,7 +529,7 @@ class RevisionKeeper:
 
 
 def _slim(item: Json) -> Json:
-    """What is needed of a revision: there may be some 10,000 of them."""
+    """Return the needed part of a revision: there may be some 10,000 of them."""
     metadata = {name: item["metadata"].get(name, "") for name in _METADATA}
     spec = object_of(item.get("spec"))
     subject = {name: text(spec, "subject", name) for name in ("apiVersion", "kind", "name", "uid")}
@@ -552,7 +552,7 @@ def _nobody(_: PolicyRevision) -> None:
 
 
 def _subject_of(item: Mapping[str, Any]) -> _Subject:
-    """Of what a revision says that it is."""
+    """Return the subject that a revision names."""
     api_version, kind, name, uid = (
         text(item, "spec", "subject", field) for field in ("apiVersion", "kind", "name", "uid")
     )

@@ -31,7 +31,7 @@ GONE_MAX: Final = 1000
 
 
 class KnownRevisions:
-    """What this replica knows of revisions, by what it read and wrote, and by its watch."""
+    """The revisions that this replica knows, from what it read and wrote, and from its watch."""
 
     def __init__(self, keys: RevisionKeys, log: Logger) -> None:
         self._keys = keys
@@ -135,7 +135,7 @@ class KnownRevisions:
             self._by_uid.pop(item.uid, None)
 
     def _dropped(self, item: Mapping[str, Any]) -> PolicyRevision | None:
-        """What is known of this name counts no more; that, if it did."""
+        """Forget the revision of this name; returns it, if it was known."""
         known = self.named(text(item, "spec", "subject", "uid"), item["metadata"]["name"])
         if known is not None:
             self.forget(known)

@@ -49,7 +49,7 @@ class NoRevisions:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """What is enforced of an object: its document, and where it came from.
+    """The enforced document of an object, and where it came from.
 
     ``revision`` names the PolicyRevision that it was taken from, and is empty
     where it is the object itself; ``rollback`` is the annotation's value that
@@ -91,7 +91,7 @@ def target_of(wanted: str, revisions: Iterable[PolicyRevision]) -> PolicyRevisio
 
 
 class UnknownRevision(ValueError):
-    """What a roll back asks for is not kept."""
+    """The revision that a roll back asks for is not kept."""
 
     def __init__(self, wanted: str, revisions: Iterable[PolicyRevision]) -> None:
         kept = ", ".join(str(item.generation) for item in newest_first(revisions)) or "none"
@@ -103,7 +103,7 @@ class UnknownRevision(ValueError):
 def attempts(
     document: Mapping[str, Any], in_force: InForce | None, revisions: Revisions
 ) -> Iterator[InForce | UnknownRevision | InvalidRevision]:
-    """What to enforce, in the order in which to try it; a refusal stands where it is found.
+    """Return what to enforce, in the order in which to try it; a refusal stands where it is found.
 
     Ends where what is in force should stay. What is in force because of an
     annotation that is gone does not: replicas that start now would not know it.

@@ -1,4 +1,4 @@
-"""What was said of objects of policy, as of the last publication."""
+"""The published statuses of policies, as of the last publication."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class PublishedPolicies:
             self._statuses[key] = status
 
     def enforced(self, key: PolicyKey, in_force: InForce | None) -> None:
-        """What is in force of an object may be another."""
+        """Note that another version of an object may be in force."""
         self._news[key] = in_force
 
     def take_news(self) -> dict[PolicyKey, InForce | None]:
-        """What is in force of each object that changed since the last call; None for none."""
+        """Return what is in force of each object that changed since the last call; None for none."""
         taken, self._news = self._news, {}
         return taken

@@ -37,7 +37,7 @@ class _Handed:
         self._made: dict[str, tuple[Json, Json]] = {}
 
     def follow(self, documents: Mapping[str, Json]) -> dict[str, Json]:
-        """What these documents are as the API server keeps them."""
+        """Take these documents, and return them as the API server keeps them."""
         made, before = {}, self._made
         for name, document in documents.items():
             known = before.get(name)

@@ -407,7 +407,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _responder(self) -> Responder | None:
-        """What answers requests of this path at once."""
+        """Return the responder that answers requests of this path at once."""
         if self._target[0] != self._url:
             self._read_target(self._url)
         return self.hub.at_once.get(self._target[1])

@@ -19,7 +19,7 @@ USERS_MAX: Final = 1024
 
 
 class Party(NamedTuple):
-    """For whom work is done."""
+    """The user and the namespace that work is done for."""
 
     user: str
     namespace: str
@@ -53,7 +53,7 @@ class _Item(NamedTuple, Generic[T]):
 
 
 class _User(Generic[T]):
-    """What waits for one user, by namespace, and what it has used."""
+    """The waiting work of one user, by namespace, and the processor time that it used."""
 
     __slots__ = ("namespaces", "running", "seconds", "waiting")
 
@@ -66,7 +66,7 @@ class _User(Generic[T]):
 
     @property
     def places(self) -> int:
-        """What it has of all that wait or are under way."""
+        """Return the user's share of all that wait or are under way."""
         return self.waiting + self.running
 
     @property
@@ -137,7 +137,7 @@ class FairQueue(Generic[T]):
         return self.before(party)._replace(places=self._waiting_max)
 
     def before(self, party: Party) -> Delay:
-        """What waits or is under way, and how much of that this party's user has."""
+        """Return how much waits or is under way, and this party's user's share of it."""
         user = self._users.get(party.user)
         mine = 0 if user is None else user.places
         users = sum(1 for other in self._users.values() if not other.is_idle)
@@ -145,7 +145,7 @@ class FairQueue(Generic[T]):
         return Delay(places_taken=mine, places=places, requesters=users)
 
     def take(self) -> tuple[Party, T] | None:
-        """What is next; None where nothing may begin now. :meth:`done` tells of its end."""
+        """Take the next work; None where nothing may begin now. :meth:`done` tells of its end."""
         waiting = [item for item in self._users.items() if item[1].waiting]
         for name, user in sorted(waiting, key=lambda item: item[1].seconds):
             if user.running >= self._running_max:

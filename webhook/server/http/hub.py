@@ -1,4 +1,4 @@
-"""What the connections of one port share: limits, the queue of requests, and numbers."""
+"""The state that the connections of one port share: limits, the queue of requests, and counts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ OTHERS_PART: Final = 4
 
 
 class Share:
-    """What one address has of a port."""
+    """One address's share of a port."""
 
     __slots__ = ("bytes", "connections", "in_flight")
 
@@ -85,7 +85,7 @@ class Member(Protocol):
 
     @property
     def occupant(self) -> Occupant:
-        """Whose request it has, and what has arrived of it."""
+        """Return the user of the request under way, and how much of it has arrived."""
 
     def expire(self) -> None:
         """End that state."""

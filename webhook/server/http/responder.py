@@ -33,7 +33,7 @@ class Responder(Protocol):
         """When, on the monotonic clock, the answer to a request with this query is due."""
 
     def work_since(self, moment: float, requester: str) -> Delay:
-        """What was done for a requester, and for all, since a moment on that clock."""
+        """Return the work for a requester, and for all, since a moment on that clock."""
 
     def refuse_delayed(self, prefix: bytes, delay: Delay, message: str) -> HttpAnswer | None:
         """The response to a request that found no room or time, of which this is the beginning.
