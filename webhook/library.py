@@ -276,7 +276,7 @@ class Policies:
         """
         own = ("/".join(one.key) for one in self._matched.missing(self._snapshot))
         foreign = self._policies.foreign
-        others = (key for key in foreign.keys if key not in foreign.asked)
+        others = (key for key in foreign.keys if key not in foreign.matched_keys)
         return (*own, *("/".join(key) for key in others))
 
     def review(  # what a request has

@@ -324,7 +324,7 @@ class Process:
             targets=TARGETS,
             drivers=self._drivers(driver),
             isolation=isolation(self._settings),
-            asked=ADMISSION_ALONE,
+            reviewed_targets=ADMISSION_ALONE,
             on_bug=self._engine_faults,
         )
 
@@ -335,7 +335,9 @@ class Process:
         )
         tried = TriedRegoDriver(driver, self._trials)
         drivers, told = self._drivers(tried), self._engine_faults
-        return Client(targets=TARGETS, drivers=drivers, asked=ADMISSION_ALONE, on_bug=told)
+        return Client(
+            targets=TARGETS, drivers=drivers, reviewed_targets=ADMISSION_ALONE, on_bug=told
+        )
 
     def _drivers(self, rego: Driver) -> list[Driver]:
         """The engines, what a template has code for twice by the first of them."""

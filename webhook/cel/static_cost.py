@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.cel.check.call_costs import Asked, CallCost, call_cost
+from webhook.cel.check.call_costs import CallCost, CallToCost, call_cost
 from webhook.cel.check.estimates import (
     ANY_SIZE,
     LIST,
@@ -232,8 +232,8 @@ class _Estimate:
             target = self.operand(node.target)
         own, size = 0, None
         for overload in self.checked.overloads[node]:
-            asked = Asked(name, overload, target, args, self.declared_size)
-            each, of_each = call_cost(asked)
+            call = CallToCost(name, overload, target, args, self.declared_size)
+            each, of_each = call_cost(call)
             own = max(own, each)
             if of_each is not None:
                 size = of_each if size is None else union(size, of_each)
@@ -329,7 +329,7 @@ class _Estimate:
         args, of = [self.operand(keys)], self.operand(source)
         self.locals[_SORTED].pop()
         called: list[CallCost] = [
-            call_cost(Asked("@sortByAssociatedKeys", overload, of, args, self.declared_size))
+            call_cost(CallToCost("@sortByAssociatedKeys", overload, of, args, self.declared_size))
             for overload in self.checked.overloads[node]
         ]
         own, size = max(called)

@@ -115,8 +115,8 @@ def standings_of(documents: Iterable[dict[str, Any]]) -> list[KyvernoStanding]:
     notes: dict[str, list[str]] = {}
     for kind, name, note in KyvernoPolicies(items).warnings({}):
         notes.setdefault(f"{kind}/{name}", []).append(note)
-    told = [one._replace(notes=(*one.notes, *notes.get(one.title, ()))) for one in standings]
-    return sorted(told, key=lambda one: one.title)
+    noted = [one._replace(notes=(*one.notes, *notes.get(one.title, ()))) for one in standings]
+    return sorted(noted, key=lambda one: one.title)
 
 
 def _named(document: Mapping[str, Any]) -> str:

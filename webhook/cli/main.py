@@ -130,7 +130,7 @@ def _lacking(error: ModuleNotFoundError) -> str:
 
 def _run() -> object:
     """Run the command; what it returned."""
-    shown, told = sys.stdout, sys.stderr
+    shown, errors = sys.stdout, sys.stderr
     try:
         return waddle.main(prog_name="waddle", standalone_mode=False)
     except SystemExit:
@@ -138,7 +138,7 @@ def _run() -> object:
             raise
         # Click puts others in their place where a pipe is closed, and ends with 1: in our table
         # that says something else.
-        sys.stdout, sys.stderr = shown, told
+        sys.stdout, sys.stderr = shown, errors
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None
 
 

@@ -81,12 +81,12 @@ def command(
 ) -> int:
     """Watch the objects, their statuses and the Pods."""
     try:
-        wanted = [_named(item) for item in objects]
+        named = [_named(item) for item in objects]
         seconds = read_duration("timeout", timeout)
     except (InvalidFlag, ValueError) as error:
         complain(str(error))
         return exit_codes.UNKNOWN
-    if not wanted:
+    if not named:
         complain("nothing to wait for: name KIND/NAME")
         return exit_codes.UNKNOWN
     if condition != "enforced":
@@ -99,7 +99,7 @@ def command(
 
     async def run() -> int:
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-            return await _wait_for_all(client, wanted, namespace, seconds)
+            return await _wait_for_all(client, named, namespace, seconds)
 
     try:
         return event_loop.run(run())

@@ -78,11 +78,11 @@ async def sized_page(
     :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     while True:
-        asked = {**query, **size.query}
+        sized_query = {**query, **size.query}
         try:
             page, page_bytes = await client.page(
                 path,
-                asked,
+                sized_query,
                 deadline_seconds=deadline_seconds,
                 bytes_max=size.bytes_max,
                 accept=accept,

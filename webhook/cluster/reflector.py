@@ -324,8 +324,8 @@ class Reflector:
                 self._take_absence()
             limit = self._settings.missing_seconds
             return random.uniform(limit / 2, limit)  # noqa: S311  # as above
-        asked = min(error.retry_after_seconds or 0.0, RETRY_AFTER_SECONDS_MAX)
-        return max(self._backoff.next_seconds(), asked)
+        delay = min(error.retry_after_seconds or 0.0, RETRY_AFTER_SECONDS_MAX)
+        return max(self._backoff.next_seconds(), delay)
 
     def _tell(self, what: str, error: str) -> None:
         """Log a failure, now and then while it is the same."""

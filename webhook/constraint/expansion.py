@@ -101,8 +101,8 @@ def read_expansion_template(document: Mapping[str, Any]) -> ExpansionTemplate:
     """Read an ExpansionTemplate; raises :class:`InvalidExpansion`."""
     name = name_of(document)
     if faults := kind_schemas.spec_faults(document, kind_schemas.EXPANSION_TEMPLATE):
-        told = "; ".join(dict.fromkeys(faults))
-        raise InvalidExpansion(f"ExpansionTemplate {name} has fields of a wrong type: {told}")
+        message = "; ".join(dict.fromkeys(faults))
+        raise InvalidExpansion(f"ExpansionTemplate {name} has fields of a wrong type: {message}")
     spec = document.get("spec") or {}
     if not name:
         raise InvalidExpansion("ExpansionTemplate has empty name field")
@@ -309,9 +309,9 @@ class ExpansionSet:
         if self._expansion is None:
             graph = _Graph.of(self._templates.values())
             self._cyclic = graph.cyclic
-            left = [one for name, one in self._templates.items() if name not in self._cyclic]
-            self._excess = _excess(left, graph.order)
-            self._expansion = Expansion(one for one in left if one.name not in self._excess)
+            expanding = [one for name, one in self._templates.items() if name not in self._cyclic]
+            self._excess = _excess(expanding, graph.order)
+            self._expansion = Expansion(one for one in expanding if one.name not in self._excess)
         return self._expansion
 
 
@@ -335,11 +335,11 @@ class _Graph(NamedTuple):
         for start in by_kind:
             due = [] if start in index else [(start, iter(by_kind[start]))]
             while due:
-                kind, left = due[-1]
+                kind, remaining = due[-1]
                 if kind not in index:
                     index[kind] = lowest[kind] = len(index)
                     path.append(kind)
-                for template in left:
+                for template in remaining:
                     made = template.generates
                     if made in by_kind and made not in index:
                         due.append((made, iter(by_kind[made])))

@@ -296,10 +296,10 @@ def _name(pattern: str) -> Criterion:
     return lambda view, _: view.is_named(pattern)
 
 
-def _source(wanted: str) -> Criterion:
+def _source(source: str) -> Criterion:
     def criterion(view: View, subject: MatchSubject) -> bool:
         if not subject.source:
             raise MatchError(f"source field not specified for resource {view.name}")
-        return subject.source == wanted
+        return subject.source == source
 
     return criterion

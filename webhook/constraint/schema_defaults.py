@@ -31,7 +31,7 @@ def default_faults(schema: Schema, path: str) -> Iterator[str]:
         if structural.is_pruned(default, schema):
             yield invalid(at, default, "must not have unknown fields")
         yield from _embedded_faults(default, schema, at) or structural.faults_at(
-            at, default, _asked_of_defaults(schema)
+            at, default, _schema_of_defaults(schema)
         )
     items = schema.get("items")
     if type(items) is dict:
@@ -40,21 +40,21 @@ def default_faults(schema: Schema, path: str) -> Iterator[str]:
         yield from default_faults(item, f"{path}.properties[{name}]")
 
 
-def _asked_of_defaults(schema: Any) -> Any:
+def _schema_of_defaults(schema: Any) -> Any:
     """The schema as a default is held against it: that it is a number or a text is not asked."""
     if type(schema) is list:
-        return [_asked_of_defaults(item) for item in schema]
+        return [_schema_of_defaults(item) for item in schema]
     if type(schema) is not dict:
         return schema
-    asked = {
-        keyword: item if keyword in {"enum", "default"} else _asked_of_defaults(item)
+    checked = {
+        keyword: item if keyword in {"enum", "default"} else _schema_of_defaults(item)
         for keyword, item in schema.items()
         if keyword != _INT_OR_STRING or item is not True
     }
     form = schema.get("format")
     if type(form) is str and form in _NAMES:
-        asked["allOf"] = [*(asked.get("allOf") or ()), _NAMES[form]]
-    return asked
+        checked["allOf"] = [*(checked.get("allOf") or ()), _NAMES[form]]
+    return checked
 
 
 def _malformed(name: str, text: str) -> str:

@@ -78,11 +78,11 @@ class RuleCosts:
 def _too_much(path: str, what: str, cost: int, limit: int) -> str:
     factor = cost / limit
     if factor > 100:
-        told = "more than 100x"
+        times = "more than 100x"
     else:
-        told = f"{factor:.6f}x" if factor < 1.5 else f"{factor:.1f}x"
+        times = f"{factor:.6f}x" if factor < 1.5 else f"{factor:.1f}x"
     return (
-        f"{path}: Forbidden: {what} exceeds budget by factor of {told} (try simplifying the rule, "
+        f"{path}: Forbidden: {what} exceeds budget by factor of {times} (try simplifying the rule, "
         "or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are "
         "declared)"
     )
@@ -307,11 +307,11 @@ def _message_faults(
         return
     where = f"{path}.messageExpression"
     try:
-        told, checked = compile_checked(message, environment)
+        expression, checked = compile_checked(message, environment)
     except CompileError as error:
         yield invalid(where, rule, f"messageExpression compilation failed: {error}")
     else:
-        if told.type != STRING:
+        if expression.type != STRING:
             yield invalid(where, rule, "messageExpression must evaluate to a string")
             return
         cost = static_cost(checked, declared)

@@ -38,8 +38,8 @@ def quoting_no_secret(error: PolicyError, request: Any) -> PolicyError:
         return error
     bug = error.bug
     if bug is not None and any(_quotes(str(one), request) for one in _chain(bug)):
-        told = RuntimeError(f"{type(bug).__name__}; its text quotes a value of a Secret")
-        bug = told.with_traceback(bug.__traceback__)
+        withheld = RuntimeError(f"{type(bug).__name__}; its text quotes a value of a Secret")
+        bug = withheld.with_traceback(bug.__traceback__)
     if bug is error.bug and not _quotes(str(error), request):
         return error
     return PolicyError(WITHHELD, no_verdict=error.no_verdict, too_deep=error.too_deep, bug=bug)

@@ -204,8 +204,8 @@ class ObjectWriter:
     async def _settle(self, name: str) -> None:
         """Bring one object in step."""
         written, write = True, self._difference(name)
-        if (left := self._grace_left(name, write)) > 0:
-            self._keeper.add(name, left)
+        if (seconds := self._grace_left(name, write)) > 0:
+            self._keeper.add(name, seconds)
         elif write is not None:
             written = await self._write(write)
         if written:

@@ -55,5 +55,5 @@ def missing(
 
 def missing_text(absent: Requirements) -> str:
     """Name the data that a template waits for, in a line."""
-    wanted = "; ".join(" or ".join(str(gvk) for gvk in sorted(kinds)) for kinds in absent)
-    return f"not evaluated until its data is synced: {wanted}"
+    kinds_text = "; ".join(" or ".join(str(gvk) for gvk in sorted(kinds)) for kinds in absent)
+    return f"not evaluated until its data is synced: {kinds_text}"

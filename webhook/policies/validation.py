@@ -150,7 +150,7 @@ def _evaluate(entry: Entry, item: Constraint, sample: dict[str, Any], seconds: f
     try:
         limits = Limits(budget=Budget.of(seconds), known=lambda _: _NOTHING_KNOWN)
         state = entry.evaluator.begin(limits, {})
-        entry.evaluator.evaluate(entry.given(item), entry.asked(review), state)
+        entry.evaluator.evaluate(entry.given(item), entry.evaluator_input(review), state)
     except MemoryError:
         raise  # what it may take is for whoever has it tried to say
     except Exception as raised:  # whatever it is costs this policy alone

@@ -80,7 +80,7 @@ class AdmissionChanges:
         self, request: Json, namespace: Json | None, snapshot: Snapshot
     ) -> tuple[list[_Invocation], list[tuple[MutatingPolicy, str]]]:
         """Return the policies to ask about a request, and those whose parameters cannot be had."""
-        asked, faults = [], []
+        invocations, faults = [], []
         for policy, binding in self._pairs:
             if not (policy.matches(request, namespace) and binding.matches(request, namespace)):
                 continue
@@ -95,8 +95,8 @@ class AdmissionChanges:
                 title = _Invocation(policy, binding, None).title
                 faults.append((policy, f"{title} failed to configure binding: {fault}"))
                 continue
-            asked += [_Invocation(policy, binding, one) for one in given]
-        return asked, faults
+            invocations += [_Invocation(policy, binding, one) for one in given]
+        return invocations, faults
 
     @property
     def answers(self) -> Answers:
@@ -129,11 +129,11 @@ class _Turn:
         """Ask all, or those with such keys; the ones whose match conditions hold."""
         request = {**self._request, "object": _as_requested(obj, self._request)}
         self._object = request["object"]
-        asked, faults = self._changes.invocations(request, self._namespace, self._snapshot)
+        invocations, faults = self._changes.invocations(request, self._namespace, self._snapshot)
         for policy, text in faults:
             self._fail(policy, text)
         invoked: list[_Invocation] = []
-        for one in asked:
+        for one in invocations:
             if keys is None or one.key in keys:
                 invoked += self._ask(one, request)
         return invoked
@@ -188,8 +188,8 @@ def _as_requested(obj: Json, request: Json) -> Json:
     """The object as a request has it: in the namespace that the request is in."""
     place = request.get("namespace")
     metadata = obj.get("metadata") or {}
-    asked = request.get("object") or {}
-    named = (asked.get("metadata") or {}).get("namespace")
+    requested = request.get("object") or {}
+    named = (requested.get("metadata") or {}).get("namespace")
     if not place or metadata.get("namespace") or not named:
         return obj
     return {**obj, "metadata": {**metadata, "namespace": named}}

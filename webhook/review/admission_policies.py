@@ -101,7 +101,7 @@ class AdmissionPolicies:
         return sorted({(POLICY, policy.name) for policy, _, _ in self._pairs})
 
     @property
-    def asked(self) -> set[tuple[str, str]]:
+    def matched_keys(self) -> set[tuple[str, str]]:
         """Those that some request was about."""
         return {(POLICY, name) for name in self.matched}
 

@@ -71,13 +71,13 @@ def answered(attempt: Callable[[AskedSoFar], T], ask: Ask | None) -> T:
 
     It raises :class:`~webhook.external_data.exchange.Unanswered` for what it misses.
     """
-    asked = nothing_asked()
+    answers = nothing_asked()
     while True:
         try:
-            return attempt(asked)
+            return attempt(answers)
         except Unanswered as wanting:
             requests = wanting.requests
-        asked = asked.more(nobodys(requests) if ask is None else ask(requests))
+        answers = answers.more(nobodys(requests) if ask is None else ask(requests))
 
 
 def _namespace(needs: Needs) -> str:

@@ -83,7 +83,7 @@ class ForeignStage(Protocol):
         """The policies that something is reviewed by: kind and name."""
 
     @property
-    def asked(self) -> Collection[tuple[str, str]]:
+    def matched_keys(self) -> Collection[tuple[str, str]]:
         """Those that something was about."""
 
     @property
@@ -145,9 +145,9 @@ class ForeignPolicies:
         return sorted(key for stage in self.stages for key in stage.keys)
 
     @property
-    def asked(self) -> frozenset[tuple[str, str]]:
+    def matched_keys(self) -> frozenset[tuple[str, str]]:
         """Those that something was about."""
-        return frozenset(key for stage in self.stages for key in stage.asked)
+        return frozenset(key for stage in self.stages for key in stage.matched_keys)
 
     @property
     def enforced(self) -> list[Mapping[str, Any]]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.mutation.passes import MutationOnError
     from webhook.review.policy_set import PolicySet
-    from webhook.server.admission_telling import ToldViolations
+    from webhook.server.admission_telling import GatheredViolations
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import Decision, Preparations, ProviderAsker, SlowReview
     from webhook.server.responsibility import Responsible
@@ -92,6 +92,7 @@ class _Case:
 
     __slots__ = (
         "began",
+        "gathered",
         "namespace",
         "questions",
         "request",
@@ -99,7 +100,6 @@ class _Case:
         "revision",
         "slow",
         "span",
-        "told",
         "worked_seconds",
     )
 
@@ -117,7 +117,7 @@ class _Case:
         """The one that decides: another may be in force a line later."""
         self.responses: Responses | None = None
         """What the review found that led to the answer."""
-        self.told: tuple[Responses, ToldViolations] | None = None
+        self.gathered: tuple[Responses, GatheredViolations] | None = None
         """What is to be told of what was found beside the admission thread."""
         self.began = 0.0
         """When its review began, on the monotonic clock; 0 before that."""
@@ -385,8 +385,8 @@ class Admission:
             walked = walk(policies, self._subject(case, limits._replace(budget=budget)))
             if isinstance(walked, Found) and walked.responses.results:
                 # Of 5,600 violations of one Pod it took 20 ms.
-                told = self._telling.gathered(case.request, walked.responses)
-                case.told = walked.responses, told
+                gathered = self._telling.gathered(case.request, walked.responses)
+                case.gathered = walked.responses, gathered
             return walked
 
         slow = case.slow = reviewer.begin(work, case.request, span)
@@ -458,14 +458,14 @@ class Admission:
         if not responses.results and not responses.excused:
             response = verdict.judge(request.uid, responses, name)
         else:
-            if case.told is not None and case.told[0] is responses:
-                told = case.told[1]
-                response = told.response._replace(decision_id=name)
+            if case.gathered is not None and case.gathered[0] is responses:
+                gathered = case.gathered[1]
+                response = gathered.response._replace(decision_id=name)
             else:
-                told = self._telling.gathered(request, responses, name)
-                response = told.response
-            self._telling.violations(told)
-            if told.is_excused:
+                gathered = self._telling.gathered(request, responses, name)
+                response = gathered.response
+            self._telling.violations(gathered)
+            if gathered.is_excused:
                 self._telling.excused(request, responses)
         if unexpanded:
             self._telling.unexpanded(request, unexpanded)

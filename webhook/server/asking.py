@@ -61,13 +61,13 @@ class Questions:
         if asker is None:
             self.answers |= {request: nobody(request.provider, _OFF) for request in requests}
             return
-        asked = {
+        futures = {
             request: asker.ask(request, fresh=self._fresh, requester=self._requester)
             for request in requests
         }
-        if waiting := [future for future in asked.values() if not future.done()]:
+        if waiting := [future for future in futures.values() if not future.done()]:
             yield Awaiting(waiting, until)
-        for request, future in asked.items():
+        for request, future in futures.items():
             if future.cancel():
                 self.answers[request] = failure(_OUT_OF_TIME)
                 self.rounds = ROUNDS_MAX

@@ -57,8 +57,8 @@ class MutationTelling:
             self._tell(reviewed, mutated)
         if preview is not None:
             self._tell_preview(reviewed.request, preview)
-        told = reviewed.patch or preview is not None or (mutated is None or mutated.skipped)
-        if self._recorder is None or not told:
+        is_recorded = reviewed.patch or preview is not None or (mutated is None or mutated.skipped)
+        if self._recorder is None or not is_recorded:
             return response
         return self._recorder.mutated(reviewed, response)
 

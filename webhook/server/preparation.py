@@ -152,9 +152,9 @@ def carry_on(decision: Decision, api_version: str) -> Outcome:
     except StopIteration as end:
         outcome: Outcome = end.value
         return outcome
-    left = awaited.until - time.monotonic()
+    seconds = awaited.until - time.monotonic()
     return Pending(
-        finished(awaited.futures, left), lambda: carry_on(decision, api_version), api_version
+        finished(awaited.futures, seconds), lambda: carry_on(decision, api_version), api_version
     )
 
 
@@ -175,11 +175,11 @@ def read_namespace(
     """A Namespace that a decision needs; None where there is none of that name."""
     reader = preparations.namespaces
     assert reader is not None  # Else nobody needs one.
-    asked = reader.read(name, until - time.monotonic())
-    yield Awaiting([asked], until)
-    if not asked.done():
+    future = reader.read(name, until - time.monotonic())
+    yield Awaiting([future], until)
+    if not future.done():
         return Unanswerable(504, "deadline", f"Namespace {name} was not read in time")
-    answer = asked.result()
+    answer = future.result()
     if answer.fault:
         return Unanswerable(500, "namespace", f"Namespace not read: {answer.fault}")
     return answer.document or None

@@ -94,14 +94,14 @@ class TracedEndpoint(ReviewEndpoint):
             return
         code = 499  # as nginx has it: the client was gone before there was an answer
 
-        async def told(message: dict[str, Any]) -> None:
+        async def send_noting_code(message: dict[str, Any]) -> None:
             nonlocal code
             if message["type"] == "http.response.start":
                 code = message["status"]
             await send(message)
 
         try:
-            await super().__call__(scope, receive, told)
+            await super().__call__(scope, receive, send_noting_code)
         finally:
             self._finish(scope, code)
 

@@ -45,18 +45,18 @@ def check_use(
     guarded = frozenset(name for name, one in providers.items() if one.is_guarded)
     if not guarded or rights is None or not brings_spec(request):
         return None
-    names = sorted(guarded & _asked(request, guarded))
+    names = sorted(guarded & _asked_providers(request, guarded))
     if not names:
         return None
     user = object_of(request.document.get("userInfo"))
     seconds = min(RIGHTS_SECONDS, until - time.monotonic())
-    wanted = [
+    accesses = [
         {"resourceAttributes": {"group": GROUP, "resource": PLURAL, "name": name, "verb": VERB}}
         for name in names
     ]
-    asked = rights.lacking(user, wanted, seconds)
-    yield Awaiting([asked], until)
-    answer = asked.result() if asked.done() else AccessAnswer(fault="no answer in time")
+    future = rights.lacking(user, accesses, seconds)
+    yield Awaiting([future], until)
+    answer = future.result() if future.done() else AccessAnswer(fault="no answer in time")
     if answer.fault:
         named = ", ".join(names)
         why = f"whether {request.username} may use {named} could not be asked: {answer.fault}"
@@ -70,7 +70,7 @@ def check_use(
     )
 
 
-def _asked(request: AdmissionRequest, guarded: frozenset[str]) -> frozenset[str]:
+def _asked_providers(request: AdmissionRequest, guarded: frozenset[str]) -> frozenset[str]:
     """The providers that what is brought in asks."""
     document: dict[str, Any] = request.object or {}
     if request.kind.group == MUTATIONS:

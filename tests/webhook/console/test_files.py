@@ -21,7 +21,7 @@ class Follower:
     """A source whose files are read when a test says so."""
 
     def __init__(self, policies: Path, *manifests: Path) -> None:
-        client = Client(targets=TARGETS, drivers=[RegoDriver()], asked=ADMISSION_ALONE)
+        client = Client(targets=TARGETS, drivers=[RegoDriver()], reviewed_targets=ADMISSION_ALONE)
         self.source = FilesSource(Place((policies,), manifests), client, Shown(), LOG)
 
     def look(self) -> Picture:

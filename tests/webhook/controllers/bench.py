@@ -34,7 +34,7 @@ class Bench:
     def __init__(self, drivers=(), targets=(), asked=None, **options):
         drivers = drivers or (RegoDriver(),)
         targets = targets or (AdmissionTarget(),)
-        self.client = Client(targets=targets, drivers=drivers, asked=asked)
+        self.client = Client(targets=targets, drivers=drivers, reviewed_targets=asked)
         self.tracker = Tracker(lambda: 0.0)
         self.tracker.track("ConstraintTemplate")
         self.time = 0

@@ -146,7 +146,7 @@ async def audit(
     outcome = AuditOutcome()
     logger = log.Log(_nowhere).logger("audit")
     client_of_policies = new_client(
-        disabled_builtins=request.disabled_builtins, asked=ADMISSION_ALONE
+        disabled_builtins=request.disabled_builtins, reviewed_targets=ADMISSION_ALONE
     )
     files = await _read_policies(client, request, client_of_policies, outcome)
     for namespace in await list_objects(client, NAMESPACES):

@@ -157,7 +157,7 @@ def _client(sources: Sources) -> Client:
     from webhook.constraint.targets.known import ADMISSION_ALONE  # noqa: PLC0415  # see command
 
     declared = tuple(declared_targets(sources).values())
-    return new_client(targets=declared, asked=ADMISSION_ALONE)
+    return new_client(targets=declared, reviewed_targets=ADMISSION_ALONE)
 
 
 def _once(given: Sequence[str | None]) -> None:

@@ -137,8 +137,8 @@ def _read_lines(reads: Mapping[str, PolicyReads]) -> list[str]:
 def placed(checked: PolicyCheck, problem: Problem) -> str:
     """A problem with the file and line of its object, where that was read from a file."""
     place = checked.places.get((problem.kind, problem.name))
-    told = str(problem).replace(problem.name, printable_name(problem.name))
-    return f"{printable_name(str(place))}: {told}" if place else told
+    text = str(problem).replace(problem.name, printable_name(problem.name))
+    return f"{printable_name(str(place))}: {text}" if place else text
 
 
 def _changes(checked: MutationChecked) -> list[str]:

@@ -268,13 +268,13 @@ def effect_on_manifests(
         effect.take(shown, old.responses.results, new.results, new.excused)
     _tell_of_defaults(after, objects, checked)
     for key, change in effect.constraints.items():
-        change.matched = key in matched or key in after.foreign.asked
+        change.matched = key in matched or key in after.foreign.matched_keys
     return effect
 
 
 def _tell_of_defaults(after: PolicySet, objects: Iterable[Manifest], checked: PolicyCheck) -> None:
     """Say that the API server fills in fields before its own policies see an object."""
-    count = sum(kind == POLICY for kind, _ in after.foreign.asked)
+    count = sum(kind == POLICY for kind, _ in after.foreign.matched_keys)
     if count and not all(is_admission_review(item.document) for item in objects):
         policies = quantity(count, POLICY, "ValidatingAdmissionPolicies")
         checked.missing.append(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Flags(click.Command):
     """A subcommand whose options have values from the environment and a file, too.
 
-    What cannot be understood is exit code 1, not 64.
+    A usage error ends with exit code 1, as conftest's does, not with 64.
     """
 
     def make_context(
@@ -28,7 +28,7 @@ class Flags(click.Command):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """The context, with defaults from outside."""
+        """Make the context, with the defaults of the environment and the file."""
         file = _config_file(args) or (parent.params.get("config_file") or "" if parent else "")
         try:
             configured = settings.settings(file)
@@ -59,7 +59,7 @@ class ConftestExit(click.ClickException):
 
 
 def is_coloured(*, no_color: bool) -> bool:
-    """Whether results are coloured: always, as conftest's are, unless one says otherwise."""
+    """Return whether results are coloured: as conftest's are, without a flag or variable against it."""
     return not (no_color or os.environ.get("NO_COLOR"))
 
 
@@ -73,12 +73,12 @@ def _config_file(args: Sequence[str]) -> str:
 
 
 def lists(values: Sequence[str]) -> list[str]:
-    """All values of a repeated flag, each of which may hold several."""
+    """Return all values of a repeated flag; each may be a list separated by commas."""
     return [one for value in values for one in settings.separated(value)]
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Several options as one decorator, in the order they are written."""
+    """Combine several options into one decorator, in the order they are written."""
 
     def decorate(command: Any) -> Any:
         for decorator in reversed(decorators):

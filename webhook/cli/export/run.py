@@ -84,7 +84,7 @@ def _exported(sources: Sources, guarded: Guarded) -> StaticExport:
     checked = PolicyCheck()
     policies = prepare(
         sources.manifests,
-        new_client(targets=declared, asked=ADMISSION_ALONE),
+        new_client(targets=declared, reviewed_targets=ADMISSION_ALONE),
         _TRIAL_SECONDS,
         checked,
     )

@@ -123,8 +123,8 @@ class MutatedObject(NamedTuple):
     @property
     def warnings(self) -> list[str]:
         """Return warnings of fields for which no provider gave a value."""
-        told = [*map(str, self.unresolved), *self.ignored]
-        return [f"WARNING - {named(self.before)}: {one}" for one in told]
+        texts = [*map(str, self.unresolved), *self.ignored]
+        return [f"WARNING - {named(self.before)}: {one}" for one in texts]
 
 
 class Extending:
@@ -161,7 +161,7 @@ class Extending:
         if stored.fault:
             raise CannotTest(stored.fault)
         made, fault = answered(
-            lambda asked: expand_value(self._policies, self._subject(value, asked), value),
+            lambda answers: expand_value(self._policies, self._subject(value, answers), value),
             self._ask,
         )
         if fault:
@@ -174,22 +174,22 @@ class Extending:
         except InvalidReview as error:
             raise CannotTest(f"reading: AdmissionReview: {error}") from None
 
-        def attempt(asked: AskedSoFar) -> tuple[StoredSubject, tuple[Unresolved, ...]]:
-            subject = self._subject(value, asked)
+        def attempt(answers: AskedSoFar) -> tuple[StoredSubject, tuple[Unresolved, ...]]:
+            subject = self._subject(value, answers)
             stored = mutate(self._policies, subject)
             mutated = stored.mutated
             return stored, () if mutated is None else unresolved(mutated, subject.known)
 
         return answered(attempt, self._ask)
 
-    def _subject(self, value: Any, asked: AskedSoFar) -> Subject:
+    def _subject(self, value: Any, answers: AskedSoFar) -> Subject:
         limits = Limits(time.monotonic() + self._seconds)
         return Subject(
             value,
             limits=limits,
-            answers=asked.answers,
-            rounds=asked.rounds,
-            moment=asked.moment,
+            answers=answers.answers,
+            rounds=answers.rounds,
+            moment=answers.moment,
         )
 
 

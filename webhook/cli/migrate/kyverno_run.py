@@ -133,9 +133,9 @@ def _images_notes(images: ConvertedImages, made: list[Json], prefix: str = "") -
 
 def _say_what_overlaps(made: Sequence[Json]) -> None:
     """An image has to satisfy every policy about it, whichever constraint asks."""
-    asked = [object_of(one["spec"]) for one in made if one["kind"] == CONSTRAINT]
+    specs = [object_of(one["spec"]) for one in made if one["kind"] == CONSTRAINT]
     names = [name_of(one) for one in made if one["kind"] == CONSTRAINT]
-    for (one, spec), (other, its) in combinations(zip(names, asked, strict=True), 2):
+    for (one, spec), (other, its) in combinations(zip(names, specs, strict=True), 2):
         if (spec["match"], spec["enforcementAction"]) == (its["match"], its["enforcementAction"]):
             continue
         pairs = product(spec["parameters"]["images"], its["parameters"]["images"])

@@ -102,7 +102,7 @@ def _check(manifests: list[Manifest], options: ClusterOptions) -> int:
     """Say what in the cluster would violate the policies as they are meant; the exit code."""
     checked = checked_in_cluster(
         (options.kubeconfig, options.context, options.namespace),
-        new_client(asked=ADMISSION_ALONE),
+        new_client(reviewed_targets=ADMISSION_ALONE),
         manifests,
         BUDGET_MILLISECONDS / 1000,
         decisions=None,

@@ -108,8 +108,8 @@ class RegoDriver:
         try:
             violation = compile_rule(modules, VIOLATION, options=self._options, cache=self._cache)
         except RegoErrors as errors:
-            told = f"unable to compile modules: {errors}{advice(errors, modules[0].version)}"
-            raise CompileError(told) from None
+            message = f"unable to compile modules: {errors}{advice(errors, modules[0].version)}"
+            raise CompileError(message) from None
         return self._evaluator(code, violation)
 
     def load(self, template: Template, code: Code, key: str, body: bytes) -> RegoEvaluator:
@@ -266,16 +266,16 @@ class AskingEvaluator(RegoEvaluator):
     def evaluate(self, given: Any, review: Any, state: _Shared) -> Sequence[DriverViolation]:
         """As other templates'; raises :class:`~webhook.external_data.exchange.Unanswered`."""
         asking = cast("ReviewContext", state[1]).asking
-        told: Sequence[DriverViolation] = ()
+        violations: Sequence[DriverViolation] = ()
         error: PolicyError | None = None
         try:
-            told = super().evaluate(given, review, state)
+            violations = super().evaluate(given, review, state)
         except PolicyError as raised:
             error = raised
         asking.end()
         if error is not None:
             raise error
-        return told
+        return violations
 
 
 def _failure(error: EvaluationError | RecursionError) -> PolicyError:

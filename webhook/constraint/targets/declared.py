@@ -68,12 +68,12 @@ class _Field:
         included, excluded = patterns(match, self.name), patterns(match, self.excluded)
         if included is None and not excluded:
             return None
-        wanted = compile_globs(included, (), self.separator)
+        globs = compile_globs(included, (), self.separator)
         spared = compile_globs(None, excluded, self.separator)
 
         def meant(one: Document) -> bool:
             texts = [value for value in self._values(one) if type(value) is str]
-            return (included is None or any(map(wanted, texts))) and all(map(spared, texts))
+            return (included is None or any(map(globs, texts))) and all(map(spared, texts))
 
         return meant
 

@@ -158,7 +158,9 @@ class Following:
         self._manager = Manager(client, ClusterDiscovery(client, self._crds), settings=WATCHES)
         self._policy_watches, self._data_watches = map(self._manager.registrar, ("policy", "sync"))
         makes = self._make_aggregation
-        self._aggregation = makes(pod, record, asked=tells_not_asked) if writes else None
+        self._aggregation = (
+            makes(pod, record, has_configurations=tells_not_asked) if writes else None
+        )
         self._copies = self._make_copies(pod) if self._aggregation is not None else None
         self._revisions = self._make_revisions(pod, kept_revisions) if kept_revisions else None
         self._policies = self._make_policies(policy_client, serving, pod, waits=wait_for_broken)
@@ -173,8 +175,10 @@ class Following:
         self._metrics = WatchMetrics(registry, client, self._manager)
         self._absent_since: dict[GroupVersionKind, float] = {}
 
-    def _make_aggregation(self, pod: Pod, record: RecordEvent, *, asked: bool) -> Aggregation:
-        """Make the writer of statuses that sum up all replicas; ``asked`` is whether the API server asks anybody."""
+    def _make_aggregation(
+        self, pod: Pod, record: RecordEvent, *, has_configurations: bool
+    ) -> Aggregation:
+        """Make the writer of statuses that sum up all replicas; ``has_configurations`` is whether the API server asks anybody."""
         aggregation = Aggregation(
             self.client,
             self._manager,
@@ -185,7 +189,7 @@ class Following:
             object_faults=self._object_faults,
             has_crd=self._has_crd,
         )
-        if asked:
+        if has_configurations:
             aggregation.follow_configurations()
         self._keys.listeners.append(aggregation.touch_all)
         return aggregation

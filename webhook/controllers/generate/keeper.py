@@ -101,7 +101,7 @@ class GenerationKeeper:
         self._failures: dict[tuple[str, str], str] = {}
         self._plan = GenerationPlan()
         self._waiting: set[str] = set()
-        self._told: Statuses = {}
+        self._statuses: Statuses = {}
         self._rewrites = {POLICY: Rewrites(), BINDING: Rewrites()}
         self._keeper: Keeper[_Work] = Keeper(
             "generation", self._settle, object_faults, retry_seconds=0.8, retry_seconds_max=30.0
@@ -234,17 +234,17 @@ class GenerationKeeper:
                 ready[name] = one
         bindings.want(ready, prune=True)
         policies.want(self._plan.policies, prune=True)
-        told = generation_statuses(
+        generated = generation_statuses(
             self._plan,
             self._found(POLICY),
             self._found(BINDING),
-            self._told,
+            self._statuses,
             alone=self._options.plan.alone,
         )
-        self._told = told.statuses
-        self._registry.replace(VAP_POLICIES, told.policies)
-        self._registry.replace(VAP_BINDINGS, told.bindings)
-        self._tell(told.statuses)
+        self._statuses = generated.statuses
+        self._registry.replace(VAP_POLICIES, generated.policies)
+        self._registry.replace(VAP_BINDINGS, generated.bindings)
+        self._tell(generated.statuses)
         return min([COMPARE_SECONDS, *waits])
 
     def _found(self, kind: str) -> LookUp:

@@ -302,26 +302,26 @@ class RevisionKeeper:
             in_force = None
         if not self._keys.can_sign:
             return  # once there is a key, all of this is looked at again
-        wanted = None if in_force is None else self._lacking(in_force)
+        lacking = None if in_force is None else self._lacking(in_force)
         misjudged = None if in_force is None else self._misjudged(in_force)
-        beyond = [] if wanted is not None else self._beyond(uid, in_force)
-        outdated = [] if wanted is not None else self._outdated(uid, misjudged)
-        unrecorded = [] if wanted is not None else self._unrecorded(uid)
+        beyond = [] if lacking is not None else self._beyond(uid, in_force)
+        outdated = [] if lacking is not None else self._outdated(uid, misjudged)
+        unrecorded = [] if lacking is not None else self._unrecorded(uid)
         if misjudged is not None and self._is_being_tried(misjudged, writers):
             # Its end would find our word in its place, and say nothing.
             self.keeper.add(subject, TRIED_SECONDS)
             misjudged = None
             if not beyond and not outdated and not unrecorded:
                 return
-        if wanted is None and misjudged is None and not (beyond or outdated or unrecorded):
+        if lacking is None and misjudged is None and not (beyond or outdated or unrecorded):
             self.keeper.settled(subject)
             return
         rank = self._rank(subject, writers)
         if self.keeper.waits_for_turn(subject, rank, not_before=self._refused_until):
             return
         try:
-            if wanted is not None:
-                await self.make(wanted)
+            if lacking is not None:
+                await self.make(lacking)
             if misjudged is not None:
                 await self._sign(replace(misjudged, outcome=self._passed()))
             for item in outdated:

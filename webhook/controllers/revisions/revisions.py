@@ -82,10 +82,10 @@ def rollback_of(document: Mapping[str, Any]) -> str:
     return named.strip() if isinstance(named, str) else ""
 
 
-def target_of(wanted: str, revisions: Iterable[PolicyRevision]) -> PolicyRevision | None:
+def target_of(target: str, revisions: Iterable[PolicyRevision]) -> PolicyRevision | None:
     """The revision of this name, or of this generation; None where it is not kept."""
     for revision in newest_first(revisions):
-        if wanted in (revision.name, str(revision.generation)):
+        if target in (revision.name, str(revision.generation)):
             return revision
     return None
 
@@ -93,10 +93,10 @@ def target_of(wanted: str, revisions: Iterable[PolicyRevision]) -> PolicyRevisio
 class UnknownRevision(ValueError):
     """The revision that a roll back asks for is not kept."""
 
-    def __init__(self, wanted: str, revisions: Iterable[PolicyRevision]) -> None:
+    def __init__(self, target: str, revisions: Iterable[PolicyRevision]) -> None:
         kept = ", ".join(str(item.generation) for item in newest_first(revisions)) or "none"
         super().__init__(
-            f"annotation {ROLLBACK}: there is no revision {wanted!r}; kept generations: {kept}"
+            f"annotation {ROLLBACK}: there is no revision {target!r}; kept generations: {kept}"
         )
 
 

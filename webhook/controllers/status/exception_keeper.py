@@ -110,11 +110,11 @@ class ExceptionKeeper:
 
     async def _listen(self) -> None:
         while True:
-            heard = await self._registrar.next()
-            if heard.key is None:
+            event = await self._registrar.next()
+            if event.key is None:
                 continue
-            key = heard.gvk.kind, heard.key.namespace, heard.key.name
-            if heard.kind == "delete":
+            key = event.gvk.kind, event.key.namespace, event.key.name
+            if event.kind == "delete":
                 self._used.pop(key, None)
                 self._states.pop(key, None)
                 self._swapped.pop(key, None)

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class PublishedPolicies:
-    """Statuses by object, and news of what is in force for who keeps revisions. For one task."""
+    """The statuses by object, and the changes of what is in force, which the keeper of revisions takes.
+
+    Used by one task.
+    """
 
     def __init__(self) -> None:
         self._statuses: dict[PolicyKey, Json] = {}
@@ -27,7 +30,7 @@ class PublishedPolicies:
         return {document["metadata"]["name"]: document for document in self._statuses.values()}
 
     def tell(self, key: PolicyKey, make: Callable[[], Json | None]) -> None:
-        """The status of an object is what ``make`` gives; None for none. If that fails, it has none."""
+        """Publish the status that ``make`` returns, None for none; if that fails, the object has none."""
         before = self._statuses.pop(key, None)
         status = make()
         if status is not None:

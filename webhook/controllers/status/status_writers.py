@@ -113,10 +113,10 @@ class StatusWriters:
         handed = self._handed.get(kind)
         if handed is None or handed.fields != fields:
             handed = self._handed[kind] = _Handed(fields, self._sign)
-        wanted = handed.follow(
+        documents = handed.follow(
             {name: one for name, one in self._wanted.items() if one["kind"] == kind.kind}
         )
-        self._writers[kind].want(wanted, prune=self._prune)
+        self._writers[kind].want(documents, prune=self._prune)
 
     def _declared(self, kind: StatusKind) -> None:
         """The kind's CRD came or changed."""

@@ -168,7 +168,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
         """The connection is no more; its requests need no answer."""
         self.deadline = NEVER
-        self.hub.left(self)
+        self.hub.remove(self)
         self._body.release(self, self.share)
         for exchange in (self._current, *self._pending):
             if exchange is not None:
@@ -383,9 +383,9 @@ class Connection(asyncio.BufferedProtocol):
         """A body arrives in several pieces: at its request's deadline what is there must do."""
         responder = self._responder()
         if responder is not None and self._body.timer is None:
-            left = responder.until(self._target[3], self._received_at) - time.monotonic()
+            seconds = responder.until(self._target[3], self._received_at) - time.monotonic()
             later = asyncio.get_running_loop().call_later
-            self._body.timer = later(left, self._give_up, *limits.LATE_BODY)
+            self._body.timer = later(seconds, self._give_up, *limits.LATE_BODY)
 
     def _give_up(self, status: int, reason: str, message: str) -> None:
         """Wait no longer for what is to come."""

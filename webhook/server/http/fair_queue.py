@@ -230,9 +230,9 @@ class FairQueue(Generic[T]):
 
     def clear(self) -> list[T]:
         """Take out all that waits."""
-        left = list(self)
+        works = list(self)
         for user in self._users.values():
             user.namespaces.clear()
             user.waiting = 0
         self.size = 0
-        return left
+        return works

@@ -266,11 +266,11 @@ class Hub:
         )
         if longest is None or longest.deadline == math.inf:
             return False
-        self.left(longest)
+        self.remove(longest)
         longest.abort("too_many_connections")
         return True
 
-    def left(self, connection: Member) -> None:
+    def remove(self, connection: Member) -> None:
         """Forget a connection."""
         if connection in self.connections:
             self.connections.discard(connection)
