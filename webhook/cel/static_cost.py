@@ -1,4 +1,4 @@
-"""What cel-go estimates an expression to cost at most, by the sizes that a schema declares.
+"""Estimates the highest cost of an expression as cel-go does, by the sizes that a schema declares.
 
 An API server refuses a rule of a CRD by this number, so it is followed to the unit, with what is
 odd about it: keys of maps have no length, and what is taken from a computed list is as long as the
@@ -63,7 +63,7 @@ _END: Final = {"exists_one": 2}
 
 
 def static_cost(checked: Checked, declared: Declared) -> int:
-    """What an expression about what is declared costs at most."""
+    """Estimate the highest cost of an expression about declared values."""
     return _Estimate(checked, declared).cost(checked.parsed.root)
 
 

@@ -42,7 +42,7 @@ class InvalidException(ConstraintFrameworkError):
 
 @dataclass(frozen=True, slots=True)
 class SubjectTests:
-    """Whose requests an exception is for: users by name, and groups."""
+    """The requests that an exception is for, by their users and groups."""
 
     user: Callable[[str], bool]
     group: Callable[[str], bool]

@@ -138,7 +138,7 @@ class Writer(LoopLines):
     # --- nodes --------------------------------------------------------------------------------
 
     def value(self, node: Expr) -> Expression:
-        """What computes a node, behind the lines that it needs."""
+        """Write the expression that computes a node, behind the lines that it needs."""
         match node:
             case Constant():
                 return self.constant(node.value)
@@ -188,7 +188,7 @@ class Writer(LoopLines):
         return source.call("settled", value)
 
     def way(self, node: Expr) -> Expression:
-        """What a path goes on from, as it is."""
+        """Write the beginning of a path as it is."""
         self.ways.add(node)
         return self.value(node)
 
@@ -379,7 +379,7 @@ class Writer(LoopLines):
         return self.library(node, named or function, args, nodes)
 
     def special(self, node: Call) -> Expression | None:
-        """What has a way of its own to its operands; None for others."""
+        """Write a node that treats its operands in its own way; None for others."""
         match node.function:
             case "_==_" | "_!=_":
                 return self.equality(node, negated=node.function == "_!=_")

@@ -154,7 +154,7 @@ def _wrapped(value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What a calendar and a clock in a zone show: days and seconds of a day since 1970."""
+    """The display of a calendar and a clock in a zone: days and seconds of a day since 1970."""
 
     days: int
     seconds: int

@@ -89,7 +89,7 @@ class _Fault(Exception):
 
 
 def fault(text: str) -> str:
-    """What Go's decoder says of ``text``; nothing if it is JSON."""
+    """Return the complaint of Go's decoder about ``text``; None if it is JSON."""
     scanner = _Scanner(text)
     try:
         scanner.value()

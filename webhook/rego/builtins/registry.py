@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Context(Protocol):
-    """What built-ins get from the evaluation; each query has its own."""
+    """The evaluation, as built-ins see it; each query has its own."""
 
     @property
     def now_ns(self) -> int:
@@ -54,7 +54,7 @@ class Context(Protocol):
 
     @property
     def runtime(self) -> dict[str, Value]:
-        """What ``opa.runtime()`` returns."""
+        """The value of ``opa.runtime()``."""
 
     @property
     def services(self) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class LogicParser:
         return self.statements.attach(body[0])
 
     def or_chain(self, left: Body, start: int) -> Literal_:
-        """What ``or`` and ``and`` make of a first operand and those that follow."""
+        """Combine a first operand and those that follow by ``or`` and ``and``."""
         cursor = self.cursor
         height = 0
         if cursor.kinds[cursor.i] == t.LOGICAL_AND:

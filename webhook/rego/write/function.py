@@ -63,7 +63,7 @@ class Loop:
 
 @dataclass(slots=True)
 class Saved:
-    """What a nested body changes and must give back; made so often that ``frozen`` would be seen."""
+    """The state that a nested body changes and must give back; made so often that ``frozen`` would be seen."""
 
     env: dict[str, Expression]
     known: dict[Fact, Expression]
@@ -188,7 +188,7 @@ class FunctionBuilder:
     # --- conditions ---------------------------------------------------------------------------
 
     def condition(self, test: Expression) -> None:
-        """What follows happens only where this holds, and knows what that proves."""
+        """Open a condition: what is written next happens only where it holds, and knows what that proves."""
         if test.value is False:
             raise NeverHolds
         if test.value is not True:
@@ -342,7 +342,7 @@ class FunctionBuilder:
     # --- paying -------------------------------------------------------------------------------
 
     def may_complain(self) -> None:
-        """What is written next may end a strict evaluation."""
+        """Note that what is written next may end a strict evaluation."""
         if not self.unit.lenient:
             self.effects += 1
 
@@ -419,7 +419,7 @@ class FunctionBuilder:
         return self.unit.place(self.location)
 
     def save(self) -> Saved:
-        """What a nested body changes and must give back."""
+        """Save the state that a nested body changes and must give back."""
         return Saved(
             dict(self.env),
             dict(self.known),

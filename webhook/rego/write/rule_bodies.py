@@ -135,7 +135,7 @@ class RuleBodies:
                 del function.common[source]
 
     def _each(self, members: Group, length: int) -> None:
-        """What members do after their common beginning."""
+        """Write what members do after their common beginning."""
         function = self.function
         before, bound = len(function.lines), function.env
         for names, part in self._groups(members, length):

@@ -46,7 +46,7 @@ class _Token:
 
     @property
     def signed(self) -> bytes:
-        """What the signature signs."""
+        """Return the bytes that the signature signs."""
         return utf8(f"{self.header}.{self.payload}")
 
     def decoded_header(self) -> dict[str, Value]:
@@ -203,7 +203,7 @@ for _bits in ("256", "384", "512"):
 
 @dataclass(slots=True)
 class _Constraints:
-    """What a token must meet."""
+    """The constraints that a token must meet."""
 
     time_ns: float
     keys: list[VerificationKey] | None = None
