@@ -1,4 +1,4 @@
-"""The reflector at a real API server: what happens there is told here, once and in order."""
+"""The reflector at a real API server: it reports each change once and in order."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Policies on a bench: what a replica is told, and what it says then."""
+"""Policies on a bench: a replica gets events, and its statuses are read."""
 
 from tests import policies
 from webhook.api.gvk import GroupVersionKind

@@ -1,4 +1,4 @@
-"""Which kinds a constraint names, and what is told of expressions about them."""
+"""The kinds that a constraint names, and the warnings about expressions on them."""
 
 import asyncio
 import json

@@ -224,7 +224,7 @@ def test_requests_wait_for_no_more_handshakes_than_a_slice_of_time(
     now = 0.0
 
     class Clock:
-        """It goes on when it is told to."""
+        """It goes on when the test says so."""
 
         def monotonic(self) -> float:
             return now
