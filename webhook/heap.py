@@ -80,7 +80,7 @@ def free_in_slices(large: list[Any]) -> None:
 
 
 class ResidentMemory:
-    """What the process holds now, which is one read of a file that stays open."""
+    """Reads the memory of the process: one read of a file that stays open."""
 
     def __init__(self) -> None:
         self._file: int | None = None

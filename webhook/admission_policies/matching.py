@@ -60,7 +60,7 @@ versions, and stores as one: those that it enables by itself. All else of its ow
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What rules read of a request."""
+    """The fields of a request that rules read."""
 
     group: str
     version: str
@@ -126,7 +126,7 @@ def _in_namespace(
     asked: _Asked,
     namespace: Json | None,
 ) -> bool:
-    """What is in no namespace is never left out by a selector of namespaces."""
+    """Return whether a namespace selector holds; an object in no namespace is never left out."""
     if (asked.group, asked.resource) == ("", "namespaces"):
         document = request.get("object") or request.get("oldObject")
         return selects(labels_of(document) if type(document) is dict else {})

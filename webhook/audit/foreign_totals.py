@@ -22,7 +22,7 @@ SERIES_MAX: Final = 1000
 
 
 class Counted(NamedTuple):
-    """What is counted of a result, and how it is told; ``key`` is None of a result of others."""
+    """A counted result, and how it is reported; ``key`` is None for a result of others."""
 
     metric: Metric
     what: str

@@ -279,7 +279,7 @@ class Sweeps:
         self._sink = Sinks([*every, violations])
 
     async def run(self) -> None:
-        """What goes on beside the sweeps."""
+        """Run the parts that go on beside the sweeps."""
         if self._watches is not None:
             await self._watches.run()
 
@@ -347,7 +347,7 @@ class Sweeps:
     def _scope(
         self, revision: Revision, kinds: Callable[[GroupVersionKind], bool] = _every_kind
     ) -> Scope:
-        """What is audited by a revision, in a sweep and after it."""
+        """Return the scope of an audit by a revision, in a sweep and after it."""
         tells_drift = self._options.tells_drift
         policies = self._serving.audited(revision)
         return Scope(policies, self._shares.is_ours, kinds, tells_drift)

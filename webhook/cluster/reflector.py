@@ -36,7 +36,7 @@ from webhook.cluster.store import Change, Store, slim
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
@@ -604,3 +604,28 @@ class Reflector:
         if not version:
             raise ApiUnreachable(f"{self._path}: no resourceVersion where there must be one")
         return version
+
+
+class FollowedObject:
+    """One object of the cluster, followed by its name; ``tell`` is called when it may differ."""
+
+    def __init__(
+        self, client: ClusterClient, resource: Resource, name: str, tell: Callable[[], None]
+    ) -> None:
+        self.resource, self.name, self._tell = resource, name, tell
+        selection = ObjectSelection(fields=f"metadata.name={name}")
+        self.reflector = Reflector(client, resource, self, selection=selection)
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """Tell of a change; the store has the object."""
+        del changes
+        self._tell()
+
+    def synced(self) -> None:
+        """Tell that the object is known, or known not to be there."""
+        self._tell()
+
+    @property
+    def document(self) -> Mapping[str, Any] | None:
+        """The object as the API server has it; None where there is none."""
+        return self.reflector.store.get("", self.name)

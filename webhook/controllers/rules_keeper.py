@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.config import MUTATION_PROCESS, WEBHOOK_PROCESS
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, WEBHOOK_CONFIGURATIONS
-from webhook.cluster.reflector import ObjectSelection, Reflector
+from webhook.cluster.reflector import FollowedObject
 from webhook.controllers.keeper import Keeper
 from webhook.controllers.served_kinds import MISSING_SECONDS, ServedKinds
 from webhook.metrics.policies import WEBHOOK_RULES_WRITES
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.store import Change
     from webhook.controllers.object_faults import ObjectFaults
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -68,30 +67,14 @@ class RuleOptions:
         self.own_groups = tuple(own_groups)
 
 
-class _Configuration:
+class _Configuration(FollowedObject):
     """One of our configurations, followed."""
 
     def __init__(
         self, client: ClusterClient, resource: Resource, name: str, tell: Callable[[], None]
     ) -> None:
-        self.resource, self.name, self._tell = resource, name, tell
-        selection = ObjectSelection(fields=f"metadata.name={name}")
-        self.reflector = Reflector(client, resource, self, selection=selection)
+        super().__init__(client, resource, name, tell)
         self.upkeep: dict[str, EntryUpkeep] = {}
-
-    def change(self, changes: Iterable[Change]) -> None:
-        """It came, changed or went."""
-        del changes  # the store has it
-        self._tell()
-
-    def synced(self) -> None:
-        """It is known, or known not to be there."""
-        self._tell()
-
-    @property
-    def document(self) -> Mapping[str, Any] | None:
-        """As the API server has it."""
-        return self.reflector.store.get("", self.name)
 
 
 @dataclass(slots=True)

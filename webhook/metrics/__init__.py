@@ -1,4 +1,4 @@
-"""What is counted: each metric is declared once, in the module of its subject.
+"""Metrics: each is declared once, in the module of its subject.
 
 A declaration is all that a new metric takes: :mod:`webhook.metrics.exposition` finds it, and
 ``/metrics`` and ``docs/metrics.md`` have it from there. Labels hold only what cannot grow without

@@ -123,7 +123,7 @@ GROUPS_MAX: Final = 64
 
 
 class ObjectSeries:
-    """What is counted for each constraint, or each mutator, a bounded number of them."""
+    """Counts for each constraint, or each mutator, a bounded number of them."""
 
     __slots__ = ("_known", "_max", "_state")
 

@@ -1,4 +1,4 @@
-"""What a registry holds, fetched and pushed: nothing is returned whose digest was not compared."""
+"""Fetches from a registry and pushes to it: every content is compared with its digest."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class RegistryClient:
         )
 
     async def referrers(self, reference: Reference, artifact_type: str = "") -> list[Descriptor]:
-        """What refers to the manifest with the reference's digest: signatures, attestations.
+        """List what refers to the manifest with the reference's digest: signatures, attestations.
 
         By the registry's own list, or by the tag that tools keep where it has none.
         """
@@ -108,7 +108,7 @@ class RegistryClient:
     async def _at_any_host(
         self, reference: Reference, ask: Callable[[str], Awaitable[_Answered]]
     ) -> _Answered:
-        """What the first mirror gives that has it, or the registry itself."""
+        """Ask the mirrors in their order, and then the registry itself."""
         for mirror in self._options.mirrors.get(reference.registry, ()):
             try:
                 return await ask(mirror)

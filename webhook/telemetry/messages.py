@@ -33,7 +33,7 @@ _SUFFIXES: Final = {"_seconds": "s", "_bytes": "By"}
 
 
 def resource_of(attributes: Mapping[str, str]) -> Resource:
-    """Who sends, by the names of OpenTelemetry's conventions; what is empty is left out."""
+    """Return the sender's attributes by OpenTelemetry's conventions; empty ones are left out."""
     return Resource(attributes=[attribute(name, text) for name, text in attributes.items() if text])
 
 

@@ -37,7 +37,7 @@ LAST_SECONDS: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class SendingOptions:
-    """What is sent, of whom, and how often."""
+    """The signals that are sent, of which process, and how often."""
 
     resource: Mapping[str, str]
     metric_seconds: float = 0.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.policy_options import dash_is_standard_input
+from webhook.cli.policy_options import boolean_option, dash_is_standard_input
 from webhook.conftest import settings
 
 if TYPE_CHECKING:
@@ -88,15 +88,10 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return decorate
 
 
-TLS = click.option(
+TLS = boolean_option(
     "-s",
     "--tls",
-    type=bool,
-    is_flag=False,
-    flag_value="true",
-    default=None,
-    metavar="BOOL",
-    help="Whether registries are asked by TLS; without it all are but those on this machine.",
+    help_text="Whether registries are asked by TLS; without it all are but those on this machine.",
 )
 
 UPDATE = click.option(

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Change
     from webhook.constraint.client import Client
     from webhook.controllers.apply.prevalidation import Trier
-    from webhook.controllers.generate.scope import GenerationOptions
+    from webhook.controllers.generate import GenerationOptions
     from webhook.controllers.generate.statuses import Statuses
     from webhook.controllers.object_faults import PolicyKey
     from webhook.controllers.rules_keeper import RuleOptions, RulesKeeper

@@ -18,10 +18,10 @@ from webhook.api.shapes import conditions_of, status_of
 from webhook.backoff import Backoff
 from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.cluster.reflector import ObjectSelection
+from webhook.cluster.kinds import WEBHOOK_CONFIGURATIONS
+from webhook.cluster.reflector import FollowedObject, ObjectSelection
 from webhook.constraint import constraint as constraints
 from webhook.controllers.generate.objects import Rewrites, is_owned_by
-from webhook.controllers.generate.scope import WebhookConfiguration
 from webhook.controllers.generate.statuses import generation_statuses
 from webhook.controllers.keeper import Keeper
 from webhook.controllers.object_writer import ObjectWriter
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Store
-    from webhook.controllers.generate.scope import GenerationOptions
+    from webhook.controllers.generate import GenerationOptions
     from webhook.controllers.generate.statuses import LookUp, Statuses
     from webhook.controllers.object_faults import ObjectFaults
     from webhook.exceptions.exception import PolicyException
@@ -91,7 +91,9 @@ class GenerationKeeper:
         self._planner: Planner | None = None
         self._policies: ObjectWriter | None = None
         self._bindings: ObjectWriter | None = None
-        self._configuration = WebhookConfiguration(client, options.configuration, self._changed)
+        self._configuration = FollowedObject(
+            client, WEBHOOK_CONFIGURATIONS, options.configuration, self._changed
+        )
         self._scope = PolicyScope()
         self._scope_of: tuple[Any, ...] | None = None
         self._templates: Mapping[str, Mapping[str, Any]] | None = None

@@ -118,7 +118,7 @@ class RevisionKeeper:
         self._keeps_rollouts = True
         self._writers = writers
         self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
-        self._wanted: dict[PolicyKey, InForce] = {}
+        self._desired: dict[PolicyKey, InForce] = {}
         self.keeper: Keeper[_Subject] = Keeper(
             "revision",
             self._settle,
@@ -178,7 +178,7 @@ class RevisionKeeper:
                 self.listener(revision)
                 subjects.append(subject[0])
             if self._writers is not None and (
-                subject[0] in self._wanted or self._is_refused_again(subject[1])
+                subject[0] in self._desired or self._is_refused_again(subject[1])
             ):
                 self.keeper.add(subject, SETTLED_SECONDS)
             elif self._writers is not None and change.kind == "set" and self._may_be_left(subject):
@@ -192,7 +192,7 @@ class RevisionKeeper:
         items = list(self._reflector.store)
         self.change([Change("set", key_of(item), item) for item in items])
         if self._writers is not None:
-            subjects = {(key, _uid_of(in_force)) for key, in_force in self._wanted.items()}
+            subjects = {(key, _uid_of(in_force)) for key, in_force in self._desired.items()}
             subjects |= {_subject_of(item) for item in items}
             for subject in subjects:
                 self.keeper.add(subject, SETTLED_SECONDS)
@@ -268,11 +268,11 @@ class RevisionKeeper:
             return
         for key, in_force in changes.items():
             if in_force is None:
-                before = self._wanted.pop(key, None)
+                before = self._desired.pop(key, None)
                 if before is not None:
                     self.keeper.add((key, _uid_of(before)), ORPHAN_SECONDS)
             else:
-                self._wanted[key] = in_force
+                self._desired[key] = in_force
                 self.keeper.add((key, _uid_of(in_force)), SETTLED_SECONDS)
 
     async def run(self) -> None:
@@ -297,7 +297,7 @@ class RevisionKeeper:
     async def _keep(self, subject: _Subject, writers: frozenset[str]) -> None:
         """Keep what is in force of an object, drop what nobody needs, if it is our turn."""
         key, uid = subject
-        in_force = self._wanted.get(key)
+        in_force = self._desired.get(key)
         if in_force is not None and _uid_of(in_force) != uid:
             in_force = None
         if not self._keys.can_sign:
@@ -345,11 +345,11 @@ class RevisionKeeper:
         """Whether these may be revisions of a constraint that went with its template and its kind."""
         (kind, _), uid = subject
         is_constraint = kind != TEMPLATES and "." not in kind
-        in_force = self._wanted.get(subject[0])
+        in_force = self._desired.get(subject[0])
         return (
             is_constraint
             and (in_force is None or _uid_of(in_force) != uid)
-            and (TEMPLATES, kind.lower()) not in self._wanted
+            and (TEMPLATES, kind.lower()) not in self._desired
             and bool(self._known.of_subject(uid))
         )
 

@@ -181,16 +181,16 @@ class Aggregation:
     # --- what might differ ---------------------------------------------------------------------
 
     def touch(self, subject: LabelledSubject) -> None:
-        """Something about a subject changed: look at it, in a moment."""
+        """Look at a subject in a moment: something about it changed."""
         self._keeper.add(subject, DEBOUNCE_SECONDS)
 
-    def heard(self, subject: LabelledSubject, said: Object) -> None:
-        """A replica says this of a subject now."""
-        self.rollouts.heard(subject, said)
+    def status_changed(self, subject: LabelledSubject, status: Object) -> None:
+        """Take a replica's status of a subject as it is now."""
+        self.rollouts.status_changed(subject, status)
         self.touch(subject)
 
     def touch_all(self) -> None:
-        """Something about the replicas changed: look at everything."""
+        """Look at everything: something about the replicas changed."""
         self._keeper.add(EVERYTHING, DEBOUNCE_SECONDS)
         self._orphans.look()
 
