@@ -87,7 +87,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConsoleOptions:
-    """What a console is told at its start."""
+    """The options of a console."""
 
     decisions: Path | None = None
     hosts: Collection[str] = LOOPBACK
@@ -151,7 +151,7 @@ class Console:
         return Entrance(inner, self.options.hosts, self.options.login)
 
     async def _seen(self, request: Request) -> Picture:
-        """What whoever asks may see; raises :class:`RightsUnknown`."""
+        """Return the picture that the visitor may see; raises :class:`RightsUnknown`."""
         if self.options.rights is None:
             return self.shown.picture
         visitor = _visitor(request)
@@ -230,7 +230,7 @@ class Console:
     async def _live(
         self, request: Request, picture: Picture, document: pages.ObjectDocument
     ) -> dict[str, Any]:
-        """What the policies in force say of an object as it is now; an ``error`` where nothing can."""
+        """Review an object as it is now by the policies in force; an ``error`` where that cannot be done."""
         objects = self.source.objects
         gvk = gvk_of(document)
         if objects is None or not gvk.kind or not document["name"]:

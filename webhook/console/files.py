@@ -226,7 +226,7 @@ def _objects(paths: Iterable[Path]) -> tuple[list[Manifest], list[str]]:
 
 
 class _Judged:
-    """What objects violate, as ``waddle test`` finds it, and which constraints none of them met."""
+    """The violations of objects, as ``waddle test`` finds them, and the constraints that matched nothing."""
 
     def __init__(self, policies: PolicySet, ask: Ask | None) -> None:
         self._policies = policies

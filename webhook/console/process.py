@@ -49,7 +49,7 @@ LIMITS: Final = ConnectionLimits(
 
 
 class RunningSource(Source, Protocol):
-    """What a picture is made of."""
+    """Makes the pictures of a console."""
 
     async def run(self) -> None:
         """Follow until cancelled."""

@@ -18,7 +18,7 @@ class Visitor:
 
 @dataclass(frozen=True, slots=True, unsafe_hash=True)
 class Right:
-    """What somebody would do: ``resource`` is a plural, an empty ``namespace`` is all of them."""
+    """A right: ``resource`` is a plural, an empty ``namespace`` is all of them."""
 
     group: str
     resource: str

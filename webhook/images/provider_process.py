@@ -71,7 +71,7 @@ _LIMITS: Final = ConnectionLimits(
 
 @dataclass(frozen=True, slots=True)
 class ImageProviderOptions:
-    """What the process needs to know."""
+    """The options of the process."""
 
     policies: tuple[Path, ...]
     certificates: Path
@@ -244,7 +244,7 @@ class _Running:
             self._file.close()
 
     async def _following(self, stack: contextlib.AsyncExitStack) -> Coroutine[Any, Any, None]:
-        """Who follows the cluster's policies."""
+        """Return the coroutine that follows the cluster's policies."""
         from webhook.cluster.client import ClusterClient  # noqa: PLC0415  # only for who has one
         from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
         from webhook.images.policy_cluster import FollowedPolicies  # noqa: PLC0415

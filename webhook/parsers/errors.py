@@ -36,7 +36,7 @@ RESOLVED_MAX: Final = 200_000
 
 
 class Expansion:
-    """What the references of one file have written out to."""
+    """Bounds the text that the references of one file write out to."""
 
     __slots__ = ("_characters", "_references")
 

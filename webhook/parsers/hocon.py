@@ -42,7 +42,7 @@ class _Reference:
 
 @dataclass(slots=True)
 class _Value:
-    """What stands at a key: texts, arrays and references one after another, or an object."""
+    """The value at a key: texts, arrays and references one after another, or an object."""
 
     parts: list[Any] = field(default_factory=list)
     items: dict[str, _Value] | None = None
