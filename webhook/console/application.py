@@ -87,7 +87,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConsoleOptions:
-    """The options of a console."""
+    """The options of a console at its start."""
 
     decisions: Path | None = None
     hosts: Collection[str] = LOOPBACK
