@@ -109,7 +109,7 @@ def read_sources(
             else:
                 texts += _read_path(path, sources, any_value=any_value, keep_going=keep_going)
         except (UnreadableFile, OSError) as error:
-            _refuse(sources, _told(path, error), keep_going=keep_going)
+            _refuse(sources, _fault_text(path, error), keep_going=keep_going)
     sources.left_out[:] = [name for name in sources.left_out if Path(name) not in paths]
     inputs = suite_inputs((file, text.value) for file, text, _ in texts)
     for file, text, named in texts:
@@ -134,7 +134,7 @@ def read_sources(
     return sources
 
 
-def _told(path: Path, error: UnreadableFile | OSError) -> str:
+def _fault_text(path: Path, error: UnreadableFile | OSError) -> str:
     if isinstance(error, OSError):
         return f'reading: path "{path}": {error.strerror}'
     return f"reading: {error}"
@@ -184,7 +184,7 @@ def _read_path(
         try:
             texts += [(str(file), text, named) for text in read_values(file)]
         except UnreadableFile as error:
-            _refuse(sources, _told(file, error), keep_going=keep_going)
+            _refuse(sources, _fault_text(file, error), keep_going=keep_going)
     return texts
 
 

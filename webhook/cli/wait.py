@@ -147,10 +147,10 @@ def _resource(kind: str, group: str) -> Resource:
 
 
 async def _wait_for_all(
-    client: ClusterClient, wanted: Sequence[_Named], namespace: str, seconds: float
+    client: ClusterClient, awaited: Sequence[_Named], namespace: str, seconds: float
 ) -> int:
     """Wait, print each object's last state, and return the exit code."""
-    waits = [_Wait(client, named, namespace) for named in wanted]
+    waits = [_Wait(client, named, namespace) for named in awaited]
     results: list[int] = []
     try:
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:

@@ -102,7 +102,10 @@ class Plan:
         steps = []
         for step in self.steps:
             chosen = tuple(
-                (constraint, numbers.setdefault(self._left(constraint, number), len(numbers) - 1))
+                (
+                    constraint,
+                    numbers.setdefault(self._matcher_of(constraint, number), len(numbers) - 1),
+                )
                 for constraint, number in step.constraints
                 if _may_match(constraint, place)
             )
@@ -112,7 +115,7 @@ class Plan:
             replace(
                 item,
                 number=numbers.setdefault(
-                    self._left(item.constraint, item.number), len(numbers) - 1
+                    self._matcher_of(item.constraint, item.number), len(numbers) - 1
                 ),
             )
             for item in self.broken
@@ -121,8 +124,8 @@ class Plan:
         matchers = tuple(self.matchers[number] for number in numbers if number >= 0)
         return Plan(matchers, tuple(steps), broken, self.denying, is_of_key=self.is_of_key)
 
-    def _left(self, constraint: Constraint, number: int) -> int:
-        """The number of what is left to ask in a place that may match; -1 for nothing."""
+    def _matcher_of(self, constraint: Constraint, number: int) -> int:
+        """Return the number of the matcher to ask in a place that may match; -1 where none is needed."""
         match = constraint.match
         is_settled = self.is_of_key and match is not None and match.is_settled_by_place
         return -1 if is_settled else number

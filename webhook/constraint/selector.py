@@ -30,8 +30,8 @@ def _every(tests: tuple[Test, ...]) -> Test:
     return every
 
 
-def _equals(wanted: dict[str, str]) -> Test:
-    items = tuple(wanted.items())
+def _equals(expected: dict[str, str]) -> Test:
+    items = tuple(expected.items())
 
     def equals(labels: Labels) -> bool:
         return all(labels.get(name) == value for name, value in items)

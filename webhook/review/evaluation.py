@@ -155,11 +155,11 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
     evaluated, deadline_exceeded = parent.evaluated, parent.deadline_exceeded
     recalled = parent.recalled
     tells = False
-    for _, told in implied:
-        evaluated += told.evaluated
-        recalled += told.recalled
-        deadline_exceeded = deadline_exceeded or told.deadline_exceeded
-        tells = tells or bool(told.results or told.faults or told.undecided)
+    for _, of_implied in implied:
+        evaluated += of_implied.evaluated
+        recalled += of_implied.recalled
+        deadline_exceeded = deadline_exceeded or of_implied.deadline_exceeded
+        tells = tells or bool(of_implied.results or of_implied.faults or of_implied.undecided)
     if not tells:
         # As nearly always: then there is nothing to put in order.
         return Responses(

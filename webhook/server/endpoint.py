@@ -337,8 +337,8 @@ def _nothing() -> None:
     """There is no body to let go of."""
 
 
-def _header(scope: dict[str, Any], wanted: bytes) -> bytes:
+def _header(scope: dict[str, Any], header: bytes) -> bytes:
     for name, value in scope["headers"]:
-        if name == wanted:
+        if name == header:
             return bytes(value)
     return b""

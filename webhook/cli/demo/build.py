@@ -98,8 +98,8 @@ async def _go() -> str:
         if candidate is None:
             continue
         with suppress(NoControlPlane):
-            told = await _run((candidate, "version"), Path.cwd(), _VERSION_SECONDS_MAX)
-            version = re.search(r"\bgo(\d+)\.(\d+)", told)
+            output = await _run((candidate, "version"), Path.cwd(), _VERSION_SECONDS_MAX)
+            version = re.search(r"\bgo(\d+)\.(\d+)", output)
             if version and (int(version[1]), int(version[2])) >= GO_MINIMUM:
                 return candidate
     minimum = ".".join(map(str, GO_MINIMUM))

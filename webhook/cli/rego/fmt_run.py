@@ -59,7 +59,7 @@ def run(
 ) -> int:
     """Lay out all files, up to the first that cannot be."""
     v0 = v0_compatible or (both and not v1_compatible)
-    asked = LayoutOptions(
+    layout = LayoutOptions(
         version="v0" if v0 else "v1",
         target="v0v1" if both else "v0" if v0 else "v1",
         drop=drop_v0_imports,
@@ -67,10 +67,10 @@ def run(
     )
     try:
         if not paths:
-            _standard_input(asked)
+            _standard_input(layout)
         for path in paths:
             for file in files_below(path):
-                _file(file, asked)
+                _file(file, layout)
     except Stopped as stopped:
         complain(str(stopped))
         return stopped.code

@@ -290,10 +290,10 @@ class GenerationKeeper:
             if at is None:
                 return "waiting for the constraint CRD to be established"
             until = at + self._options.wait_seconds
-            left = until - time.time()
-            if left <= 0:
+            remaining = until - time.time()
+            if remaining <= 0:
                 return ""
-            seconds.append(max(left, 0.1))
+            seconds.append(max(remaining, 0.1))
             return (
                 f"waiting until {timestamp.text_of(until)} before generating "
                 "ValidatingAdmissionPolicyBinding to make sure api-server has cached constraint CRD"

@@ -115,12 +115,12 @@ def attempts(
         for item in revisions.of(document["metadata"].get("uid", ""))
         if item.generation <= generation
     ]
-    if wanted := rollback_of(document):
-        target = target_of(wanted, kept)
+    if rollback := rollback_of(document):
+        target = target_of(rollback, kept)
         if target is None:
-            yield UnknownRevision(wanted, kept)
+            yield UnknownRevision(rollback, kept)
         else:
-            yield _taken(target, document, rollback=wanted)
+            yield _taken(target, document, rollback=rollback)
     yield InForce(document, digest_of(document))
     if in_force is not None and not in_force.rollback:
         return
