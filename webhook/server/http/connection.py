@@ -35,7 +35,7 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class _Closed(asyncio.Transport):
-    """Stands for the transport of a connection that is no more: nothing can be sent or read."""
+    """The transport of a connection that is no more: nothing can be sent or read."""
 
     __slots__ = ()
 
@@ -52,10 +52,10 @@ class _Closed(asyncio.Transport):
         """Nothing is read any more."""
 
     def close(self) -> None:
-        """It is closed."""
+        """Do nothing: the connection is no more."""
 
     def abort(self) -> None:
-        """It is closed."""
+        """Do nothing: the connection is no more."""
 
 
 _CLOSED: Final = _Closed()
