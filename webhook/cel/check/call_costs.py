@@ -149,6 +149,13 @@ def _whole_list(call: CallToCost) -> CallCost | None:
     return times(call.target.size[1], turn), None
 
 
+def _includes(call: CallToCost) -> CallCost | None:
+    """Cost a walk through all items; of what may be no list nothing is known but its size."""
+    if call.target is not None and call.items_size() is None:
+        return call.target.size[1], None
+    return _whole_list(call)
+
+
 def _through(factor: float, *, keeps_size: bool = False) -> Callable[[CallToCost], CallCost]:
     """Through the text that is asked about."""
 
@@ -303,6 +310,7 @@ _ESTIMATES: Final[dict[str, Callable[[CallToCost], CallCost | None]]] = {
     "distinct": _distinct,
     "sort": _sort,
     "@sortByAssociatedKeys": _sort,
+    "includes": _includes,
     "sets.contains": _sets(1),
     "sets.intersects": _sets(1),
     "sets.equivalent": _sets(2),
