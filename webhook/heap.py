@@ -13,6 +13,7 @@ import mmap
 import os
 import sys
 import time
+from functools import cache
 from typing import Any, Final
 
 ARENAS_MAX: Final = 2
@@ -35,18 +36,24 @@ _SLICE_SECONDS: Final = 0.0002
 _PAGE_BYTES: Final = mmap.PAGESIZE
 
 
-def bound() -> None:
+@cache
+def _library() -> ctypes.CDLL:
+    """Open the C library once: each opening is garbage that only a full collection finds."""
+    return ctypes.CDLL(None)
+
+
+def bound(arenas_max: int = ARENAS_MAX, mapped_bytes: int = MAPPED_BYTES) -> None:
     """Keep little of what is freed; called before there are threads. Elsewhere than on glibc nothing."""
     with contextlib.suppress(AttributeError, OSError):
-        library = ctypes.CDLL(None)
-        library.mallopt(_ARENA_MAX, ARENAS_MAX)
-        library.mallopt(_MMAP_THRESHOLD, MAPPED_BYTES)
+        library = _library()
+        library.mallopt(_ARENA_MAX, arenas_max)
+        library.mallopt(_MMAP_THRESHOLD, mapped_bytes)
 
 
 def give_back() -> None:
     """Give to the system what is free; takes some milliseconds, for which others can run."""
     with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)
+        _library().malloc_trim(0)
 
 
 def is_held(large: list[Any]) -> bool:
@@ -80,7 +87,7 @@ def free_in_slices(large: list[Any]) -> None:
 
 
 class ResidentMemory:
-    """What the process holds now, which is one read of a file that stays open."""
+    """Reads the memory of the process: one read of a file that stays open."""
 
     def __init__(self) -> None:
         self._file: int | None = None

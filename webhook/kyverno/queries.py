@@ -11,8 +11,9 @@ import re
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.cel.syntax.parser import RESERVED
 from webhook.kyverno.jmespath import CURRENT, Node
-from webhook.kyverno.patterns import RESERVED, Unwritable, text_matches, written
+from webhook.kyverno.patterns import Unwritable, text_matches, written
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
