@@ -43,11 +43,11 @@ _NO_QUANTITY: Final = re.compile(r"[^-+.0-9KMGTPEinumke*?]")
 _IS_NUMBER: Final = "(type({0}) == int || type({0}) == double || type({0}) == uint)"
 
 
-class Condition(NamedTuple):
+class AskedCondition(NamedTuple):
     """Whether a condition holds, and when all that it asks for is there; "" is always."""
 
     held: str
-    found: str = ""
+    reached: str = ""
 
 
 def conditions_of(given: Any, where: str, queries: Queries, *, skips_missing: bool = False) -> str:
@@ -71,32 +71,34 @@ def conditions_of(given: Any, where: str, queries: Queries, *, skips_missing: bo
             parts.append(in_turn(objects_of(block["any"]), is_all=False))
         if all_of := objects_of(block.get("all")):
             parts.append(in_turn(all_of, is_all=True))
-    return _in_turn([Condition(one) for one in parts], is_all=True)
+    return _in_turn([AskedCondition(one) for one in parts], is_all=True)
 
 
-def _in_turn(parts: list[Condition], *, is_all: bool, skips_missing: bool = False) -> str:
+def _in_turn(parts: list[AskedCondition], *, is_all: bool, skips_missing: bool = False) -> str:
     """Conditions one after the other, where an earlier one may be an error."""
     if skips_missing:
-        parts = [Condition(both(found, f"({held})"), found) for held, found in parts]
-    if not any(one.found or "optional.none" in one.held or ".value()" in one.held for one in parts):
+        parts = [AskedCondition(both(reached, f"({held})"), reached) for held, reached in parts]
+    if not any(
+        one.reached or "optional.none" in one.held or ".value()" in one.held for one in parts
+    ):
         joint = " && " if is_all else " || "
         return joint.join(f"({one.held})" for one in parts) or ("true" if is_all else "false")
     held = f"({parts[-1].held})"
     for one in reversed(parts[:-1]):
         held = f"(({one.held}) ? {held} : false)" if is_all else f"(({one.held}) ? true : {held})"
-        if skips_missing and one.found and not is_all:
-            held = f"({one.found} && {held})"
+        if skips_missing and one.reached and not is_all:
+            held = f"({one.reached} && {held})"
     return held
 
 
-def _condition(condition: Json, where: str, queries: Queries) -> Condition:
+def _condition(condition: Json, where: str, queries: Queries) -> AskedCondition:
     """A condition; raises :class:`~webhook.kyverno.patterns.Unwritable`."""
     try:
         key, value = (term_of(condition.get(name), queries) for name in ("key", "value"))
     except Unwritable as why:
         raise Unwritable(f"{where}: {why}") from None
-    found = both(key.found, value.found)
-    return Condition(_held(condition, where, key, value, queries), found)
+    reached = both(key.reached, value.reached)
+    return AskedCondition(_held(condition, where, key, value, queries), reached)
 
 
 def _held(condition: Json, where: str, key: Term, value: Term, queries: Queries) -> str:

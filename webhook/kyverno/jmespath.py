@@ -74,9 +74,9 @@ def variables_of(text: str) -> list[str | Node]:
         inner.append(parsed(match[1], inner))
         return f"\x00{len(inner) - 1}\x00"
 
-    found = 1
-    while found:
-        text, found = _VARIABLE.subn(placed, text)
+    reached = 1
+    while reached:
+        text, reached = _VARIABLE.subn(placed, text)
     pieces = _PLACE.split(text)
     return [
         inner[int(piece)] if at % 2 else piece for at, piece in enumerate(pieces) if piece or at % 2
@@ -96,15 +96,15 @@ def parsed(text: str, inner: Sequence[Node] = ()) -> Node:
 
 
 def _tokens(text: str) -> list[_Token]:
-    found, at = [], 0
+    reached, at = [], 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
             raise Unwritable(f"JMESPath {text.strip()}: it cannot be read at {text[at:]}")
         at = match.end()
         if match.lastgroup is not None:
-            found.append(_Token(match.lastgroup, match[0]))
-    return [*found, _Token("end", "its end")]
+            reached.append(_Token(match.lastgroup, match[0]))
+    return [*reached, _Token("end", "its end")]
 
 
 class _Parser:

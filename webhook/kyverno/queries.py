@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.syntax.parser import RESERVED
 from webhook.kyverno.jmespath import CURRENT, Node
-from webhook.kyverno.patterns import Unwritable, text_matches, written
+from webhook.kyverno.patterns import NAME, Unwritable, text_matches, written
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FALSE: Final = ("null", "false", "''", "[]", "{}")
 """What JMESPath takes as false."""
 
@@ -36,14 +35,14 @@ class Term:
 
     ``kind`` is any, string, number, bool, list, map or null. ``there`` says when there is one; "" is
     always. One of kind any is null where there is none. ``path`` is the value as an optional.
-    ``found`` says when every key of a path is there. ``items`` is the kind of a list's items.
+    ``reached`` says when every key of a path is there. ``items`` is the kind of a list's items.
     """
 
     text: str
     kind: str = "any"
     there: str = ""
     path: str = ""
-    found: str = ""
+    reached: str = ""
     items: str = "any"
     is_plain: bool = False
     """Whether it has no wildcards, and is never false."""
@@ -60,9 +59,9 @@ class Term:
     @property
     def strict(self) -> str:
         """The value, and an error where a key is missing, as Kyverno has one."""
-        if self.found and self.path:
+        if self.reached and self.path:
             return f"{self.path}.value()"
-        return self.loose if not self.found else f"({self.found} ? {self.loose} : {_ERROR})"
+        return self.loose if not self.reached else f"({self.reached} ? {self.loose} : {_ERROR})"
 
 
 _ERROR: Final = "dyn(optional.none().value())"
@@ -114,7 +113,7 @@ class Queries:
 
     def bound(self, text: str, write: Callable[[str], str]) -> str:
         """A condition about a value that is written once."""
-        if _NAME.fullmatch(text):
+        if NAME.fullmatch(text):
             return write(text)
         name = self.name()
         return f"[dyn({text})].exists({name}, {write(name)})"
@@ -229,8 +228,8 @@ class Queries:
         there = f"{left.path}.hasValue()"
         made = self.term(right, Term(f"{left.path}.value()", is_plain=left.is_plain))
         if made.kind == "any":
-            return Term(f"({there} ? {made.text} : null)", found=there)
-        return replace(made, there=both(there, made.there), found=there, path="")
+            return Term(f"({there} ? {made.text} : null)", reached=there)
+        return replace(made, there=both(there, made.there), reached=there, path="")
 
     def _index(self, node: Node, at: Term | None) -> Term:
         left = self.term(node.parts[0], at)
@@ -238,14 +237,14 @@ class Queries:
             raise Unwritable(f"JMESPath: the index {node.value} counts from the end")
         base = left.path or (f"({left.there} ? {left.text} : [])" if left.there else left.text)
         path = f"{base}[?{node.value}]"
-        return Term(f"{path}.orValue(null)", path=path, found=left.found)
+        return Term(f"{path}.orValue(null)", path=path, reached=left.reached)
 
     # --- lists ------------------------------------------------------------------------------------
 
     def _as_list(self, term: Term) -> Term:
         """A value as a list; there is none where it is no list."""
         if term.kind == "list":
-            return replace(term, found="", path="")
+            return replace(term, reached="", path="")
         if term.kind != "any":
             return NULL
         if term.path:
@@ -305,8 +304,8 @@ class Queries:
     # --- conditions -------------------------------------------------------------------------------
 
     def _pipe(self, node: Node, at: Term | None) -> Term:
-        left = replace(self.term(node.parts[0], at), found="")
-        return replace(self.term(node.parts[1], left), found="")
+        left = replace(self.term(node.parts[0], at), reached="")
+        return replace(self.term(node.parts[1], left), reached="")
 
     def _or(self, node: Node, at: Term | None) -> Term:
         left, right = (self.term(one, at) for one in node.parts)
@@ -315,7 +314,7 @@ class Queries:
         if left.kind == "list" and right.kind == "list" and not right.there:
             if right.fixed == []:
                 text = f"({left.there} ? {left.text} : [])" if left.there else left.text
-                return replace(left, text=text, there="", found="", path="")
+                return replace(left, text=text, there="", reached="", path="")
             text = f"({self.truth(left)} ? {left.text} : {right.text})"
             kind = left.items if left.items == right.items else "any"
             return Term(text, "list", items=kind)
@@ -422,7 +421,7 @@ class Queries:
 
 
 def _is_name(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None and name not in RESERVED
+    return NAME.fullmatch(name) is not None and name not in RESERVED
 
 
 def _is_path(node: Node) -> bool:
@@ -433,7 +432,7 @@ def _is_path(node: Node) -> bool:
 
 
 def _at_path(path: str, *, is_plain: bool = False) -> Term:
-    return Term(f"{path}.orValue(null)", path=path, found=f"{path}.hasValue()", is_plain=is_plain)
+    return Term(f"{path}.orValue(null)", path=path, reached=f"{path}.hasValue()", is_plain=is_plain)
 
 
 def as_text(term: Term) -> str:
