@@ -23,7 +23,7 @@ class HeldPattern:
     conditions: list[str] = field(default_factory=list)
 
 
-NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+FIELD_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _ANCHOR: Final = re.compile(r"([=X^<+]?)\((.+)\)")
 _QUANTITY: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([kMGTPE]i?|m|Ki)")
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -152,7 +152,7 @@ class _Writer:
 
 def _member(at: str, name: str) -> tuple[str, str]:
     """Whether a map has a name, and what it has there."""
-    if NAME.fullmatch(name) and name not in RESERVED:
+    if FIELD_NAME.fullmatch(name) and name not in RESERVED:
         return f"has({at}.{name})", f"{at}.{name}"
     return f"({written(name)} in {at})", f"{at}[{written(name)}]"
 
