@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.admission_policies.kinds import POLICY
 from webhook.api.gvk import gvk_of, text
 from webhook.api.shapes import integer_of, object_of
 from webhook.audit.admission_policies import is_generated, type_warnings
@@ -50,7 +49,7 @@ class ForeignRows:
             self._read(kept)
         loose = {(kind, name): why for kind, name, why in self._own.loose()}
         loose |= {(kind, name): why for kind, name, why in self._kyvernos.warnings({})}
-        actions = {name: bound for name, _, bound in self._own.listed()}
+        actions = {(one.kind, one.name): one.bindings for one in self._own.listed()}
         return [self._row(one, loose, actions, asked) for one in kept]
 
     def _read(self, documents: list[Mapping[str, Any]]) -> None:
@@ -70,7 +69,7 @@ class ForeignRows:
         self,
         document: Mapping[str, Any],
         loose: Mapping[tuple[str, str], str],
-        actions: Mapping[str, Sequence[tuple[str, Sequence[str]]]],
+        actions: Mapping[tuple[str, str], Sequence[tuple[str, Sequence[str]]]],
         asked: WhoIsAsked,
     ) -> ShownPolicy:
         kind, name = gvk_of(document).kind, shown_name(document)
@@ -84,7 +83,7 @@ class ForeignRows:
             state, why, advice = self._standing(document, asked)
         category = category_of(document)
         assert category is not None
-        bound = actions.get(name, ()) if kind == POLICY else ()
+        bound = actions.get((kind, name), ())
         return ShownPolicy(
             category,
             kind,

@@ -7,7 +7,7 @@ denies, ``Warn`` warns and ``Audit`` is a dry run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.admission_policies.authorizer import Answers, AuthorizerAnswer
 from webhook.admission_policies.kinds import (
@@ -50,6 +50,15 @@ if TYPE_CHECKING:
 
 ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
 """What a binding's actions are for a constraint."""
+
+
+class ListedPolicy(NamedTuple):
+    """A policy, and its bindings by name with their actions; a mutating policy's have none."""
+
+    kind: str
+    name: str
+    policy: AdmissionPolicy | MutatingPolicy
+    bindings: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 class AdmissionPolicies:
@@ -119,35 +128,39 @@ class AdmissionPolicies:
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Kind and name of what has no effect, or probably not the one that is meant, and why."""
         yield from self.loose()
-        for one in self._bindings:
-            kind = one.policy_kind
-            policy = self._policies.get((kind, one.policy))
+        for (kind, name), one in sorted(self._policies.items()):
+            yield from ((kind, name, text) for text in one.cost.warnings)
+        for bound in self._bindings:
+            kind = bound.policy_kind
+            policy = self._policies.get((kind, bound.policy))
             if policy is None:
                 continue
-            if policy.param_kind is None and one.param_ref is not None:
+            if policy.param_kind is None and bound.param_ref is not None:
                 text = f"its paramRef has no effect: {kind} {policy.name} has no paramKind"
-            elif policy.param_kind is not None and one.param_ref is None:
+            elif policy.param_kind is not None and bound.param_ref is None:
                 text = f"it has no paramRef, so params is null in {kind} {policy.name}"
             else:
                 store = self._store
                 find = store.find if store else lambda gvk: list(known_of(inventory, gvk))
-                text = _fault_of_parameters(policy, one, find, inventory)
+                text = _fault_of_parameters(policy, bound, find, inventory)
             if text:
-                yield BINDING if kind == POLICY else MUTATING_BINDING, one.name, text
+                yield BINDING if kind == POLICY else MUTATING_BINDING, bound.name, text
 
-    def listed(
-        self,
-    ) -> Iterator[tuple[str, Mapping[str, Any], tuple[tuple[str, tuple[str, ...]], ...]]]:
-        """Each validating policy with its document, and its bindings with their actions."""
+    def listed(self) -> Iterator[ListedPolicy]:
+        """Each policy with the bindings that name it, by kind and name."""
         for (kind, name), policy in sorted(self._policies.items()):
-            if kind == POLICY:
-                bound = [one for pair, one, _ in self._pairs if pair is policy]
-                yield name, policy.document, tuple((one.name, one.actions) for one in bound)
+            bound = tuple(
+                (one.name, one.actions)
+                for one in self._bindings
+                if (one.policy_kind, one.policy) == (kind, name)
+            )
+            yield ListedPolicy(kind, name, policy, bound)
 
-    def policy_of(self, binding: str) -> str:
-        """The name of the validating policy that a binding names."""
-        named = (one for one in self._bindings if one.policy_kind == POLICY)
-        return next((one.policy for one in named if one.name == binding), "")
+    def policy_of(self, kind: str, binding: str) -> tuple[str, str]:
+        """Kind and name of the policy that a binding of a kind names; no name where it is not there."""
+        policy_kind = POLICY if kind == BINDING else MUTATING_POLICY
+        named = (one for one in self._bindings if one.policy_kind == policy_kind)
+        return policy_kind, next((one.policy for one in named if one.name == binding), "")
 
     def unbound(self) -> Iterator[tuple[str, str, str]]:
         """The policies that no binding names."""
