@@ -7,7 +7,13 @@ from typing import Any
 
 from tests.properties.doors.doors import review_of
 from tests.simulation.api_server import Served
-from tests.webhook.controllers.session import Session, enforced, session
+from tests.webhook.controllers.session import (
+    CONFIGURATIONS,
+    Session,
+    configuration,
+    enforced,
+    session,
+)
 from webhook.constraint import enforcement
 from webhook.metrics.policies import KYVERNO
 from webhook.policy_kinds.table import KYVERNO_KINDS
@@ -112,6 +118,30 @@ def test_an_exception_that_cannot_be_used_excuses_nothing(tmp_path):
             changed = {**before, "spec": exception("objekt == 1")["spec"]}
             made.storage.replace(served, "shop", "e", changed, "")
             await made.until(lambda: said(made, pod()), "the violation again")
+
+    asyncio.run(run())
+
+
+def test_those_that_nobody_is_asked_about_are_counted_until_a_rule_sends_what_they_are_for(
+    tmp_path,
+):
+    asks = CONFIGURATIONS.group, CONFIGURATIONS.plural
+
+    async def run() -> None:
+        def prepare(made: Session) -> None:
+            prepared(made)
+            made.make(*asks, configuration(apiGroups=["example.com"]))
+
+        operations = "webhook", "status"
+        async with session(
+            tmp_path, *operations, prepare=prepare, asked=False, kyverno="enforce"
+        ) as made:
+            made.make(*POLICIES, policy())
+            await made.until(lambda: counted(made, "notasked") == 1, "it is not asked")
+            assert counted(made, "active") == 0
+            made.change(*asks, "asks", webhooks=configuration()["webhooks"])
+            await made.until(lambda: counted(made, "notasked") == 0, "it is asked")
+            assert counted(made, "active") == 1
 
     asyncio.run(run())
 

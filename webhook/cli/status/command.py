@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from webhook.cli.status.admission_policies import AdmissionPolicyStanding
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
+    from webhook.policies.asked import WhoIsAsked
     from webhook.webhook_rules.asking import AskedState
 
 _HELP = """Show templates, constraints, mutators and ExpansionTemplates, and which of Waddle's replicas enforce them.
@@ -80,6 +81,7 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
 async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     """The replicas, what they do about each object that they follow, and how far each is asked."""
     from webhook.cli.asked import read_cluster  # noqa: PLC0415  # see command
+    from webhook.cli.cluster_policies import kyverno_mode  # noqa: PLC0415  # see command
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see command
     from webhook.policies.asked import is_judged, who_is_asked  # noqa: PLC0415  # see command
 
@@ -117,17 +119,19 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
         if is_judged(document) and (asking := who(document)) is not None
     }
     own = await _admission_policies(client)
-    kyverno = await _kyverno_policies(client)
+    kyverno = await _kyverno_policies(client, kyverno_mode(pods), who)
     return ClusterStanding(replicas, objects, exceptions, asked, own, kyverno)
 
 
-async def _kyverno_policies(client: ClusterClient) -> list[KyvernoStanding]:
+async def _kyverno_policies(
+    client: ClusterClient, mode: str, who: WhoIsAsked
+) -> list[KyvernoStanding]:
     """How Kyverno's policies stand; none where it is not installed, and for who may not see them."""
     from webhook.cli.cluster_policies import kyverno_standings  # noqa: PLC0415  # see command
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
 
     try:
-        return await kyverno_standings(client)
+        return await kyverno_standings(client, mode, who)
     except ApiError as error:
         if not error.is_forbidden:
             raise

@@ -127,6 +127,8 @@ class ClusterPolicies:
         )
         self._constraints: tuple[Snapshot, dict[tuple[str, str], Constraint]] | None = None
         self._counted: Mapping[tuple[str, str], int] = {}
+        self._not_asked: Mapping[str, str] | None = None
+        """Kyverno's policies that nobody is asked about, with the reason; None while that is unknown."""
         self._breaker_changes = 0
         self.is_serving = False
         self._began = self._told_at = time.monotonic()
@@ -194,7 +196,19 @@ class ClusterPolicies:
         """Count the objects of each part that can be used, and the others."""
         for metric, part in _COUNTED:
             active, errors = self._extension.counts(part)
-            self._registry.replace(metric, {("active",): active, ("error",): errors})
+            states: dict[tuple[str, ...], float] = {("active",): active, ("error",): errors}
+            if part is KYVERNO_POLICIES and self._not_asked is not None:
+                silent = min(active, len(self._not_asked))
+                states |= {("active",): active - silent, ("notasked",): silent}
+            self._registry.replace(metric, states)
+
+    def take_not_asked(self, reasons: Mapping[str, str]) -> None:
+        """Tell of Kyverno's policies that nobody is asked about, each with the rule that is missing."""
+        for title in sorted(reasons.keys() - (self._not_asked or {}).keys()):
+            reason = reasons[title]
+            self._log.warning("nobody is asked about a policy", policy=title, reason=reason)
+        self._not_asked = reasons
+        self._gauge_extensions()
 
     def take_violations(self) -> None:
         """Tell the policies which constraints in a roll-out were violated since the last call.

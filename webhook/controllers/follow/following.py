@@ -10,7 +10,7 @@ import asyncio
 import math
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS, NAMESPACE, NAMESPACES
@@ -48,7 +48,7 @@ from webhook.serving.revision import NamespaceAnswer
 from webhook.watch.manager import Manager
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Pod
@@ -187,8 +187,19 @@ class Following:
         )
         if asked:
             aggregation.follow_configurations()
+            if self._kyverno == "enforce":
+                aggregation.judge_foreign(self._foreign_in_force, self._told_not_asked)
         self._keys.listeners.append(aggregation.touch_all)
         return aggregation
+
+    def _foreign_in_force(self) -> Sequence[Mapping[str, Any]]:
+        """Kyverno's policies by which admissions are decided."""
+        revision = self._serving.revision
+        return () if revision is None else revision.policies.foreign.enforced
+
+    def _told_not_asked(self, reasons: Mapping[str, str]) -> None:
+        """Nobody is asked about these policies of Kyverno."""
+        self._policies.take_not_asked(reasons)
 
     def _make_copies(self, pod: Pod) -> RolloutCopyKeeper:
         """What keeps the records of roll-outs where no right on statuses reaches."""
@@ -467,6 +478,8 @@ class Following:
                 self._rules.follow(revision)
             if self._exceptions is not None:
                 self._exceptions.follow(policies.constraints, policies.exceptions)
+            if self._aggregation is not None:
+                self._aggregation.touch_foreign()
         faults = policies.take_generation_faults()
         if self._prevalidation is not None:
             self._prevalidation.tell_faults(faults)
