@@ -193,6 +193,44 @@ def test_a_policy_that_cannot_be_used_is_told_and_leaves_the_last_good_one(
     assert (said["name"], said["state"]) == ("ValidatingPolicy/host", "Unusable")
 
 
+def test_one_that_nobody_is_asked_about_is_told_until_a_rule_sends_what_it_is_for(
+    policed: Plane, trio: list[Replica]
+) -> None:
+    """By the metric, status and wait."""
+    plane, named = policed, "ValidatingPolicy/silent"
+    rule = {**PODS, "resources": ["configmaps"]}
+    made = policy("true", matchConstraints={"resourceRules": [rule]})
+    made["metadata"]["name"] = "silent"
+    options = ("--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
+    plane.mark_pod(trio[0].name, ready=True)
+    plane.api.apply(f"{POLICIES}/silent", made)
+    count = "waddle_kyverno_policies"
+    until(
+        lambda: all(metric(one, count, status="notasked") == 1 for one in trio),
+        "every replica says that nobody is asked",
+    )
+    shown = {
+        one["name"]: one
+        for one in json.loads(waddle("status", *options, "-o", "json").stdout)["kyvernoPolicies"]
+    }
+    assert (shown[named]["state"], shown["ValidatingPolicy/host"]["state"]) == (
+        "NotAsked",
+        "Usable",
+    )
+    done = waddle("wait", named, "--timeout", "2s", *options)
+    assert done.returncode == 1, done
+    assert "NotAsked: no rule of" in done.stderr
+
+    resources, groups = ("pods", "deployments", "configmaps"), ("", "apps")
+    plane.register(trio[0].ports["admission"], resources=resources, groups=groups)
+    done = waddle("wait", named, "--timeout", "60s", *options)
+    assert done.returncode == 0, done
+    until(
+        lambda: all(metric(one, count, status="notasked") == 0 for one in trio),
+        "every replica says that somebody is asked",
+    )
+
+
 def test_what_violates_is_reported_and_counted_and_no_admission_is_denied(plane: Plane) -> None:
     made = policy()
     made["metadata"]["name"] = "audited"

@@ -209,8 +209,10 @@ async def _add_parameters(
         objects = await _listed(client, resource)
     except UnknownKind as error:
         unlisted[kind] = f"{error}: apply its CustomResourceDefinition, or mend spec.paramKind"
+        store.lack(kind, unlisted[kind])
     except ApiError as error:
         unlisted[kind] = f"{error}: a ClusterRole must let Waddle list them"
+        store.lack(kind, unlisted[kind])
     else:
         store.put(kind, objects, namespaced=resource.namespaced)
 

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.admission_policies.kinds import MUTATED_OPERATIONS, MUTATING_POLICY, ConfigurationFault
 from webhook.admission_policies.mutating import change
-from webhook.admission_policies.parameters import DEFINITIONS, parameters_of
+from webhook.admission_policies.parameters import (
+    DEFINITIONS,
+    ParameterStore,
+    UnknownParameters,
+    parameters_of,
+)
 from webhook.cel.errors import TimeUp
 from webhook.mutation.values import are_same
 from webhook.review.admission_requests import known_of, looking, request_of, title_of
@@ -50,6 +55,9 @@ class _Invocation(NamedTuple):
 class AdmissionChanges:
     """Mutating policies with their bindings."""
 
+    store: ParameterStore | None = None
+    """Where parameters are, if they are not among the data of a review."""
+
     def __init__(
         self, pairs: Iterable[tuple[MutatingPolicy, AdmissionBinding]], answers: Answers
     ) -> None:
@@ -85,18 +93,24 @@ class AdmissionChanges:
             if not (policy.matches(request, namespace) and binding.matches(request, namespace)):
                 continue
             try:
-                given = parameters_of(
-                    policy,
-                    binding,
-                    request,
-                    lambda kind: list(known_of(snapshot.inventory, kind)),
-                )
-            except ConfigurationFault as fault:
+                given = self._parameters(policy, binding, request, snapshot)
+            except (ConfigurationFault, UnknownParameters) as fault:
                 title = _Invocation(policy, binding, None).title
                 faults.append((policy, f"{title} failed to configure binding: {fault}"))
                 continue
             asked += [_Invocation(policy, binding, one) for one in given]
         return asked, faults
+
+    def _parameters(
+        self, policy: MutatingPolicy, binding: AdmissionBinding, request: Json, snapshot: Snapshot
+    ) -> Sequence[Any]:
+        store = self.store
+        if store is None:
+            known = partial(known_of, snapshot.inventory)
+            return parameters_of(policy, binding, request, lambda kind: list(known(kind)))
+        store.check(policy, binding)
+        namespaced = store.namespaced(policy.param_kind) if policy.param_kind else None
+        return parameters_of(policy, binding, request, store.find, namespaced=namespaced)
 
     @property
     def answers(self) -> Answers:

@@ -18,7 +18,11 @@ from webhook.admission_policies.kinds import (
     ConfigurationFault,
 )
 from webhook.admission_policies.matching import concerns_kind
-from webhook.admission_policies.parameters import named_parameters, parameters_of
+from webhook.admission_policies.parameters import (
+    UnknownParameters,
+    named_parameters,
+    parameters_of,
+)
 from webhook.admission_policies.reading import AdmissionBinding, AdmissionPolicy, MutatingPolicy
 from webhook.admission_policies.verdict import evaluate, misconfigured
 from webhook.api.gvk import namespace_of
@@ -91,7 +95,7 @@ class AdmissionPolicies:
 
     def with_parameters(self, store: ParameterStore) -> Self:
         """The same, whose parameters are in a store and not among the data of a review."""
-        self._store = store
+        self._store = self._changes.store = store
         return self
 
     def concerns(self, gvk: GroupVersionKind) -> bool:
@@ -141,6 +145,11 @@ class AdmissionPolicies:
                 text = f"it has no paramRef, so params is null in {kind} {policy.name}"
             else:
                 store = self._store
+                try:
+                    if store is not None:
+                        store.check(policy, bound)
+                except UnknownParameters:
+                    continue  # who read them says so
                 find = store.find if store else lambda gvk: list(known_of(inventory, gvk))
                 text = _fault_of_parameters(policy, bound, find, inventory)
             if text:
@@ -235,10 +244,15 @@ class _Case:
         self._evaluated += 1
         try:
             kind, store = policy.param_kind, self._store
+            if store is not None:
+                store.check(policy, binding)
             namespaced = store.namespaced(kind) if store and kind else None
             given = parameters_of(policy, binding, self._request, self._find, namespaced=namespaced)
         except ConfigurationFault as fault:
             self._add(binding.name, constraint, misconfigured(policy, str(fault)), binding)
+            return
+        except UnknownParameters as error:
+            self._leave(constraint, "environment", f"[binding {binding.name}] {error}")
             return
         for parameter in given:
             where = f"{binding.name}, parameters {title_of(parameter)}" if len(given) > 1 else ""

@@ -9,6 +9,7 @@ from tests.webhook.admission_policies.making import (
     binding,
     mutating_binding,
     mutating_policy,
+    pod,
     policy,
 )
 from webhook.admission_policies.parameters import ParameterStore
@@ -16,8 +17,13 @@ from webhook.api.gvk import GroupVersionKind
 from webhook.audit.admission_policies import AdmissionPolicyReading, PolicyFault
 from webhook.cli.status.admission_policies import AdmissionPolicyStanding, standings_of
 from webhook.cli.status.report import ClusterStanding, as_json, as_table
+from webhook.constraint.client import Client
+from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.policy_kinds import parts
 from webhook.review.admission_policies import AdmissionPolicies
+from webhook.review.loops import review
+from webhook.review.policy_set import PolicySet
+from webhook.review.subject import Subject, value_of
 
 LOOPS = "object.spec.a.all(x, object.spec.b.all(y, object.spec.c.exists(z, z == x + y)))"
 LABELLED = 'Object{metadata: Object.metadata{labels: {"managed": "yes"}}}'
@@ -32,8 +38,11 @@ def standings(
     *documents: dict[str, Any], faults: tuple[PolicyFault, ...] = (), unlisted: str = ""
 ) -> dict[str, AdmissionPolicyStanding]:
     read = AdmissionPolicies(map(parts.read_admission_policy, documents))
+    store = ParameterStore()
+    if unlisted:
+        store.lack(WIDGETS, unlisted)
     found = AdmissionPolicyReading(
-        read.with_parameters(ParameterStore()), faults, {WIDGETS: unlisted} if unlisted else {}
+        read.with_parameters(store), faults, {WIDGETS: unlisted} if unlisted else {}
     )
     return {one.title: one for one in standings_of(found, {})}
 
@@ -100,10 +109,28 @@ def test_what_api_servers_warn_of_and_parameters_that_cannot_be_had_are_notes():
         warned, binding("b", "warned", paramRef=NAMED), unlisted="the API server serves no Widget"
     )["ValidatingAdmissionPolicy/warned"]
     assert found.notes == (
-        f"binding b: {NO_WIDGET}",
         "spec.paramKind: the API server serves no Widget",
         "spec.validations[0]: no field",
     )
+    bound = binding("b", "warned", paramRef=NAMED)
+    missing = standings(warned, bound)["ValidatingAdmissionPolicy/warned"]
+    assert missing.notes[0] == f"binding b: {NO_WIDGET}"
+
+
+def test_parameters_that_nobody_may_list_leave_the_verdict_open():
+    store = ParameterStore()
+    store.lack(WIDGETS, "forbidden")
+    patch = policy("params.x == 1", paramKind=ABOUT_WIDGETS)
+    changing = mutating_policy(LABELLED, paramKind=ABOUT_WIDGETS)
+    documents = patch, binding(paramRef=NAMED), changing, mutating_binding(paramRef=NAMED)
+    own = AdmissionPolicies(map(parts.read_admission_policy, documents)).with_parameters(store)
+    policies = PolicySet(Client(targets=[AdmissionTarget()], drivers=[]).snapshot, stages=(own,))
+    outcome = review(policies, Subject(value_of(pod(), {}, operation="CREATE")))
+    (undecided,) = outcome.responses.undecided
+    assert "[binding b] parameters of example.com/v1" in str(undecided)
+    assert "forbidden" in str(undecided)
+    assert not outcome.responses.results
+    assert any("parameters of example.com/v1" in one for one in outcome.faults)
 
 
 def test_a_policy_that_is_unusable_or_not_there_stands_once_and_says_why():
