@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -42,11 +43,13 @@ _NOT_THE_TEMPLATES: Final = r"(?!\.namespace(?![A-Za-z0-9_]))"
 
 def generated_specs(spec: Json) -> list[Json]:
     """The specs for pod controllers, by their resources; none where the policy is not about Pods."""
-    if not _is_about_pods(spec.get("matchConstraints") or {}):
+    if not _is_about_pods(object_of(spec.get("matchConstraints"))):
         return []
-    configured = (spec.get("autogen") or {}).get("podControllers") or {}
-    wanted = configured.get("controllers")
-    chosen = CONTROLLERS if wanted is None else [name for name in CONTROLLERS if name in wanted]
+    configured = object_of(object_of(spec.get("autogen")).get("podControllers"))
+    named = configured.get("controllers")
+    chosen = (
+        CONTROLLERS if named is None else [one for one in CONTROLLERS if one in texts_of(named)]
+    )
     by_template: dict[str, list[str]] = {}
     for name in chosen:
         by_template.setdefault(CONTROLLERS[name].template, []).append(name)
@@ -58,8 +61,8 @@ def generated_specs(spec: Json) -> list[Json]:
 
 def _is_about_pods(matched: Json) -> bool:
     """Whether it matches Pods, nothing else, and leaves none of them out by what they are."""
-    rules = matched.get("resourceRules") or []
-    selector = matched.get("objectSelector") or {}
+    rules = objects_of(matched.get("resourceRules"))
+    selector = object_of(matched.get("objectSelector"))
     if any(selector.get(name) for name in ("matchLabels", "matchExpressions")):
         return False
     if matched.get("excludeResourceRules") or len(rules) != 1 or rules[0].get("resourceNames"):

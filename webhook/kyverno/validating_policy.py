@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.admission_policies.kinds import InvalidAdmissionPolicy
 from webhook.admission_policies.matching import compile_matching
 from webhook.api.gvk import gvk_of, name_of, namespace_of, plural_of
+from webhook.api.shapes import objects_of
 from webhook.cel.check.types import BOOL, STRING
 from webhook.cel.errors import EvaluationError, TimeUp
 from webhook.cel.run.meter import Meter
@@ -322,8 +323,8 @@ def _images(document: Any) -> Json:
     return {
         name: [
             one["image"]
-            for one in listed.get(name) or []
-            if isinstance(one, dict) and isinstance(one.get("image"), str)
+            for one in objects_of(listed.get(name))
+            if isinstance(one.get("image"), str)
         ]
         for name in _IMAGES
     }
