@@ -214,7 +214,7 @@ def _admission_policies(
     try:
         read = [read_admission_policy(one) for one in policies]
     except InvalidAdmissionPolicy as error:
-        raise _Failure(f"adding policy: {error}") from None
+        raise _Failure(f'adding policy from "{_join(folder, test.template)}": {error}') from None
     part = admission_policy_part()
     for one in policies:
         part.put(one)

@@ -176,7 +176,11 @@ class AdmissionPolicies:
         bound = {(one.policy_kind, one.policy) for one in self._bindings}
         for kind, name in sorted(self._policies.keys() - bound):
             done = "reviewed" if kind == POLICY else "changed"
-            yield kind, name, f"no binding names it, so nothing is {done} by it"
+            yield (
+                kind,
+                name,
+                f"no binding names it, so nothing is {done} by it: add a {kind}Binding",
+            )
 
     def loose(self) -> Iterator[tuple[str, str, str]]:
         """The policies that no binding names, and the bindings of policies that are not there."""
@@ -185,7 +189,10 @@ class AdmissionPolicies:
             kind = one.policy_kind
             if (kind, one.policy) not in self._policies:
                 done = "reviewed" if kind == POLICY else "changed"
-                text = f"there is no {kind} {one.policy}, so nothing is {done} by it"
+                text = (
+                    f"there is no {kind} {one.policy}, so nothing is {done} by it: add the policy, or "
+                    "mend policyName"
+                )
                 yield BINDING if kind == POLICY else MUTATING_BINDING, one.name, text
 
     @property
@@ -351,7 +358,7 @@ def _fault_of_parameters(
         becomes = "the policy reviews nothing by it"
         if reference["parameterNotFoundAction"] == "Deny":
             becomes = "failurePolicy decides" if policy.fails else "failurePolicy Ignore admits all"
-        return f"its paramRef finds no {kind.kind} among what was given: {becomes}"
+        return f"its paramRef finds no {kind.kind} among what was given: {becomes}. Add one, or mend paramRef"
     if len(named) > 1 and (reference.get("namespace") or not namespace_of(named[0])):
         names = ", ".join(sorted(map(title_of, named)))
         return f"its paramRef finds {len(named)}, and a request must satisfy each: {names}"

@@ -29,8 +29,14 @@ LOOPS = "object.spec.a.all(x, object.spec.b.all(y, object.spec.c.exists(z, z == 
 LABELLED = 'Object{metadata: Object.metadata{labels: {"managed": "yes"}}}'
 WIDGETS = GroupVersionKind("example.com", "v1", "Widget")
 ABOUT_WIDGETS = {"apiVersion": "example.com/v1", "kind": "Widget"}
-NO_WIDGET = "its paramRef finds no Widget among what was given: the policy reviews nothing by it"
-NO_POLICY = "there is no ValidatingAdmissionPolicy none, so nothing is reviewed by it"
+NO_WIDGET = (
+    "its paramRef finds no Widget among what was given: the policy reviews nothing by it. Add one, "
+    "or mend paramRef"
+)
+NO_POLICY = (
+    "there is no ValidatingAdmissionPolicy none, so nothing is reviewed by it: add the policy, or "
+    "mend policyName"
+)
 NAMED = {"name": "w", "parameterNotFoundAction": "Allow"}
 
 
@@ -59,7 +65,9 @@ def test_policies_of_both_kinds_are_bound_or_not():
         "MutatingAdmissionPolicy/m": "Bound",
     }
     (why,) = found["MutatingAdmissionPolicy/loose"].notes
-    assert why == "no binding names it, so nothing is changed by it"
+    assert why == (
+        "no binding names it, so nothing is changed by it: add a MutatingAdmissionPolicyBinding"
+    )
     shown = as_table(ClusterStanding([], [], [], {}, list(found.values())), "waddle-system")
     assert "everywhere (Deny)" in shown
     assert "MutatingAdmissionPolicy/m      Bound     labels" in shown

@@ -232,6 +232,11 @@ class _Reviewing:
             **policies.snapshot.namespaces,
         }
         self._foreign = policies.foreign
+        self._places = {
+            (item.gvk.kind, name_of(item.document)): f"{item.file}:{item.line}: "
+            for item in sources.manifests
+            if is_foreign_policy(item.gvk)
+        }
         self.findings: list[_Finding] = []
         self.faults: list[str] = []
         self.mutated: list[ShownMutation] = []
@@ -313,7 +318,7 @@ class _Reviewing:
             warned.append(f"{counted} matched no object: {names}")
         warned += [f"WARNING - {one}" for one in unasked(snapshot, self._matched_alone)]
         warned += [
-            f"WARNING - {kind}/{name}: {text}"
+            f"WARNING - {self._places.get((kind, name), '')}{kind}/{name}: {text}"
             for kind, name, text in self._foreign.warnings(snapshot.inventory)
         ]
         warned += [
