@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from webhook.cel.check.checker import Checked
 
-    Part = tuple[str, Checked]
-
 _TOGETHER: Final = (
     ("matchConditions", MATCH_CONDITIONS_COST, "all match conditions"),
     ("validations", POLICY_COST, "all validations, and the variables that they read,"),
@@ -43,7 +41,7 @@ class PolicyCost(NamedTuple):
 FREE: Final = PolicyCost()
 
 
-def policy_cost(parts: Sequence[Part], *, fails: bool) -> PolicyCost:
+def policy_cost(parts: Sequence[tuple[str, Checked]], *, fails: bool) -> PolicyCost:
     """The estimate of expressions, each with the field that it stands in.
 
     ``fails`` is whether failurePolicy is Fail.

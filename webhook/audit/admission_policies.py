@@ -112,7 +112,7 @@ class AdmissionPolicyReader:
         self._told = told
 
 
-class PolicyFault(NamedTuple):
+class UnusableAdmissionPolicy(NamedTuple):
     """A policy or a binding that cannot be used, and why."""
 
     kind: str
@@ -127,7 +127,7 @@ class AdmissionPolicyReading(NamedTuple):
     """Those that can be used, what cannot, and kinds of parameters that cannot be listed, with why."""
 
     policies: AdmissionPolicies
-    faults: Sequence[PolicyFault]
+    faults: Sequence[UnusableAdmissionPolicy]
     unlisted: Mapping[GroupVersionKind, str]
 
     @property
@@ -146,7 +146,7 @@ async def read_admission_policies(
     :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     items: list[Any] = []
-    faults: list[PolicyFault] = []
+    faults: list[UnusableAdmissionPolicy] = []
     discovery = Discovery(client)
     for kind, read in _READERS.items():
         if kind in _VALIDATING or mutating:
@@ -180,12 +180,12 @@ def _take(
     document: Mapping[str, Any],
     read: Callable[[Mapping[str, Any]], Any],
     items: list[Any],
-    faults: list[PolicyFault],
+    faults: list[UnusableAdmissionPolicy],
 ) -> None:
     try:
         items.append(read(document))
     except ConstraintFrameworkError as error:
-        faults.append(PolicyFault(gvk_of(document).kind, name_of(document), str(error)))
+        faults.append(UnusableAdmissionPolicy(gvk_of(document).kind, name_of(document), str(error)))
 
 
 async def _of_kind(client: ClusterClient, discovery: Discovery, kind: str) -> list[Object]:

@@ -14,7 +14,7 @@ from tests.webhook.admission_policies.making import (
 )
 from webhook.admission_policies.parameters import ParameterStore
 from webhook.api.gvk import GroupVersionKind
-from webhook.audit.admission_policies import AdmissionPolicyReading, PolicyFault
+from webhook.audit.admission_policies import AdmissionPolicyReading, UnusableAdmissionPolicy
 from webhook.cli.status.admission_policies import AdmissionPolicyStanding, standings_of
 from webhook.cli.status.report import ClusterStanding, as_json, as_table
 from webhook.constraint.client import Client
@@ -41,7 +41,7 @@ NAMED = {"name": "w", "parameterNotFoundAction": "Allow"}
 
 
 def standings(
-    *documents: dict[str, Any], faults: tuple[PolicyFault, ...] = (), unlisted: str = ""
+    *documents: dict[str, Any], faults: tuple[UnusableAdmissionPolicy, ...] = (), unlisted: str = ""
 ) -> dict[str, AdmissionPolicyStanding]:
     read = AdmissionPolicies(map(parts.read_admission_policy, documents))
     store = ParameterStore()
@@ -142,7 +142,9 @@ def test_parameters_that_nobody_may_list_leave_the_verdict_open():
 
 
 def test_a_policy_that_is_unusable_or_not_there_stands_once_and_says_why():
-    broken = PolicyFault("ValidatingAdmissionPolicy", "broken", "spec.validations: is required")
+    broken = UnusableAdmissionPolicy(
+        "ValidatingAdmissionPolicy", "broken", "spec.validations: is required"
+    )
     found = standings(binding("of-broken", "broken"), binding("of-none", "none"), faults=(broken,))
     assert {title: (one.state, one.notes) for title, one in found.items()} == {
         "ValidatingAdmissionPolicy/broken": ("Unusable", ("spec.validations: is required",)),
