@@ -14,6 +14,7 @@ from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError
 from webhook.constraint import constraint, rollout
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.kyverno.kinds import AUDITED
 from webhook.log import Log
 from webhook.policy_kinds.known import EXTENSIONS, kind_of_document
 from webhook.policy_kinds.table import CONSTRAINT_GROUPS, KYVERNO_KINDS
@@ -94,7 +95,6 @@ class KyvernoStanding(NamedTuple):
 
 
 NOT_FOLLOWED: Final = "replicas do not read it: --kyverno-policies is off"
-AUDITED: Final = "admissions are not decided by it: --kyverno-policies is audit"
 
 
 def kyverno_mode(pods: Iterable[Mapping[str, Any]]) -> str:

@@ -6,7 +6,7 @@ expressions takes longer than all else of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import gvk_of, text
 from webhook.api.shapes import integer_of, object_of
@@ -14,6 +14,7 @@ from webhook.audit.admission_policies import is_generated, type_warnings
 from webhook.console.picture import ShownPolicy
 from webhook.console.sorts import category_of, shown_name
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.kyverno.kinds import AUDITED
 from webhook.policy_kinds import parts
 from webhook.policy_kinds.known import is_admission_policy
 from webhook.review.admission_policies import ACTIONS, AdmissionPolicies
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     from webhook.console.picture import PictureState
     from webhook.policies.asked import WhoIsAsked
-
-_AUDITED: Final = "admissions are not decided by it: --kyverno-policies is audit"
 
 
 class ForeignRows:
@@ -102,7 +101,7 @@ class ForeignRows:
     ) -> tuple[PictureState, str, list[str]]:
         """State, fault and notes of a policy of Kyverno that can be used."""
         if self.kyverno == "audit":
-            return "not for admission", "", [_AUDITED]
+            return "not for admission", "", [AUDITED]
         asking = asked(document)
         if asking is None:
             return "active", "", []

@@ -30,6 +30,9 @@ PLURALS: Final = {
 KNOWN_AS: Final = {EXCEPTION: f"{EXCEPTION}.{GROUP}"}
 """The names of kinds whose names others have, too, as kubectl writes them."""
 
+AUDITED: Final = "admissions are not decided by it: --kyverno-policies is audit"
+"""What is said of each where audits alone go by them."""
+
 KINDS: Final = frozenset({POLICY, NAMESPACED_POLICY})
 
 TEST_FILES: Final = frozenset({"kyverno-test.yaml", "kyverno-test.yml"})

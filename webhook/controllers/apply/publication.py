@@ -75,6 +75,9 @@ class ClusterPolicies:
     faults: tuple[str, ...] = ()
     """What is wrong with policies, as of the last look."""
 
+    _not_asked: Mapping[str, str] | None = None
+    """Kyverno's policies that nobody is asked about, with the reason; None while that is unknown."""
+
     def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,
         client: Client,
@@ -127,8 +130,6 @@ class ClusterPolicies:
         )
         self._constraints: tuple[Snapshot, dict[tuple[str, str], Constraint]] | None = None
         self._counted: Mapping[tuple[str, str], int] = {}
-        self._not_asked: Mapping[str, str] | None = None
-        """Kyverno's policies that nobody is asked about, with the reason; None while that is unknown."""
         self._breaker_changes = 0
         self.is_serving = False
         self._began = self._told_at = time.monotonic()
