@@ -90,19 +90,19 @@ class AdmissionPolicyReader:
             await asyncio.sleep(self._seconds * random.uniform(0.8, 1.2))  # noqa: S311  # no secret
 
     async def _read(self, client: ClusterClient) -> None:
-        found = await read_admission_policies(client)
-        bound = set(found.policies.keys)
-        unbound = [kind for kind, _, _ in found.policies.unbound()]
+        reading = await read_admission_policies(client)
+        bound = set(reading.policies.keys)
+        unbound = [kind for kind, _, _ in reading.policies.unbound()]
         self._registry.replace(
             ADMISSION_POLICIES,
             {
                 ("bound",): float(len(bound)),
                 ("unbound",): float(unbound.count(POLICY)),
-                ("unusable",): float(len(found.faults)),
+                ("unusable",): float(len(reading.faults)),
             },
         )
-        self._serving.admission_policies = found.policies if bound else None
-        self._tell(found.texts)
+        self._serving.admission_policies = reading.policies if bound else None
+        self._tell(reading.texts)
 
     def _tell(self, faults: list[str]) -> None:
         """Log what is wrong, once as long as it is the same."""

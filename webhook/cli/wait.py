@@ -245,8 +245,8 @@ class _Wait:
         row = kind_of(resource.gvk)
         if row is not None and row in KYVERNO_KINDS:
             with contextlib.suppress(UnknownKind):
-                found = await Discovery(self._client).of_versions(resource.gvk, row.versions)
-                self._named = self._named._replace(resource=found)
+                served = await Discovery(self._client).of_versions(resource.gvk, row.versions)
+                self._named = self._named._replace(resource=served)
 
     def _make_watches(self) -> dict[str, Reflector]:
         from webhook.cluster.reflector import ObjectSelection, Reflector  # noqa: PLC0415  # see command
@@ -314,9 +314,9 @@ class _Wait:
         if not any(replica(pod).counted for pod in pods):
             return "", "no replica is ready"
         who = await self._who()
-        (found,) = standings_of([dict(document)], kyverno_mode(pods), who)
-        if found.state != "Usable":
-            return "", f"{found.state}: {'; '.join(found.notes)}"
+        (standing,) = standings_of([dict(document)], kyverno_mode(pods), who)
+        if standing.state != "Usable":
+            return "", f"{standing.state}: {'; '.join(standing.notes)}"
         return "usable, and asked; replicas do not say which generation they have", ""
 
     async def _asking(self, document: Object) -> AskedState | None:

@@ -45,24 +45,24 @@ async def admission_policy_standings(client: ClusterClient) -> list[AdmissionPol
 
     Raises as :func:`~webhook.audit.admission_policies.read_admission_policies`.
     """
-    found = await read_admission_policies(client, mutating=True)
+    reading = await read_admission_policies(client, mutating=True)
     served = _Served(Discovery(client))
     unserved = {
         (one.kind, one.name): [text async for text in served.missing(one.policy.document)]
-        for one in found.policies.listed()
+        for one in reading.policies.listed()
     }
-    return standings_of(found, unserved)
+    return standings_of(reading, unserved)
 
 
 def standings_of(
-    found: AdmissionPolicyReading, unserved: Mapping[tuple[str, str], list[str]]
+    reading: AdmissionPolicyReading, unserved: Mapping[tuple[str, str], list[str]]
 ) -> list[AdmissionPolicyStanding]:
     """The same of what was read; ``unserved`` says of a policy which of its rules name nothing."""
-    notes = _notes(found)
+    notes = _notes(reading)
     standings = []
-    for one in found.policies.listed():
+    for one in reading.policies.listed():
         key, policy = (one.kind, one.name), one.policy
-        unlisted = found.unlisted.get(policy.param_kind) if policy.param_kind else None
+        unlisted = reading.unlisted.get(policy.param_kind) if policy.param_kind else None
         told = (
             *notes.pop(key, ()),
             *((f"spec.paramKind: {unlisted}",) if unlisted else ()),
@@ -74,7 +74,7 @@ def standings_of(
         standings.append(
             AdmissionPolicyStanding(*key, state, one.bindings, told, cost.share, cost.field)
         )
-    broken = {(one.kind, one.name): one.text for one in found.faults}
+    broken = {(one.kind, one.name): one.text for one in reading.faults}
     for key in sorted(notes.keys() | broken.keys()):
         # A policy that cannot be used is there: its bindings are not at fault.
         told = (broken[key],) if key in broken else tuple(notes[key])
@@ -83,12 +83,12 @@ def standings_of(
     return sorted(standings, key=lambda one: (one.kind.startswith("Mutating"), one.kind, one.name))
 
 
-def _notes(found: AdmissionPolicyReading) -> dict[tuple[str, str], list[str]]:
+def _notes(reading: AdmissionPolicyReading) -> dict[tuple[str, str], list[str]]:
     """What is odd about each policy, by kind and name."""
     notes: dict[tuple[str, str], list[str]] = {}
-    for kind, name, text in found.policies.warnings({}):
+    for kind, name, text in reading.policies.warnings({}):
         if kind in _BINDINGS:
-            key, told = found.policies.policy_of(kind, name), f"binding {name}: {text}"
+            key, told = reading.policies.policy_of(kind, name), f"binding {name}: {text}"
         else:
             key, told = (kind, name), text
         notes.setdefault(key, []).append(told)
@@ -126,12 +126,12 @@ class _Served:
     async def _plurals(self, group: str, version: str) -> frozenset[str]:
         key = group, version
         if key not in self._known:
-            found = (
+            resources = (
                 await self._discovery.of_group(group)
                 if version == "*"
                 else await self._discovery.kinds(group, version)
             )
-            self._known[key] = frozenset(one.plural for one in found)
+            self._known[key] = frozenset(one.plural for one in resources)
         return self._known[key]
 
 
