@@ -203,8 +203,8 @@ class Run:
         authority = make_authority()
         certificate = self.folder / "provider.pem"
         certificate.write_bytes(authority.chain)
-        command = [
-            *("taskset", "--cpu-list", str(self.cores.client), build("loadtest/provider")),
+        command: list[str | Path] = [
+            *("taskset", "--cpu-list", str(self.cores.client), build("provider")),
             *(f"-certificate={certificate}", f"-client-ca={self.certificates / 'tls.crt'}"),
         ]
         with contextlib.ExitStack() as stack:
@@ -218,8 +218,6 @@ class Run:
                 # One that has to wait for its core is late for reasons of its own.
                 go_first(process.pid)
                 found.append(provider(name, int(process.stdout.readline()), authority, timeout))
-                if name == GOOD:
-                    self.provider = process
             self.trips = round_trips(found[0], self.certificates, self.cores.server)
             say(f"to the provider: {self.trips}")
             yield found
@@ -366,8 +364,8 @@ def round_trips(provider: Json, certificates: Path, core: int) -> Trips:
         for number in range(TRIPS):
             for count, trips in taken.items():
                 requests = []
-                for connection in range(count):
-                    keys = [f"trip-{number}-{connection}-{key}" for key in range(KEYS)]
+                for place in range(count):
+                    keys = [f"trip-{number}-{place}-{key}" for key in range(KEYS)]
                     body = json.dumps({"request": {"keys": keys}})
                     requests.append(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
                 began = time.perf_counter()
@@ -412,6 +410,8 @@ def ended(process: subprocess.Popen[str]) -> None:
     """End a process."""
     process.kill()
     process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 class Row(NamedTuple):
