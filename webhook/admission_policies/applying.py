@@ -19,12 +19,18 @@ if TYPE_CHECKING:
 _Id = tuple[Any, ...]
 
 
-def applied(obj: dict[str, Any], configuration: dict[str, Any], of: MergeType) -> dict[str, Any]:
+def applied(
+    obj: dict[str, Any],
+    configuration: dict[str, Any],
+    of: MergeType,
+    *,
+    replaces_wholes: bool = False,
+) -> dict[str, Any]:
     """The object with what a configuration says; both are left as they are.
 
-    Raises :class:`~webhook.cel.errors.EvaluationError` for a configuration that cannot be applied.
+    ``replaces_wholes`` is whether it may set atomic lists and objects, which are replaced then. Raises :class:`~webhook.cel.errors.EvaluationError` for a configuration that cannot be applied.
     """
-    wholes = list(_wholes(configuration, of, ""))
+    wholes = [] if replaces_wholes else list(_wholes(configuration, of, ""))
     if wholes:
         raise EvaluationError(
             "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps "

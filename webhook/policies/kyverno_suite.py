@@ -26,7 +26,8 @@ from webhook.kyverno.kinds import (
 )
 from webhook.kyverno.patterns import Unwritable
 from webhook.kyverno.policy_exception import KyvernoException
-from webhook.kyverno.validating_policy import JSON, SKIPPED, PolicyQuestion, ValidatingPolicy
+from webhook.kyverno.policy import JSON, PolicyQuestion
+from webhook.kyverno.validating_policy import SKIPPED, ValidatingPolicy
 from webhook.kyverno.world import World, objects_known
 from webhook.policies.manifests import find_files, is_stream
 from webhook.policies.suite import InvalidSuite

@@ -16,7 +16,8 @@ from webhook.constraint.result import DEFERRED, Excuse, Result, Undecided, answe
 from webhook.constraint.targets.admission import NAME
 from webhook.kyverno.kinds import EXCEPTION
 from webhook.kyverno.policy_exception import KyvernoException
-from webhook.kyverno.validating_policy import JSON, PolicyQuestion, ValidatingPolicy
+from webhook.kyverno.policy import JSON, PolicyQuestion
+from webhook.kyverno.validating_policy import ValidatingPolicy
 from webhook.kyverno.world import World, synced_known
 from webhook.review.admission_requests import looking, request_of
 

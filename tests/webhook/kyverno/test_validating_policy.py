@@ -4,7 +4,8 @@ import pytest
 
 from webhook.kyverno.kinds import InvalidPolicy
 from webhook.kyverno.policy_exception import KyvernoException
-from webhook.kyverno.validating_policy import KyvernoVerdict, PolicyQuestion, ValidatingPolicy
+from webhook.kyverno.policy import PolicyQuestion
+from webhook.kyverno.validating_policy import KyvernoVerdict, ValidatingPolicy
 from webhook.kyverno.world import World, nothing_known, objects_known
 
 NOW_NS = 1_800_000_000 * 10**9
