@@ -77,7 +77,9 @@ def _generated(spec: Json, template: str, resources: list[str], operations: list
     by_group: dict[str, list[str]] = {}
     for name in resources:
         by_group.setdefault(CONTROLLERS[name].group, []).append(name)
-    rewritten: Json = _mutating(spec, template) if "mutations" in spec else _rewritten(spec, template)
+    rewritten: Json = (
+        _mutating(spec, template) if "mutations" in spec else _rewritten(spec, template)
+    )
     rules = [
         {"apiGroups": [group], "apiVersions": ["v1"], "resources": names, "operations": operations}
         for group, names in sorted(by_group.items())
@@ -143,8 +145,6 @@ def _of_template(expression: Any, template: str) -> Any:
             inner, rest = rewritten[root.end() : at], rewritten[at + 1 :]
             names = template.split(".")
             paths = (".".join(["Object", *names[:number]]) for number in range(1, len(names) + 1))
-            opened = "".join(
-                f"{name}: {path}{{" for name, path in zip(names, paths, strict=True)
-            )
+            opened = "".join(f"{name}: {path}{{" for name, path in zip(names, paths, strict=True))
             return f"Object{{{opened}{inner}{'}' * (len(names) + 1)}{rest}"
     return rewritten

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.kinds import PATCH_TYPES, REINVOCATIONS
 from webhook.admission_policies.mutating import with_value
-from webhook.api.shapes import integer_of
+from webhook.api.shapes import integer_of, object_of
 from webhook.cel.check.environment import JSON_PATCH, OBJECT
 from webhook.cel.check.types import Type, list_of
 from webhook.cel.errors import EvaluationError
@@ -132,7 +132,7 @@ class MutatingPolicy(KyvernoPolicy):
             )
         self.reinvokes = reinvocation == "IfNeeded"
         self.id = MutatorId(self.kind, self.title)
-        self.generation = integer_of(object_in(document, "metadata").get("generation"))
+        self.generation = integer_of(object_of(document.get("metadata")).get("generation"))
         generated = generated_specs(spec)
         self._specs = [_Spec(one, self.namespace) for one in (spec, *generated)]
         self.notes = tuple(_notes(self, is_generated=bool(generated)))
@@ -154,6 +154,10 @@ class MutatingPolicy(KyvernoPolicy):
                 if one.is_about(asked):
                     return one.change(asked, self.exceptions_of(asked), definitions)
         return KyvernoChange("skip", asked.request["object"])
+
+    def names(self, request: Mapping[str, Any]) -> bool:
+        """Whether a rule names what a request is about, whatever else it matches."""
+        return any(one.names(request) for one in self._specs)
 
     def __str__(self) -> str:
         """As annotations and logs name it: kind, namespace, name, generation."""

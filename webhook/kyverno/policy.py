@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.kinds import InvalidAdmissionPolicy
 from webhook.admission_policies.matching import compile_matching
-from webhook.api.gvk import name_of, namespace_of, plural_of
+from webhook.api.gvk import name_of, namespace_of, plural_of, text
+from webhook.api.shapes import object_of
 from webhook.cel.check.types import BOOL
 from webhook.cel.errors import EvaluationError
 from webhook.constraint.drivers.cel_review import variables_of
@@ -19,7 +20,7 @@ from webhook.kyverno.library import VALUES
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
@@ -123,13 +124,24 @@ class CompiledSpec:
 
     def constrains(self, gvk: GroupVersionKind) -> bool:
         """Whether it names the kind, or all kinds."""
+        plural = plural_of(gvk.kind)
+        return self._has_rule(gvk.group, gvk.version, {plural, f"{plural}/*", "*", "*/*"})
+
+    def names(self, request: Mapping[str, Any]) -> bool:
+        """Whether a rule names what a request is about."""
+        resource = object_of(request.get("resource"))
+        name, part = text(resource, "resource"), text(request, "subResource")
+        resources = {f"{name}/{part}", f"{name}/*", f"*/{part}"} if part else {name, "*"}
+        group, version = text(resource, "group"), text(resource, "version")
+        return self._has_rule(group, version, {*resources, "*/*"})
+
+    def _has_rule(self, group: str, version: str, resources: set[str]) -> bool:
         if self._matches_nothing:
             return False
-        plural = plural_of(gvk.kind)
         return not self._named or any(
-            {gvk.group, "*"} & set(one.get("apiGroups") or ())
-            and {gvk.version, "*"} & set(one.get("apiVersions") or ())
-            and {plural, f"{plural}/*", "*", "*/*"} & set(one.get("resources") or ())
+            {group, "*"} & set(one.get("apiGroups") or ())
+            and {version, "*"} & set(one.get("apiVersions") or ())
+            and resources & set(one.get("resources") or ())
             for one in self._named
         )
 

@@ -25,8 +25,8 @@ from webhook.kyverno.kinds import (
     why_not_run,
 )
 from webhook.kyverno.patterns import Unwritable
-from webhook.kyverno.policy_exception import KyvernoException
 from webhook.kyverno.policy import JSON, PolicyQuestion
+from webhook.kyverno.policy_exception import KyvernoException
 from webhook.kyverno.validating_policy import SKIPPED, ValidatingPolicy
 from webhook.kyverno.world import World, objects_known
 from webhook.policies.manifests import find_files, is_stream

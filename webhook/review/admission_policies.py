@@ -36,17 +36,17 @@ from webhook.review.admission_requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Self
 
     from webhook.admission_policies.parameters import Find, ParameterStore
     from webhook.admission_policies.verdict import PolicyVerdict
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
-    from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
-    from webhook.review.policy_set import ChangedObject, Examination
+    from webhook.review.policy_set import ChangedObject, Examination, MutatedBy
+    from webhook.review.subject import Subject
 
 ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
 """What a binding's actions are for a constraint."""
@@ -167,15 +167,15 @@ class AdmissionPolicies:
                 yield BINDING if kind == POLICY else MUTATING_BINDING, one.name, text
 
     @property
-    def mutates(self) -> bool:
-        """Whether some of them change objects."""
-        return bool(self._changes)
+    def mutates(self) -> MutatedBy:
+        """Who has objects changed by some of them; empty where none does."""
+        return "API server" if self._changes else ""
 
     def change(
-        self, obj: dict[str, Any], value: Any, snapshot: Snapshot, limits: Limits
+        self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
         """What the mutating ones make of an object that is about to be stored."""
-        return self._changes.change(obj, value, snapshot, limits)
+        return self._changes.change(subject, snapshot, look)
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
         """What was found, and what the policies say of it."""

@@ -89,3 +89,26 @@ def request_of(value: Any, snapshot: Snapshot) -> tuple[Json | None, Json | None
     if not known or not known.get("metadata", {}).get("name"):
         known = {"metadata": {"name": place, "labels": {NAMESPACE_NAME: place}}}
     return request, dict(known)
+
+
+def as_requested(obj: Json, request: Json) -> Json:
+    """The object as a request has it: in the namespace that the request is in."""
+    place = request.get("namespace")
+    metadata = obj.get("metadata") or {}
+    asked = request.get("object") or {}
+    named = (asked.get("metadata") or {}).get("namespace")
+    if not place or metadata.get("namespace") or not named:
+        return obj
+    return {**obj, "metadata": {**metadata, "namespace": named}}
+
+
+def as_given(obj: Json, before: Json) -> Json:
+    """The object as it was given: it names no namespace where it named none."""
+    metadata = before.get("metadata") or {}
+    own = obj.get("metadata") or {}
+    if "namespace" in metadata or "namespace" not in own:
+        return obj
+    return {
+        **obj,
+        "metadata": {name: value for name, value in own.items() if name != "namespace"},
+    }

@@ -15,19 +15,24 @@ from webhook.constraint.constraint import Constraint
 from webhook.constraint.result import DEFERRED, Excuse, Result, Undecided, answer_order
 from webhook.constraint.targets.admission import NAME
 from webhook.kyverno.kinds import EXCEPTION
-from webhook.kyverno.policy_exception import KyvernoException
+from webhook.kyverno.mutating_policy import MutatingPolicy
 from webhook.kyverno.policy import JSON, PolicyQuestion
+from webhook.kyverno.policy_exception import KyvernoException
 from webhook.kyverno.validating_policy import ValidatingPolicy
 from webhook.kyverno.world import World, synced_known
 from webhook.review.admission_requests import looking, request_of
+from webhook.review.kyverno_changes import KyvernoChanges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from webhook.api.admission import AdmissionRequest
     from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.result import Responses
+    from webhook.constraint.snapshot import Snapshot
     from webhook.kyverno.validating_policy import KyvernoVerdict
-    from webhook.review.policy_set import Examination
+    from webhook.review.policy_set import ChangedObject, Examination, MutatedBy
+    from webhook.review.subject import Subject
 
 _ACTIONS: Final = {"Deny": "deny", "Warn": "warn"}
 """Every other action only reports a finding."""
@@ -37,7 +42,10 @@ class KyvernoPolicies:
     """Policies and exceptions of Kyverno. Immutable but for what it learns of who matches."""
 
     def __init__(
-        self, items: Iterable[ValidatingPolicy | KyvernoException], *, enforced: bool = True
+        self,
+        items: Iterable[ValidatingPolicy | MutatingPolicy | KyvernoException],
+        *,
+        enforced: bool = True,
     ) -> None:
         """Those that are not enforced say nothing of admissions, and all else to audits."""
         listed = list(items)
@@ -46,6 +54,8 @@ class KyvernoPolicies:
             (one, _constraint(one)) for one in listed if isinstance(one, ValidatingPolicy)
         ]
         self._exceptions = [one for one in listed if isinstance(one, KyvernoException)]
+        self._mutating = [one for one in listed if isinstance(one, MutatingPolicy)]
+        self._changes = KyvernoChanges(self._mutating, self._exceptions)
         self._asked: set[tuple[str, str]] = set()
 
     @property
@@ -56,12 +66,14 @@ class KyvernoPolicies:
     @property
     def asked(self) -> frozenset[tuple[str, str]]:
         """Those that something was about."""
-        return frozenset(self._asked)
+        return frozenset(self._asked | self._changes.asked)
 
     @property
     def enforced(self) -> Sequence[Mapping[str, Any]]:
         """All, or none where they are not enforced."""
-        return [one.document for one, _ in self._policies] if self._enforced else ()
+        if not self._enforced:
+            return ()
+        return [one.document for one in (*(one for one, _ in self._policies), *self._mutating)]
 
     @property
     def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
@@ -79,15 +91,39 @@ class KyvernoPolicies:
         """Kind and name of what has no effect, and why."""
         del inventory
         named = {(one.kind, one.name) for one, _ in self._policies}
+        named |= {(one.kind, one.name) for one in self._mutating}
         for one, constraint in self._policies:
             if one.mode == JSON:
                 text = "mode JSON reviews no object: waddle verify tests it by jsonPayloads"
                 yield *constraint.key, text
             elif one.matches_nothing:
                 yield *constraint.key, "it has no matchConstraints, so it is about nothing"
+        for mutating in self._mutating:
+            for note in mutating.notes:
+                yield mutating.kind, mutating.title, note
         for exception in self._exceptions:
             if not named & exception.policies:
                 yield EXCEPTION, exception.title, "none of the policies that it names is there"
+
+    @property
+    def mutates(self) -> MutatedBy:
+        """Who has objects changed by some of them; empty where they are not enforced."""
+        return "webhook" if self._enforced and self._mutating else ""
+
+    @property
+    def mutating_policies(self) -> Sequence[MutatingPolicy]:
+        """Those that change objects."""
+        return self._mutating
+
+    def concerned(self, request: AdmissionRequest) -> Sequence[MutatingPolicy]:
+        """Those with a rule for what a request is about."""
+        return self._changes.concerned(request)
+
+    def change(
+        self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
+    ) -> ChangedObject:
+        """What the mutating ones make of an object that is about to be stored."""
+        return self._changes.change(subject, snapshot, look)
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
         """What was found, and what the policies say of it."""

@@ -3,8 +3,8 @@
 import pytest
 
 from webhook.kyverno.kinds import InvalidPolicy
-from webhook.kyverno.policy_exception import KyvernoException
 from webhook.kyverno.policy import PolicyQuestion
+from webhook.kyverno.policy_exception import KyvernoException
 from webhook.kyverno.validating_policy import KyvernoVerdict, ValidatingPolicy
 from webhook.kyverno.world import World, nothing_known, objects_known
 

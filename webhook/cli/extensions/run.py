@@ -15,9 +15,10 @@ from webhook.constraint.inventory import Inventory
 from webhook.constraint.limits import Limits
 from webhook.constraint.snapshot import Snapshot
 from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.kyverno.kinds import MUTATING_KINDS
 from webhook.mutation.external import Unresolved, unresolved
 from webhook.policies.extensions import Extensions
-from webhook.policy_kinds.known import is_admission_policy
+from webhook.policy_kinds.known import is_foreign_policy
 from webhook.policy_kinds.table import EXPANSION_TEMPLATES, MUTATORS
 from webhook.review.expanding import expand_value
 from webhook.review.loops import answered
@@ -48,15 +49,15 @@ def read_expanding(manifests: Sequence[Manifest]) -> PolicySet:
 
 
 def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
-    """All that changes objects, with what it reads: mutators, and the API server's own policies.
+    """All that changes objects, with what it reads: mutators, and policies of others.
 
     Raises :class:`~webhook.cli.sources.CannotTest`.
     """
     own = [item for item in manifests if item.gvk.group == MUTATORS[0].group]
-    own += [item for item in manifests if is_admission_policy(item.gvk)]
+    own += [item for item in manifests if is_foreign_policy(item.gvk)]
     inventory, target = Inventory(), AdmissionTarget()
     for item in manifests:
-        if is_admission_policy(item.gvk) or not name_of(item.document):
+        if is_foreign_policy(item.gvk) or not name_of(item.document):
             continue
         path = target.process_data(item.document)
         if path is not None:
@@ -68,11 +69,11 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
 
 
 def advice_on_mutating(policies: PolicySet) -> list[str]:
-    """What of the API server's own policies has no effect, a line for each."""
+    """What of policies of others has no effect, or another than one may think, a line for each."""
     return [
         f"WARNING - {kind}/{name}: {text}"
         for kind, name, text in policies.foreign.warnings(policies.snapshot.inventory)
-        if kind in {MUTATING_POLICY, MUTATING_BINDING}
+        if kind in {MUTATING_POLICY, MUTATING_BINDING, *MUTATING_KINDS}
     ]
 
 
@@ -92,7 +93,7 @@ def untouched(manifests: Sequence[Manifest], named: str, kind: PolicyKind) -> st
 
 def is_object(manifest: Manifest) -> bool:
     """Whether a manifest is something to mutate: no policy of any kind."""
-    return not (manifest.gvk.group.endswith(".gatekeeper.sh") or is_admission_policy(manifest.gvk))
+    return not (manifest.gvk.group.endswith(".gatekeeper.sh") or is_foreign_policy(manifest.gvk))
 
 
 def as_manifests(objects: Sequence[dict[str, Any]], output: str) -> str:
