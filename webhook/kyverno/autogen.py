@@ -122,11 +122,11 @@ def _mutating(spec: Json, template: str) -> Json:
     ]
     mutations = []
     for one in spec.get("mutations") or ():
-        applied = one.get("applyConfiguration")
+        made, applied = dict(one), one.get("applyConfiguration")
         if applied:
             expression = _of_template(applied.get("expression"), template)
-            one = {**one, "applyConfiguration": {**applied, "expression": expression}}
-        mutations.append(one)
+            made["applyConfiguration"] = {**applied, "expression": expression}
+        mutations.append(made)
     return {**spec, "matchConditions": conditions, "mutations": mutations}
 
 
