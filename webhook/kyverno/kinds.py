@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies import kinds
-from webhook.api.gvk import gvk_of
+from webhook.api.gvk import gvk_of, text
 from webhook.constraint.errors import ConstraintFrameworkError
 
 if TYPE_CHECKING:
@@ -72,6 +72,15 @@ NOT_RUN: Final = {
 
 class InvalidPolicy(ConstraintFrameworkError):
     """A policy of Kyverno that cannot be used; the text says which part, and why."""
+
+
+JSON_MODE: Final = "JSON"
+"""The evaluation mode of policies that review documents, which are no objects."""
+
+
+def evaluation_mode(document: Mapping[str, Any]) -> str:
+    """The mode that a policy names; "" where it names none."""
+    return text(document, "spec", "evaluation", "mode")
 
 
 def is_evaluated(document: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from webhook.constraint.drivers.cel_review import variables_of
 from webhook.constraint.drivers.cel_validator import conditions_hold, pass_on
 from webhook.constraint.secrecy import without_secrets
 from webhook.kyverno.compiling import compiled, environment, object_in, objects_in
-from webhook.kyverno.kinds import CLUSTER_KINDS, InvalidPolicy
+from webhook.kyverno.kinds import CLUSTER_KINDS, JSON_MODE, InvalidPolicy
 from webhook.kyverno.library import VALUES
 from webhook.values import dataclass
 
@@ -36,7 +36,7 @@ COST: Final = 10_000_000
 """What a policy may cost: as an API server gives one of its own."""
 
 KUBERNETES: Final = "Kubernetes"
-JSON: Final = "JSON"
+JSON: Final = JSON_MODE
 _ELSEWHERE: Final = {
     "HTTP": "it is for requests of HTTP, which Kyverno's authorizer answers",
     "Envoy": "it is for requests of Envoy, which Kyverno's authorizer answers",

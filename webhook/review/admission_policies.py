@@ -101,6 +101,11 @@ class AdmissionPolicies:
         return sorted({(POLICY, policy.name) for policy, _, _ in self._pairs})
 
     @property
+    def document_keys(self) -> Sequence[tuple[str, str]]:
+        """None."""
+        return ()
+
+    @property
     def asked(self) -> set[tuple[str, str]]:
         """Those that some request was about."""
         return {(POLICY, name) for name in self.matched}

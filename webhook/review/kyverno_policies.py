@@ -7,13 +7,16 @@ world for is answered from the data; what is not among the data leaves it undeci
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.errors import TimeUp
 from webhook.constraint import enforcement
 from webhook.constraint.constraint import Constraint
 from webhook.constraint.result import DEFERRED, Excuse, Result, Undecided, answer_order
+from webhook.constraint.review import Document
 from webhook.constraint.targets.admission import NAME
+from webhook.constraint.targets.known import NAME as DOCUMENTS
 from webhook.kyverno.kinds import EXCEPTION
 from webhook.kyverno.mutating_policy import MutatingPolicy
 from webhook.kyverno.policy import JSON, PolicyQuestion
@@ -28,12 +31,17 @@ if TYPE_CHECKING:
 
     from webhook.api.admission import AdmissionRequest
     from webhook.api.gvk import GroupVersionKind
+    from webhook.api.shapes import Json
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.kyverno.validating_policy import KyvernoVerdict
     from webhook.review.policy_set import ChangedObject, Examination, MutatedBy
     from webhook.review.subject import Subject
 
+OF_DOCUMENTS: Final = (
+    "mode JSON reviews documents and no admission: waddle test --target json, check and verify "
+    "review by it"
+)
 _ACTIONS: Final = {"Deny": "deny", "Warn": "warn"}
 """Every other action only reports a finding."""
 
@@ -62,6 +70,11 @@ class KyvernoPolicies:
     def keys(self) -> Sequence[tuple[str, str]]:
         """The policies that objects are reviewed by: kind and name."""
         return [constraint.key for one, constraint in self._policies if one.mode != JSON]
+
+    @property
+    def document_keys(self) -> Sequence[tuple[str, str]]:
+        """The policies of mode JSON, which documents are reviewed by: kind and name."""
+        return [constraint.key for one, constraint in self._policies if one.mode == JSON]
 
     @property
     def asked(self) -> frozenset[tuple[str, str]]:
@@ -94,8 +107,7 @@ class KyvernoPolicies:
         named |= {(one.kind, one.name) for one in self._mutating}
         for one, constraint in self._policies:
             if one.mode == JSON:
-                text = "mode JSON reviews no object: waddle verify tests it by jsonPayloads"
-                yield *constraint.key, text
+                yield *constraint.key, OF_DOCUMENTS
             elif one.matches_nothing:
                 yield *constraint.key, "it has no matchConstraints, so it is about nothing"
         for mutating in self._mutating:
@@ -130,23 +142,44 @@ class KyvernoPolicies:
         is_let_be = not self._enforced and examined.point == enforcement.WEBHOOK
         if responses is DEFERRED or not self._policies or is_let_be:
             return responses
+        if isinstance(examined.value, Document):
+            return self._of_document(examined, examined.value, responses)
         request, namespace = request_of(examined.value, examined.snapshot)
         if request is None:
             return responses
-        snapshot = examined.snapshot
-        asked = PolicyQuestion(
-            request,
-            namespace,
-            World(synced_known(snapshot.inventory, snapshot.namespaces), int(examined.at * 1e9)),
-            self._exceptions,
-            looking(examined.limits),
-        )
+        asked = self._question(examined, request, namespace)
         case = _Case(asked)
         for policy, constraint in self._policies:
             if policy.mode != JSON and _is_asked(policy, examined.point) and policy.is_about(asked):
                 self._asked.add(constraint.key)
-                case.take(policy, constraint)
+                case.take(policy, constraint, policy.say)
         return case.added_to(responses)
+
+    def _of_document(
+        self, examined: Examination, document: Document, responses: Responses
+    ) -> Responses:
+        """What was found, and what the policies of mode JSON say of a document."""
+        if document.target != DOCUMENTS:
+            return responses
+        case = _Case(self._question(examined, {}, None))
+        for policy, constraint in self._policies:
+            if policy.mode == JSON:
+                self._asked.add(constraint.key)
+                case.take(policy, constraint, partial(policy.say_of_json, document.value))
+        return case.added_to(responses)
+
+    def _question(
+        self, examined: Examination, request: Json, namespace: Json | None
+    ) -> PolicyQuestion:
+        snapshot = examined.snapshot
+        known = synced_known(snapshot.inventory, snapshot.namespaces)
+        return PolicyQuestion(
+            request,
+            namespace,
+            World(known, int(examined.at * 1e9)),
+            self._exceptions,
+            looking(examined.limits),
+        )
 
 
 def _is_asked(policy: ValidatingPolicy, point: str) -> bool:
@@ -166,13 +199,18 @@ class _Case:
         self._undecided: list[Undecided] = []
         self._evaluated = 0
 
-    def take(self, policy: ValidatingPolicy, constraint: Constraint) -> None:
-        """Evaluate one that is about the request."""
+    def take(
+        self,
+        policy: ValidatingPolicy,
+        constraint: Constraint,
+        say: Callable[[PolicyQuestion], KyvernoVerdict],
+    ) -> None:
+        """Evaluate one that is about the request, or the document, by ``say``."""
         self._evaluated += 1
         try:
-            verdict = policy.say(self._asked)
+            verdict = say(self._asked)
             if verdict.exception is not None:
-                self._excuse(policy, constraint, verdict.exception)
+                self._excuse(say(self._asked.without_exceptions()), constraint, verdict.exception)
         except TimeUp as error:
             self._leave(policy, constraint, "deadline", str(error))
             return
@@ -182,10 +220,9 @@ class _Case:
             self._results.append(_result(constraint, verdict))
 
     def _excuse(
-        self, policy: ValidatingPolicy, constraint: Constraint, by: KyvernoException
+        self, verdict: KyvernoVerdict, constraint: Constraint, by: KyvernoException
     ) -> None:
         """Kyverno does not ask what would be without the exception; whoever reads of it wants to know."""
-        verdict = policy.say(self._asked.without_exceptions())
         if verdict.result == "fail":
             excuse = Excuse(EXCEPTION, by.namespace, by.name, "skip", "", by.expires)
             self._excused.append(_result(constraint, verdict)._replace(excuse=excuse))

@@ -100,6 +100,10 @@ class ForeignStage(Protocol):
         """The policies that something is reviewed by: kind and name."""
 
     @property
+    def document_keys(self) -> Sequence[tuple[str, str]]:
+        """The policies that documents are reviewed by, which are no objects: kind and name."""
+
+    @property
     def asked(self) -> Collection[tuple[str, str]]:
         """Those that something was about."""
 
@@ -172,6 +176,11 @@ class ForeignPolicies:
     def keys(self) -> list[tuple[str, str]]:
         """The policies that something is reviewed by: kind and name, in order."""
         return sorted(key for stage in self.stages for key in stage.keys)
+
+    @property
+    def document_keys(self) -> list[tuple[str, str]]:
+        """The policies that documents are reviewed by, which are no objects, in order."""
+        return sorted(key for stage in self.stages for key in stage.document_keys)
 
     @property
     def asked(self) -> frozenset[tuple[str, str]]:

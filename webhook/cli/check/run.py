@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.client import Client
+    from webhook.constraint.review import Document
     from webhook.external_data.exchange import Ask
     from webhook.policies.generated import Agreement
     from webhook.policies.manifests import Manifest
@@ -152,7 +153,8 @@ def prepare(
     exclusions = exclusions_of(own or configs)
     named = concerned((item.document for item in manifests), keys)
     made = BeforeAndAfter(base, after, named, checked.mutation, exclusions)
-    return replace(made, keys=named.union(made.set_after().foreign.keys))
+    foreign = made.set_after().foreign
+    return replace(made, keys=named.union(foreign.keys, foreign.document_keys))
 
 
 def check_foreign(policies: BeforeAndAfter, checked: PolicyCheck) -> None:
@@ -161,9 +163,11 @@ def check_foreign(policies: BeforeAndAfter, checked: PolicyCheck) -> None:
     Call it once the data is complete: their parameters are objects among it.
     """
     after = policies.set_after()
+    reviewed = set(after.foreign.document_keys) & after.foreign.asked
     checked.problems += [
         Problem(kind, name, "warning", "binding", text)
         for kind, name, text in after.foreign.warnings(after.snapshot.inventory)
+        if (kind, name) not in reviewed
     ]
 
 
@@ -214,11 +218,16 @@ def check_providers(
 
 
 def effect_on_manifests(
-    policies: BeforeAndAfter, manifests: Iterable[Manifest], checked: PolicyCheck, ask: Ask
+    policies: BeforeAndAfter,
+    manifests: Iterable[Manifest],
+    checked: PolicyCheck,
+    ask: Ask,
+    documents: Sequence[Document] = (),
 ) -> Effect | None:
     """Review the objects among the manifests by both sets of policies; None where there are none.
 
-    The objects are the referential data, too. ``ask`` answers for providers.
+    The objects are the referential data, too. ``ask`` answers for providers. ``documents`` are no
+    objects: Kyverno's policies of mode JSON review them.
     """
     objects = []
     for manifest in manifests:
@@ -234,7 +243,7 @@ def effect_on_manifests(
             checked.unread += 1
         else:
             objects.append(manifest)
-    if not objects:
+    if not (objects or documents):
         return None
     before, after = policies.set_before(), policies.set_after()
     effect, matched, foreign = Effect(policies.keys), Matched(), frozenset(after.foreign.keys)
@@ -266,6 +275,11 @@ def effect_on_manifests(
         if outcome.excluded is not None:
             checked.missing.append(f"{shown}: a Config excludes its namespace")
         effect.take(shown, old.responses.results, new.results, new.excused)
+    for one in documents:
+        subject = Subject(one, point=enforcement.AUDIT, limits=Limits(_deadline()))
+        was, found = (review(by, subject, ask=ask).responses for by in (before, after))
+        checked.missing += [f"{one.name}: not decided: {text}" for text in found.undecided]
+        effect.take(one.name, was.results, found.results, found.excused)
     _tell_of_defaults(after, objects, checked)
     for key, change in effect.constraints.items():
         change.matched = key in matched or key in after.foreign.asked
