@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.kinds import PATCH_TYPES, REINVOCATIONS
 from webhook.admission_policies.mutating import with_value
-from webhook.api.shapes import integer_of, object_of
-from webhook.cel.check.environment import JSON_PATCH, OBJECT
-from webhook.cel.check.types import Type, list_of
+from webhook.admission_policies.reading import PATCH_RESULTS
+from webhook.api.shapes import integer_of, object_of, texts_of
 from webhook.cel.errors import EvaluationError
 from webhook.cel.kubernetes import patching
 from webhook.cel.run.meter import Meter
@@ -21,7 +20,7 @@ from webhook.kyverno.autogen import generated_specs
 from webhook.kyverno.compiling import compiled, object_in, objects_in
 from webhook.kyverno.kinds import InvalidPolicy
 from webhook.kyverno.policy import COST, KUBERNETES, CompiledSpec, KyvernoPolicy, fault_text
-from webhook.mutation.mutator import MutatorId
+from webhook.mutation.mutator import OPERATIONS, MutatorId
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from webhook.kyverno.policy import PolicyQuestion
     from webhook.kyverno.policy_exception import KyvernoException
 
-_OBJECT: Final = Type(OBJECT, message=True)
-_OPERATIONS: Final = list_of(Type(JSON_PATCH, message=True))
 _FIELDS: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 """By its patchType, the field that has a mutation's expression."""
 
@@ -77,9 +74,12 @@ class _Spec(CompiledSpec):
         given = one.get(field)
         if type(given) is not dict:
             raise InvalidPolicy(f"spec.{at}.{field}: is required where patchType is {patch_type}")
-        wanted = _OPERATIONS if patch_type == "JSONPatch" else _OBJECT
+        wanted = PATCH_RESULTS[patch_type]
         known = patching(self.environment)
-        return patch_type, compiled(given, "expression", known, wanted, f"{at}.{field}")
+        expression = compiled(given, "expression", known, wanted, f"{at}.{field}")
+        if expression.type.is_dyn:
+            raise InvalidPolicy(f"spec.{at}.{field}.expression: must evaluate to {wanted}, not dyn")
+        return patch_type, expression
 
     def change(
         self,
@@ -112,7 +112,7 @@ class _Spec(CompiledSpec):
             return KyvernoChange("error", before, *fault_text(error, given, asked, already))
 
 
-class MutatingPolicy(KyvernoPolicy):
+class KyvernoMutatingPolicy(KyvernoPolicy):
     """A policy with what it implies for pod controllers, compiled.
 
     ``id``, ``generation`` and its text are a mutator's: records and metrics name both alike.
@@ -164,7 +164,7 @@ class MutatingPolicy(KyvernoPolicy):
         return f"{self.kind}/{self.namespace}/{self.name}:{self.generation}"
 
 
-def _refuse_unsupported(policy: MutatingPolicy) -> None:
+def _refuse_unsupported(policy: KyvernoMutatingPolicy) -> None:
     """Raise :class:`InvalidPolicy` that names what would be passed over in silence."""
     spec = policy.spec
     evaluation = object_in(spec, "evaluation")
@@ -179,13 +179,21 @@ def _refuse_unsupported(policy: MutatingPolicy) -> None:
             raise InvalidPolicy(f"spec.{field}: {_STORED}")
     if not policy.at_admission:
         raise InvalidPolicy(f"spec.evaluation.admission: without it nothing is changed: {_STORED}")
-    if not object_in(spec, "matchConstraints").get("resourceRules"):
+    rules = objects_in(object_in(spec, "matchConstraints"), "resourceRules")
+    if not rules:
         raise InvalidPolicy(
             "spec.matchConstraints.resourceRules is empty: add a rule for what is changed"
         )
+    for at, rule in enumerate(rules):
+        operations = texts_of(rule.get("operations"))
+        if operations and not {*OPERATIONS, "*"} & set(operations):
+            raise InvalidPolicy(
+                f"spec.matchConstraints.resourceRules[{at}].operations: nothing is changed at "
+                f"{', '.join(operations)}, but at {' and '.join(OPERATIONS)}"
+            )
 
 
-def _notes(policy: MutatingPolicy, *, is_generated: bool) -> Iterator[str]:
+def _notes(policy: KyvernoMutatingPolicy, *, is_generated: bool) -> Iterator[str]:
     """What has another effect here than one may think."""
     spec = policy.spec
     if is_generated and any(one.get("jsonPatch") for one in spec["mutations"]):

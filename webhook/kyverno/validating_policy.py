@@ -12,7 +12,7 @@ from webhook.constraint.drivers.cel_validator import Composed
 from webhook.kyverno.autogen import generated_specs
 from webhook.kyverno.compiling import compiled, objects_in
 from webhook.kyverno.kinds import EXCEPTION_KINDS, MUTATING_KINDS, InvalidPolicy
-from webhook.kyverno.mutating_policy import MutatingPolicy
+from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
 from webhook.kyverno.policy import COST, KUBERNETES, CompiledSpec, KyvernoPolicy, fault_text
 from webhook.kyverno.policy_exception import KyvernoException
 from webhook.values import dataclass
@@ -191,12 +191,12 @@ def _images(document: Any) -> Json:
     }
 
 
-def read_kyverno(document: Json) -> ValidatingPolicy | MutatingPolicy | KyvernoException:
+def read_kyverno(document: Json) -> ValidatingPolicy | KyvernoMutatingPolicy | KyvernoException:
     """A policy or an exception; raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""
     kind = gvk_of(document).kind
     if kind in EXCEPTION_KINDS:
         return KyvernoException(document)
-    return MutatingPolicy(document) if kind in MUTATING_KINDS else ValidatingPolicy(document)
+    return KyvernoMutatingPolicy(document) if kind in MUTATING_KINDS else ValidatingPolicy(document)
 
 
 def fault_of(document: Json) -> str:

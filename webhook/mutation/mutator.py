@@ -100,7 +100,7 @@ class Binding(NamedTuple):
     operation: str
 
 
-class Party(Protocol):
+class MutatingParty(Protocol):
     """Who changes objects, as annotations, records and metrics name it: a mutator, or what is like one."""
 
     @property

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from webhook.admission_policies.kinds import MUTATED_OPERATIONS, ConfigurationFault
 from webhook.admission_policies.mutating import change
 from webhook.admission_policies.parameters import DEFINITIONS, NOTHING, parameters_of
-from webhook.admission_policies.reading import AdmissionPolicy
-from webhook.admission_policies.reading import MutatingPolicy as OwnMutatingPolicy
+from webhook.admission_policies.reading import AdmissionPolicy, MutatingPolicy
 from webhook.admission_policies.verdict import evaluate, misconfigured
 from webhook.api.gvk import gvk_of
 from webhook.api.shapes import annotations_of
-from webhook.kyverno.mutating_policy import MutatingPolicy
+from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
 from webhook.kyverno.policy import JSON
 from webhook.kyverno.validating_policy import SKIPPED, ValidatingPolicy
 from webhook.values import dataclass
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
     from webhook.kyverno.policy import PolicyQuestion
     from webhook.kyverno.validating_policy import KyvernoVerdict
 
-    Judged: TypeAlias = "ValidatingPolicy | MutatingPolicy | OwnPolicy"
+    TestedPolicy: TypeAlias = "ValidatingPolicy | KyvernoMutatingPolicy | OwnPolicy"
 
 SCORED: Final = "policies.kyverno.io/scored"
 """The annotation by which Kyverno reports ``fail`` as ``warn``, if it is ``false``."""
 
 
-class Said(NamedTuple):
+class CaseVerdict(NamedTuple):
     """What a policy says: ``pass``, ``fail``, ``warn``, ``error`` or ``skip``.
 
     ``is_about`` is whether it matches the object, whatever its conditions say. ``patched`` is what a
@@ -55,17 +54,17 @@ class OwnPolicy:
     One that no binding names is asked about all that it matches, as in Kyverno's tests.
     """
 
-    policy: AdmissionPolicy | OwnMutatingPolicy
+    policy: AdmissionPolicy | MutatingPolicy
     bindings: tuple[AdmissionBinding, ...]
     objects: Sequence[Json]
     """Among which its parameters are."""
 
-    def say(self, asked: PolicyQuestion) -> Said:
+    def say(self, asked: PolicyQuestion) -> CaseVerdict:
         """What it says of a request."""
         request, namespace = asked.request, asked.namespace
         bound = [one for one in self.bindings if one.matches(request, namespace)]
         if not self.policy.matches(request, namespace) or (self.bindings and not bound):
-            return Said("skip", is_about=False, patched=request["object"])
+            return CaseVerdict("skip", is_about=False, patched=request["object"])
         bindings: Sequence[AdmissionBinding | None] = bound or [None]
         if isinstance(self.policy, AdmissionPolicy):
             return _verdict(list(self._verdicts(self.policy, bindings, asked)))
@@ -94,13 +93,13 @@ class OwnPolicy:
 
     def _changed(
         self,
-        policy: OwnMutatingPolicy,
+        policy: MutatingPolicy,
         bindings: Sequence[AdmissionBinding | None],
         asked: PolicyQuestion,
-    ) -> Said:
+    ) -> CaseVerdict:
         obj: Json = asked.request["object"]
         if asked.request.get("operation") not in MUTATED_OPERATIONS or obj is None:
-            return Said("skip", is_about=False)
+            return CaseVerdict("skip", is_about=False)
         faults: list[str] = []
         lacks, is_skipped = False, True
         for binding in bindings:
@@ -115,33 +114,35 @@ class OwnPolicy:
             except ConfigurationFault as fault:
                 faults.append(str(fault))
         if faults:
-            return Said("error", "; ".join(faults), patched=obj, lacks=lacks)
-        return Said("skip" if is_skipped else "pass", patched=obj)
+            return CaseVerdict("error", "; ".join(faults), patched=obj, lacks=lacks)
+        return CaseVerdict("skip" if is_skipped else "pass", patched=obj)
 
 
-def _verdict(verdicts: Sequence[PolicyVerdict]) -> Said:
+def _verdict(verdicts: Sequence[PolicyVerdict]) -> CaseVerdict:
     """What several verdicts come to: one by each binding and its parameters."""
     failures = [failure for one in verdicts for failure in one.failures]
     undecided = [text for one in verdicts for text in one.undecided]
     if undecided:
-        return Said("error", "; ".join(undecided), lacks=True)
+        return CaseVerdict("error", "; ".join(undecided), lacks=True)
     if failures:
         is_error = all(one.is_error for one in failures)
-        return Said("error" if is_error else "fail", "; ".join(one.message for one in failures))
-    return Said("skip" if all(one.is_skipped for one in verdicts) else "pass")
+        return CaseVerdict(
+            "error" if is_error else "fail", "; ".join(one.message for one in failures)
+        )
+    return CaseVerdict("skip" if all(one.is_skipped for one in verdicts) else "pass")
 
 
-def judged(policy: Judged, asked: PolicyQuestion) -> Said:
+def judged(policy: TestedPolicy, asked: PolicyQuestion) -> CaseVerdict:
     """What a policy says of an object, as Kyverno's command reports it."""
     if isinstance(policy, OwnPolicy):
         return _scored(policy.say(asked), policy.policy.document)
-    if isinstance(policy, MutatingPolicy):
+    if isinstance(policy, KyvernoMutatingPolicy):
         is_about = policy.is_about(asked)
         if asked.request["object"] is None:
-            return Said("skip", is_about=is_about)
+            return CaseVerdict("skip", is_about=is_about)
         done = policy.change(asked)
         missing = bool(done.missing)
-        return Said(done.result, done.message, is_about, done.object, missing)
+        return CaseVerdict(done.result, done.message, is_about, done.object, missing)
     if policy.mode == JSON:
         return judged_document(policy, asked.request["object"], asked)
     verdict = policy.say(asked)
@@ -149,15 +150,15 @@ def judged(policy: Judged, asked: PolicyQuestion) -> Said:
     return _scored(_said(verdict)._replace(is_about=is_about), policy.document)
 
 
-def judged_document(policy: ValidatingPolicy, document: Any, asked: PolicyQuestion) -> Said:
+def judged_document(policy: ValidatingPolicy, document: Any, asked: PolicyQuestion) -> CaseVerdict:
     """What one of mode JSON says of a document."""
     return _scored(_said(policy.say_of_json(document, asked)), policy.document)
 
 
-def _said(verdict: KyvernoVerdict) -> Said:
-    return Said(verdict.result, verdict.message, lacks=bool(verdict.missing))
+def _said(verdict: KyvernoVerdict) -> CaseVerdict:
+    return CaseVerdict(verdict.result, verdict.message, lacks=bool(verdict.missing))
 
 
-def _scored(said: Said, document: Mapping[str, Any]) -> Said:
+def _scored(said: CaseVerdict, document: Mapping[str, Any]) -> CaseVerdict:
     is_warning = said.result == "fail" and annotations_of(document).get(SCORED) == "false"
     return said._replace(result="warn") if is_warning else said

@@ -31,7 +31,7 @@ from webhook.kyverno.kinds import (
     InvalidPolicy,
     why_not_run,
 )
-from webhook.kyverno.mutating_policy import MutatingPolicy
+from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
 from webhook.kyverno.patterns import Unwritable
 from webhook.kyverno.policy import JSON, PolicyQuestion
 from webhook.kyverno.policy_exception import KyvernoException
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from webhook.admission_policies.reading import AdmissionBinding
     from webhook.api.shapes import Json
     from webhook.api.yaml_reader import FileDocument
-    from webhook.policies.kyverno_judging import Judged, Said
+    from webhook.policies.kyverno_judging import CaseVerdict, TestedPolicy
     from webhook.policies.suite_filter import Filter
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -225,7 +225,7 @@ class _Run:
 
     def __init__(self, suite: KyvernoSuite) -> None:
         self._suite = suite
-        self._policies: dict[str, Judged] = {}
+        self._policies: dict[str, TestedPolicy] = {}
         self._not_run: dict[str, str] = {}
         self._cel_rules: set[str] = set()
         self._bindings: list[AdmissionBinding] = []
@@ -271,7 +271,9 @@ class _Run:
         if gvk.group == GROUP and gvk.kind in KINDS:
             is_mutating = gvk.kind in MUTATING_KINDS
             try:
-                made = MutatingPolicy(document) if is_mutating else ValidatingPolicy(document)
+                made = (
+                    KyvernoMutatingPolicy(document) if is_mutating else ValidatingPolicy(document)
+                )
                 self._policies[name] = made
             except InvalidPolicy as error:
                 self._not_run[name] = f"{gvk.kind} {name}: {error}"
@@ -391,7 +393,7 @@ class _Run:
             if said.result == "error" and name in self._cel_rules and not said.lacks:
                 said = said._replace(result="fail")
             wrong = ""
-            if expected.patched and said.patched is not None:
+            if expected.patched and said.patched is not None and said.is_about:
                 wrong = self._wrong_object(expected, said.patched)
             if wrong := wrong or _difference(expected.result, said):
                 return wrong
@@ -463,14 +465,14 @@ class _Run:
         return self._namespaces.get(name) or {"metadata": {"name": name}}
 
 
-def _difference(expected: str, said: Said) -> str:
+def _difference(expected: str, said: CaseVerdict) -> str:
     if said.result == expected:
         return ""
     why = f": {said.message}" if said.message else ""
     return f"expected {expected}, got {said.result}{why}"
 
 
-def _is_of_documents(policy: Judged | None) -> bool:
+def _is_of_documents(policy: TestedPolicy | None) -> bool:
     return isinstance(policy, ValidatingPolicy) and policy.mode == JSON
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from webhook.api.admission import AdmissionRequest
     from webhook.constraint.snapshot import Snapshot
-    from webhook.kyverno.mutating_policy import MutatingPolicy
+    from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
     from webhook.kyverno.policy_exception import KyvernoException
     from webhook.review.subject import Subject
 
@@ -37,7 +37,7 @@ class KyvernoChanges:
     """The mutating policies, with the exceptions of them."""
 
     def __init__(
-        self, policies: Sequence[MutatingPolicy], exceptions: Sequence[KyvernoException]
+        self, policies: Sequence[KyvernoMutatingPolicy], exceptions: Sequence[KyvernoException]
     ) -> None:
         self._policies = sorted(policies, key=lambda one: (one.title, one.kind))
         self._exceptions = exceptions
@@ -47,7 +47,7 @@ class KyvernoChanges:
     def __bool__(self) -> bool:
         return bool(self._policies)
 
-    def concerned(self, request: AdmissionRequest) -> list[MutatingPolicy]:
+    def concerned(self, request: AdmissionRequest) -> list[KyvernoMutatingPolicy]:
         """Those with a rule for what a request is about, whatever else they match."""
         if request.operation not in OPERATIONS:
             return []
@@ -84,11 +84,11 @@ class _Turn:
         self._asked = asked
         self._snapshot = snapshot
 
-    def take(self, obj: dict[str, Any], policies: Sequence[MutatingPolicy]) -> ChangedObject:
+    def take(self, obj: dict[str, Any], policies: Sequence[KyvernoMutatingPolicy]) -> ChangedObject:
         """What policies make of it, and, if some want that, how they are asked again."""
         definitions = tuple(known_of(self._snapshot.inventory, DEFINITIONS))
         given, obj = obj, as_requested(obj, self._asked.request)
-        by: list[MutatingPolicy] = []
+        by: list[KyvernoMutatingPolicy] = []
         ignored: list[str] = []
         skipped: list[tuple[str, str]] = []
         faults: list[str] = []
@@ -130,11 +130,13 @@ class _Turn:
             at_fault,
         )
 
-    def _again(self, obj: dict[str, Any], policies: Sequence[MutatingPolicy]) -> ChangedObject:
+    def _again(
+        self, obj: dict[str, Any], policies: Sequence[KyvernoMutatingPolicy]
+    ) -> ChangedObject:
         """The same once more by those that want it, of what others made of the object."""
         return replace(self.take(obj, policies), again=None)
 
 
-def _named(policy: MutatingPolicy) -> str:
+def _named(policy: KyvernoMutatingPolicy) -> str:
     """A policy as mutators are named in logs and records."""
     return f"{policy.kind}.{GROUP} /{policy.title}"

@@ -18,7 +18,7 @@ from webhook.constraint.review import Document
 from webhook.constraint.targets.admission import NAME
 from webhook.constraint.targets.known import NAME as DOCUMENTS
 from webhook.kyverno.kinds import EXCEPTION
-from webhook.kyverno.mutating_policy import MutatingPolicy
+from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
 from webhook.kyverno.policy import JSON, PolicyQuestion
 from webhook.kyverno.policy_exception import KyvernoException
 from webhook.kyverno.validating_policy import ValidatingPolicy
@@ -51,7 +51,7 @@ class KyvernoPolicies:
 
     def __init__(
         self,
-        items: Iterable[ValidatingPolicy | MutatingPolicy | KyvernoException],
+        items: Iterable[ValidatingPolicy | KyvernoMutatingPolicy | KyvernoException],
         *,
         enforced: bool = True,
     ) -> None:
@@ -62,7 +62,7 @@ class KyvernoPolicies:
             (one, _constraint(one)) for one in listed if isinstance(one, ValidatingPolicy)
         ]
         self._exceptions = [one for one in listed if isinstance(one, KyvernoException)]
-        self._mutating = [one for one in listed if isinstance(one, MutatingPolicy)]
+        self._mutating = [one for one in listed if isinstance(one, KyvernoMutatingPolicy)]
         self._changes = KyvernoChanges(self._mutating, self._exceptions)
         self._asked: set[tuple[str, str]] = set()
 
@@ -123,11 +123,11 @@ class KyvernoPolicies:
         return "webhook" if self._enforced and self._mutating else ""
 
     @property
-    def mutating_policies(self) -> Sequence[MutatingPolicy]:
+    def mutating_policies(self) -> Sequence[KyvernoMutatingPolicy]:
         """Those that change objects."""
         return self._mutating
 
-    def concerned(self, request: AdmissionRequest) -> Sequence[MutatingPolicy]:
+    def concerned(self, request: AdmissionRequest) -> Sequence[KyvernoMutatingPolicy]:
         """Those with a rule for what a request is about."""
         return self._changes.concerned(request)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.external_data.provider import DataProvider
-    from webhook.mutation.mutator import Party
+    from webhook.mutation.mutator import MutatingParty
     from webhook.review.subject import Subject
 
     ResultStage = Callable[["Examination", Responses], Responses]
@@ -78,7 +78,7 @@ class ChangedObject:
     faults: tuple[str, ...] = ()
     again: Callable[[dict[str, Any]], ChangedObject] | None = None
     """Asks those once more that want it, of what others made of it; None where none does."""
-    parties: tuple[Party, ...] = ()
+    parties: tuple[MutatingParty, ...] = ()
     """Those of ``by`` that records and metrics name as they name mutators."""
     skipped: tuple[tuple[str, str], ...] = ()
     """Those that are passed over, named as mutators are, with why."""
@@ -144,10 +144,10 @@ class WebhookMutations(MutatingStage, Protocol):
     """One whose policies the mutating webhook applies, as it applies mutators."""
 
     @property
-    def mutating_policies(self) -> Sequence[Party]:
+    def mutating_policies(self) -> Sequence[MutatingParty]:
         """Those that change objects."""
 
-    def concerned(self, request: AdmissionRequest) -> Sequence[Party]:
+    def concerned(self, request: AdmissionRequest) -> Sequence[MutatingParty]:
         """Those with a rule for what a request is about."""
 
 

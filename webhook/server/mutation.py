@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from webhook.constraint.limits import Budget
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.mutation.mutator import Party
+    from webhook.mutation.mutator import MutatingParty
     from webhook.mutation.passes import MutationOnError
     from webhook.review.policy_set import PolicySet
     from webhook.server.deadline import RequestTime
@@ -317,7 +317,7 @@ class Mutation:
         policy = revision.snapshot.isolation
         plan = revision.mutations.plan(gvk_of(request.object), request.operation)
         in_webhook = revision.policies.in_webhook
-        concerned: list[Party] = [] if plan is None else list(plan.mutators)
+        concerned: list[MutatingParty] = [] if plan is None else list(plan.mutators)
         concerned += () if in_webhook is None else in_webhook.concerned(request)
         is_refused = request.namespace not in policy.spared_namespaces and any(
             on_undecidable_for(one.document, {}, policy.on_undecidable) == "refuse"

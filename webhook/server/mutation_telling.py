@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.fights import Fights
-    from webhook.mutation.mutator import Party
+    from webhook.mutation.mutator import MutatingParty
     from webhook.mutation.passes import MutationOnError
     from webhook.mutation.plan import Mutated
     from webhook.mutation.previewing import Preview
     from webhook.serving.recorder import MutationRecorder, MutationReviewed
 
-    AppliedPasses = tuple[tuple[Party, ...], ...]
+    AppliedPasses = tuple[tuple[MutatingParty, ...], ...]
 
 
 class MutationTelling:

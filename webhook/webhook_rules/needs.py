@@ -17,6 +17,7 @@ from webhook.constraint.match import for_process
 from webhook.constraint.wildcard import WILDCARD
 from webhook.kyverno import kinds as kyverno_kinds
 from webhook.kyverno.autogen import generated_specs
+from webhook.mutation.mutator import OPERATIONS as WRITTEN
 from webhook.values import dataclass
 from webhook.webhook_rules.kinds import targets_of_rules
 
@@ -101,6 +102,12 @@ def _of_kyverno(document: Mapping[str, Any]) -> Need | None:
     kind = gvk_of(document).kind
     is_within = kind not in kyverno_kinds.CLUSTER_KINDS
     is_mutating = kind in kyverno_kinds.MUTATING_KINDS
+    targets = targets_of_rules(rules)
+    if is_mutating:
+        offered = ((one, [name for name in one.operations if name in WRITTEN]) for one in targets)
+        targets = tuple(replace(one, operations=tuple(names)) for one, names in offered if names)
+        if not targets:
+            return None
     return Need(
         (),
         places=(namespace_of(document) or "default",) if is_within else (),
@@ -110,7 +117,7 @@ def _of_kyverno(document: Mapping[str, Any]) -> Need | None:
         process=MUTATION_PROCESS if is_mutating else WEBHOOK_PROCESS,
         generated=False,
         failure_policy=None if is_mutating else IGNORE,
-        targets=targets_of_rules(rules),
+        targets=targets,
     )
 
 

@@ -127,11 +127,9 @@ def command(  # noqa: PLR0913  # one for each option
         partial(checked_in_cluster, (kubeconfig, context, namespace)) if on_cluster else _on_its_own
     )
     seconds = budget_milliseconds / 1000
-    documents = [one.document for one in sources.documents]
+    other = [one.document for one in sources.documents]
     try:
-        checked = run(
-            base, manifests, seconds, documents=documents, decisions=decisions, vap=vap, ask=ask
-        )
+        checked = run(base, manifests, seconds, other, decisions=decisions, vap=vap, ask=ask)
     except CannotTest as error:
         return _refused(error.lines, exit_codes.UNKNOWN)
     if checked is None:
@@ -197,8 +195,8 @@ def _on_its_own(
     base: Client,
     manifests: Sequence[Manifest],
     seconds: float,
-    *,
     documents: Sequence[Document] = (),
+    *,
     decisions: str | None,
     vap: str | None,
     ask: RecordedAnswers,
@@ -243,8 +241,8 @@ def checked_in_cluster(
     base: Client,
     manifests: Sequence[Manifest],
     seconds: float,
-    *,
     documents: Sequence[Document] = (),
+    *,
     decisions: str | None,
     vap: str | None,
     ask: RecordedAnswers,

@@ -229,20 +229,7 @@ def effect_on_manifests(
     The objects are the referential data, too. ``ask`` answers for providers. ``documents`` are no
     objects: Kyverno's policies of mode JSON review them.
     """
-    objects = []
-    for manifest in manifests:
-        document = manifest.document
-        if is_policy(document) or is_extension(document) or is_kyverno(document):
-            continue
-        try:
-            if not is_admission_review(document):
-                policies.before.add_data(document)
-                policies.after.add_data(document)
-        except ConstraintFrameworkError as error:
-            checked.missing.append(f"{manifest.file}:{manifest.line}: {manifest.title}: {error}")
-            checked.unread += 1
-        else:
-            objects.append(manifest)
+    objects = _known_objects(policies, manifests, checked)
     if not (objects or documents):
         return None
     before, after = policies.set_before(), policies.set_after()
@@ -276,14 +263,47 @@ def effect_on_manifests(
             checked.missing.append(f"{shown}: a Config excludes its namespace")
         effect.take(shown, old.responses.results, new.results, new.excused)
     for one in documents:
-        subject = Subject(one, point=enforcement.AUDIT, limits=Limits(_deadline()))
-        was, found = (review(by, subject, ask=ask).responses for by in (before, after))
-        checked.missing += [f"{one.name}: not decided: {text}" for text in found.undecided]
-        effect.take(one.name, was.results, found.results, found.excused)
+        _take_document(before, after, one, effect, checked, ask)
     _tell_of_defaults(after, objects, checked)
     for key, change in effect.constraints.items():
         change.matched = key in matched or key in after.foreign.asked
     return effect
+
+
+def _known_objects(
+    policies: BeforeAndAfter, manifests: Iterable[Manifest], checked: PolicyCheck
+) -> list[Manifest]:
+    """Return what of manifests is no policy; all of it but requests is data from now on."""
+    objects = []
+    for manifest in manifests:
+        document = manifest.document
+        if is_policy(document) or is_extension(document) or is_kyverno(document):
+            continue
+        try:
+            if not is_admission_review(document):
+                policies.before.add_data(document)
+                policies.after.add_data(document)
+        except ConstraintFrameworkError as error:
+            checked.missing.append(f"{manifest.file}:{manifest.line}: {manifest.title}: {error}")
+            checked.unread += 1
+        else:
+            objects.append(manifest)
+    return objects
+
+
+def _take_document(
+    before: PolicySet,
+    after: PolicySet,
+    document: Document,
+    effect: Effect,
+    checked: PolicyCheck,
+    ask: Ask,
+) -> None:
+    """Review a document that is no object by both sets of policies."""
+    subject = Subject(document, point=enforcement.AUDIT, limits=Limits(_deadline()))
+    old, new = (review(one, subject, ask=ask).responses for one in (before, after))
+    checked.missing += [f"{document.name}: not decided: {one}" for one in new.undecided]
+    effect.take(document.name, old.results, new.results, new.excused)
 
 
 def _tell_of_defaults(after: PolicySet, objects: Iterable[Manifest], checked: PolicyCheck) -> None:
