@@ -161,7 +161,7 @@ class KyvernoPolicies:
         """What was found, and what the policies of mode JSON say of a document."""
         if document.target != DOCUMENTS:
             return responses
-        case = _Case(self._question(examined, {}, None))
+        case = _Case(self._question(examined, {}, None), DOCUMENTS)
         for policy, constraint in self._policies:
             if policy.mode == JSON:
                 self._asked.add(constraint.key)
@@ -190,10 +190,11 @@ def _is_asked(policy: ValidatingPolicy, point: str) -> bool:
 
 
 class _Case:
-    """What policies say of one request."""
+    """What policies say of one request, or document."""
 
-    def __init__(self, asked: PolicyQuestion) -> None:
+    def __init__(self, asked: PolicyQuestion, target: str = NAME) -> None:
         self._asked = asked
+        self._target = target
         self._results: list[Result] = []
         self._excused: list[Result] = []
         self._undecided: list[Undecided] = []
@@ -217,7 +218,7 @@ class _Case:
         for text in verdict.missing:
             self._leave(policy, constraint, "environment", text)
         if verdict.result in {"fail", "error"} and not verdict.missing:
-            self._results.append(_result(constraint, verdict))
+            self._results.append(_result(constraint, verdict, self._target))
 
     def _excuse(
         self, verdict: KyvernoVerdict, constraint: Constraint, by: KyvernoException
@@ -225,7 +226,7 @@ class _Case:
         """Kyverno does not ask what would be without the exception; whoever reads of it wants to know."""
         if verdict.result == "fail":
             excuse = Excuse(EXCEPTION, by.namespace, by.name, "skip", "", by.expires)
-            self._excused.append(_result(constraint, verdict)._replace(excuse=excuse))
+            self._excused.append(_result(constraint, verdict, self._target)._replace(excuse=excuse))
 
     def _leave(
         self, policy: ValidatingPolicy, constraint: Constraint, cause: Any, text: str
@@ -233,7 +234,7 @@ class _Case:
         answer: Any = "record"
         if {"Deny", "Warn"} & set(policy.actions):
             answer = "reject" if policy.fails and "Deny" in policy.actions else "warn"
-        self._undecided.append(Undecided(NAME, constraint, cause, answer, text))
+        self._undecided.append(Undecided(self._target, constraint, cause, answer, text))
 
     def added_to(self, responses: Responses) -> Responses:
         """All that is found."""
@@ -248,10 +249,10 @@ class _Case:
         )
 
 
-def _result(constraint: Constraint, verdict: KyvernoVerdict) -> Result:
+def _result(constraint: Constraint, verdict: KyvernoVerdict, target: str) -> Result:
     details = {"auditAnnotations": dict(verdict.annotations)} if verdict.annotations else {}
     return Result(
-        NAME,
+        target,
         constraint,
         verdict.message,
         details,
