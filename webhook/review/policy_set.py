@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from webhook.api import config
 from webhook.api.config import AUDIT_PROCESS, CONFIG, MUTATION_PROCESS, WEBHOOK_PROCESS
@@ -139,7 +139,6 @@ class MutatingStage(Protocol):
         """
 
 
-@runtime_checkable
 class WebhookMutations(MutatingStage, Protocol):
     """One whose policies the mutating webhook applies, as it applies mutators."""
 
@@ -249,9 +248,9 @@ class PolicySet:
     def in_webhook(self) -> WebhookMutations | None:
         """The stage of Kyverno's mutating policies, where there are some."""
         for one in self.stages:
-            stage: object = one
-            if isinstance(stage, WebhookMutations) and stage.mutates == "webhook":
-                return stage
+            # Asked at each admission: to look whether it has all of a protocol takes longer.
+            if getattr(one, "mutates", "") == "webhook":
+                return cast("WebhookMutations", one)
         return None
 
     @property

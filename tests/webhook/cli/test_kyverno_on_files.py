@@ -141,3 +141,33 @@ def test_the_library_reviews_any_value_by_them(tmp_path: Path) -> None:
     assert not policies.unmatched
     with pytest.raises(InvalidInputError, match="no constraint is for admission"):
         policies.review(pod())
+
+
+def test_tests_of_kyverno_and_what_they_are_about_are_no_manifests(tmp_path: Path) -> None:
+    put(tmp_path, "policy.yaml", labelled())
+    put(tmp_path, "sample.yaml", pod())
+    put(tmp_path, "patched.yaml", pod())
+    test = {
+        "kind": "Test",
+        "metadata": {"name": "t"},
+        "policies": ["policy.yaml"],
+        "resources": ["sample.yaml"],
+        "results": [{"policy": "p", "result": "pass", "patchedResources": "patched.yaml"}],
+    }
+    put(tmp_path, "kyverno-test.yaml", test)
+    other = {**pod(), "metadata": {"name": "other", "namespace": "shop"}}
+    put(tmp_path, "other.yaml", other)
+    run = waddle("mutate", "-f", tmp_path)
+    assert run.returncode == 0, run.stderr
+    (made,) = yaml.safe_load_all(run.stdout)
+    assert made["metadata"] == {"name": "other", "namespace": "shop", "labels": {"team": "a"}}
+    # Whoever names a sample means it.
+    run = waddle("mutate", "-f", tmp_path / "policy.yaml", "-f", tmp_path / "sample.yaml")
+    assert "team: a" in run.stdout
+
+
+def test_mutate_names_what_is_no_object_of_kubernetes(tmp_path: Path) -> None:
+    odd = {"kind": "Odd", "metadata": {"name": "o"}}
+    run = waddle("mutate", "-f", put(tmp_path, "odd.yaml", labelled(), odd))
+    assert run.returncode == 2
+    assert "odd.yaml:3: Odd o: invalid request object: resource o has no version" in run.stderr

@@ -11,6 +11,7 @@ from webhook.api.encoding import decode, encode
 from webhook.api.gvk import name_of
 from webhook.cli.formats.document import as_json, as_yaml
 from webhook.cli.sources import CannotTest
+from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.inventory import Inventory
 from webhook.constraint.limits import Limits
 from webhook.constraint.snapshot import Snapshot
@@ -59,7 +60,10 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
     for item in manifests:
         if is_foreign_policy(item.gvk) or not name_of(item.document):
             continue
-        path = target.process_data(item.document)
+        try:
+            path = target.process_data(item.document)
+        except ConstraintFrameworkError as error:
+            raise CannotTest(f"{item.file}:{item.line}: {item.title}: {error}") from None
         if path is not None:
             inventory.put(path, item.document)
     snapshot = Snapshot(
