@@ -50,6 +50,8 @@ class KyvernoChange:
     missing: tuple[str, ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
     exception: KyvernoException | None = None
+    is_about: bool = True
+    """Whether it matches the object, whatever its conditions say."""
 
 
 class _Spec(CompiledSpec):
@@ -153,7 +155,7 @@ class KyvernoMutatingPolicy(KyvernoPolicy):
             for one in self._specs:
                 if one.is_about(asked):
                     return one.change(asked, self.exceptions_of(asked), definitions)
-        return KyvernoChange("skip", asked.request["object"])
+        return KyvernoChange("skip", asked.request["object"], is_about=False)
 
     def names(self, request: Mapping[str, Any]) -> bool:
         """Whether a rule names what a request is about, whatever else it matches."""

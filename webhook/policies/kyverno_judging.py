@@ -137,12 +137,11 @@ def judged(policy: TestedPolicy, asked: PolicyQuestion) -> CaseVerdict:
     if isinstance(policy, OwnPolicy):
         return _scored(policy.say(asked), policy.policy.document)
     if isinstance(policy, KyvernoMutatingPolicy):
-        is_about = policy.is_about(asked)
         if asked.request["object"] is None:
-            return CaseVerdict("skip", is_about=is_about)
+            return CaseVerdict("skip", is_about=policy.is_about(asked))
         done = policy.change(asked)
         missing = bool(done.missing)
-        return CaseVerdict(done.result, done.message, is_about, done.object, missing)
+        return CaseVerdict(done.result, done.message, done.is_about, done.object, missing)
     if policy.mode == JSON:
         return judged_document(policy, asked.request["object"], asked)
     verdict = policy.say(asked)

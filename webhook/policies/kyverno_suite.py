@@ -269,12 +269,8 @@ class _Run:
     def _add(self, document: Json) -> None:
         gvk, name = gvk_of(document), name_of(document)
         if gvk.group == GROUP and gvk.kind in KINDS:
-            is_mutating = gvk.kind in MUTATING_KINDS
             try:
-                made = (
-                    KyvernoMutatingPolicy(document) if is_mutating else ValidatingPolicy(document)
-                )
-                self._policies[name] = made
+                self._policies[name] = _compiled(document)
             except InvalidPolicy as error:
                 self._not_run[name] = f"{gvk.kind} {name}: {error}"
         elif (gvk.group, gvk.kind) == (OLD_GROUP, CLUSTER_POLICY):
@@ -318,7 +314,7 @@ class _Run:
                 self._not_run[name] = f"ClusterPolicy {name} is not run: {made}"
                 continue
             try:
-                self._policies[name] = ValidatingPolicy(made)
+                self._policies[name] = _compiled(made)
             except InvalidPolicy as error:
                 self._not_run[name] = f"ClusterPolicy {name} is not run: {error}"
 
@@ -463,6 +459,12 @@ class _Run:
         if not name:
             return None
         return self._namespaces.get(name) or {"metadata": {"name": name}}
+
+
+def _compiled(document: Json) -> ValidatingPolicy | KyvernoMutatingPolicy:
+    """A policy of Kyverno in CEL; raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""
+    is_mutating = gvk_of(document).kind in MUTATING_KINDS
+    return KyvernoMutatingPolicy(document) if is_mutating else ValidatingPolicy(document)
 
 
 def _difference(expected: str, said: CaseVerdict) -> str:

@@ -8,7 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission_policies.parameters import DEFINITIONS
+from webhook.api.gvk import text
+from webhook.api.shapes import object_of
 from webhook.cel.errors import TimeUp
+from webhook.constraint.plan import PLANS_MAX
 from webhook.kyverno.kinds import GROUP
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.world import World, synced_known
@@ -41,17 +44,28 @@ class KyvernoChanges:
     ) -> None:
         self._policies = sorted(policies, key=lambda one: (one.title, one.kind))
         self._exceptions = exceptions
+        self._concerned: dict[tuple[str, ...], tuple[KyvernoMutatingPolicy, ...]] = {}
+        """By what a request is about."""
         self.asked: set[tuple[str, str]] = set()
         """Those that some object was about, by kind and name."""
 
     def __bool__(self) -> bool:
         return bool(self._policies)
 
-    def concerned(self, request: AdmissionRequest) -> list[KyvernoMutatingPolicy]:
+    def concerned(self, request: AdmissionRequest) -> tuple[KyvernoMutatingPolicy, ...]:
         """Those with a rule for what a request is about, whatever else they match."""
         if request.operation not in OPERATIONS:
-            return []
-        return [one for one in self._policies if one.names(request.document)]
+            return ()
+        resource = object_of(request.document.get("resource"))
+        named = text(resource, "group"), text(resource, "version"), text(resource, "resource")
+        key = (*named, text(request.document, "subResource"))
+        if key not in self._concerned:
+            if len(self._concerned) >= PLANS_MAX:
+                self._concerned.clear()
+            concerned = tuple(one for one in self._policies if one.names(request.document))
+            self._concerned[key] = concerned
+            return concerned
+        return self._concerned.get(key, ())
 
     def change(
         self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
@@ -94,16 +108,14 @@ class _Turn:
         faults: list[str] = []
         at_fault, invoked = "", []
         for policy in policies:
-            asked = self._asked.about(obj)
-            if not policy.is_about(asked):
-                continue
-            self._changes.asked.add((policy.kind, policy.title))
             name = f"{policy.kind}/{policy.title}"
             try:
-                done = policy.change(asked, definitions)
+                done = policy.change(self._asked.about(obj), definitions)
             except TimeUp as error:
                 faults.append(f"{name} is not decided: {error}")
                 break
+            if done.is_about:
+                self._changes.asked.add((policy.kind, policy.title))
             if done.result == "error":
                 what = "is not decided: " if done.missing else ""
                 text = f"{name} {what}{'; '.join(done.missing) or done.message}"

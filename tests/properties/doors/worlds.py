@@ -373,13 +373,17 @@ KYVERNO_MUTATING: dict[str, tuple[str, str]] = {
     "owner": ("ApplyConfiguration", 'Object{metadata: Object.metadata{labels: {"owner": "me"}}}'),
     "images": (
         "ApplyConfiguration",
-        "Object{spec: Object.spec{containers: object.spec.containers.map(one, "
-        "Object.spec.containers{name: one.name, image: one.image.replace(':latest', ':1')})}}",
+        (
+            "Object{spec: Object.spec{containers: object.spec.containers.map(one, "
+            "Object.spec.containers{name: one.name, image: one.image.replace(':latest', ':1')})}}"
+        ),
     ),
     "place": (
         "JSONPatch",
-        "has(object.metadata.annotations) ? [] : "
-        '[JSONPatch{op: "add", path: "/metadata/annotations", value: {"in": request.namespace}}]',
+        (
+            "has(object.metadata.annotations) ? [] : "
+            '[JSONPatch{op: "add", path: "/metadata/annotations", value: {"in": request.namespace}}]'
+        ),
     ),
 }
 """MutatingPolicies of Kyverno about Pods, by name: how they change them, and the expression."""

@@ -171,3 +171,12 @@ def test_mutate_names_what_is_no_object_of_kubernetes(tmp_path: Path) -> None:
     run = waddle("mutate", "-f", put(tmp_path, "odd.yaml", labelled(), odd))
     assert run.returncode == 2
     assert "odd.yaml:3: Odd o: invalid request object: resource o has no version" in run.stderr
+
+
+def test_migrate_says_that_a_mutating_policy_runs_or_why_it_does_not(tmp_path: Path) -> None:
+    run = waddle("migrate", "kyverno", "-f", put(tmp_path, "a.yaml", labelled()))
+    assert (run.returncode, "as it is" in run.stdout) == (0, True)
+    refused = labelled(targetMatchConditions=[{"name": "a", "expression": "true"}])
+    run = waddle("migrate", "kyverno", "-f", put(tmp_path, "a.yaml", refused))
+    assert run.returncode == 1
+    assert "spec.targetMatchConditions: Waddle changes objects on their way" in run.stdout
