@@ -101,8 +101,15 @@ class KyvernoPolicies:
         )
 
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-        """Kind and name of what has no effect, and why."""
+        """Kind and name of what has no effect, or another one than it seems to have, and why."""
         del inventory
+        yield from self.loose()
+        for mutating in self._mutating:
+            for note in mutating.notes:
+                yield mutating.kind, mutating.title, note
+
+    def loose(self) -> Iterator[tuple[str, str, str]]:
+        """Kind and name of what has no effect at admission, and why."""
         named = {(one.kind, one.name) for one, _ in self._policies}
         named |= {(one.kind, one.name) for one in self._mutating}
         for one, constraint in self._policies:
@@ -110,12 +117,14 @@ class KyvernoPolicies:
                 yield *constraint.key, OF_DOCUMENTS
             elif one.matches_nothing:
                 yield *constraint.key, "it has no matchConstraints, so it is about nothing"
-        for mutating in self._mutating:
-            for note in mutating.notes:
-                yield mutating.kind, mutating.title, note
         for exception in self._exceptions:
             if not named & exception.policies:
                 yield EXCEPTION, exception.title, "none of the policies that it names is there"
+
+    def notes_of(self, kind: str, name: str) -> list[str]:
+        """What has another effect in one that mutates than it seems to have."""
+        named = (one for one in self._mutating if (one.kind, one.title) == (kind, name))
+        return [note for one in named for note in one.notes]
 
     @property
     def mutates(self) -> MutatedBy:

@@ -135,7 +135,6 @@ class Mutation:
             log,
             serving.fights,
             recorder,
-            on_error=options.on_error,
             logs_mutations=options.log_mutations,
         )
         self._seconds = {
@@ -348,8 +347,10 @@ class Mutation:
     def _failed(self, request: AdmissionRequest, error: MutationError) -> AdmissionResponse:
         """Refuse the request; or let it go as it came, where no single mutator can be left out."""
         self._iterations["false"].observe(error.iterations)
-        self._telling.skipped(request, error.mutator, str(error))
-        if self._options.on_error == "skip" and isinstance(error, NotConverging):
+        is_passed = self._options.on_error == "skip" and isinstance(error, NotConverging)
+        answer: MutationOnError = "skip" if is_passed else "reject"
+        self._telling.skipped(request, error.mutator, str(error), answer)
+        if is_passed:
             response = verdict.allowed(request.uid, NOT_MUTATED)
             return verdict.with_notice(response, f"no mutator is applied: {error}")
         return verdict.errored(request.uid, 500, str(error))

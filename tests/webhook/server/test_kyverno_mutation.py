@@ -113,12 +113,15 @@ def test_what_no_rule_names_is_let_be() -> None:
 
 
 def test_one_that_cannot_be_applied_refuses_or_is_passed_over() -> None:
-    found = answer(serving(named("a", ERROR)))
+    made = serving(named("a", ERROR))
+    found = answer(made)
     assert (found.allowed, found.code) == (False, 500)
+    assert any(b'"answer":"reject"' in line for line in made.lines)
     assert found.message == "MutatingPolicy/a no such key: none"
     made = serving(named("a", ERROR, failurePolicy="Ignore"), named("b", applied(LABEL)))
     found = answer(made)
     assert found.allowed
+    assert any(b'"answer":"skip"' in line for line in made.lines)
     assert operations(found)[0]["value"] == {"team": "a"}
     assert "MutatingPolicy/a no such key: none" in str(found.warnings)
     assert made.registry.counters[MUTATORS_SKIPPED][("MutatingPolicy",)] == 1
