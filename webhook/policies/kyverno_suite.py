@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from webhook.admission_policies.kinds import (
@@ -63,6 +64,67 @@ _RESULTS: Final = frozenset({"pass", "fail", "skip", "warn", "error"})
 _OPERATIONS: Final = frozenset({"", "CREATE", "UPDATE", "DELETE", "CONNECT"})
 _AUTOGEN: Final = re.compile("^autogen-(cronjob-)?")
 """What Kyverno writes before the name of a rule for pod controllers."""
+
+_FIELDS: Final = frozenset(
+    [
+        "apiVersion",
+        "kind",
+        "metadata",
+        "name",
+        "policies",
+        "resources",
+        "targetResources",
+        "paramResources",
+        "clusterResources",
+        "variables",
+        "values",
+        "userinfo",
+        "exceptions",
+        "context",
+        "results",
+        "apiCallResponses",
+        "globalContextEntries",
+        "jsonPayload",
+        "jsonPayloads",
+        "httpPayloads",
+        "envoyPayloads",
+    ]
+)
+_RESULT_FIELDS: Final = frozenset(
+    [
+        "policy",
+        "rule",
+        "kind",
+        "result",
+        "status",
+        "resource",
+        "resources",
+        "resourceSpecs",
+        "namespace",
+        "operation",
+        "patchedResource",
+        "patchedResources",
+        "failOnMissingResources",
+        "generatedResource",
+        "generatedResources",
+        "cloneSourceResource",
+    ]
+)
+"""Of a result, those of earlier versions included."""
+
+_MARKS: Final = frozenset(
+    f"is{name}policy"
+    for name in (
+        "validating",
+        "mutating",
+        "generating",
+        "deleting",
+        "imagevalidating",
+        "validatingadmission",
+        "mutatingadmission",
+    )
+)
+"""Fields of a result that say of what kind its policy is, which Kyverno reads in whatever case."""
 
 _LEFT_OUT: Final = "the policy is not about it"
 _ELSEWHERE: Final = {
@@ -180,8 +242,14 @@ def _results(file: Path, line: int, document: Json) -> tuple[KyvernoResult, ...]
     def refuse(field_path: str, why: str) -> NoReturn:
         raise InvalidSuite(f"{_where(file, line, document, field_path)}: {why}")
 
+    for name in document:
+        if name not in _FIELDS:
+            refuse(name, _no_field(name, _FIELDS))
     results = []
     for at, one in enumerate(objects_of(document.get("results"))):
+        for name in one:
+            if name not in _RESULT_FIELDS and name.lower() not in _MARKS:
+                refuse(f"results[{at}].{name}", _no_field(name, _RESULT_FIELDS))
         result, operation = one.get("result", one.get("status")), str(one.get("operation") or "")
         if result not in _RESULTS:
             refuse(f"results[{at}].result", f"{result!r} is none of {_choices(_RESULTS)}")
@@ -214,6 +282,11 @@ def _results(file: Path, line: int, document: Json) -> tuple[KyvernoResult, ...]
     if not results:
         refuse("results", "it is empty, so nothing is expected: add what each policy is to say")
     return tuple(results)
+
+
+def _no_field(name: str, known: frozenset[str]) -> str:
+    near = get_close_matches(name, sorted(known), n=1)
+    return "there is no such field" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def _choices(of: frozenset[str]) -> str:

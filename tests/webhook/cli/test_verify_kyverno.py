@@ -464,6 +464,8 @@ def test_a_policy_without_a_binding_is_tested_by_all_that_it_matches(folder: Pat
         ("[good]", "good", ":6: results[0].resources: write a list of names"),
         ("policy: no-latest, kind: Pod", "policy: x, kind: Pod", ":6: results[0].policy: no pol"),
         ("[good]", "[none]", ":6: results[0].resources: no Pod none is in the files"),
+        ("patchedResources", "patchedRessources", ":6: results[0].patchedRessources: there is no "),
+        ("resources: [objects.yaml]", "resource: [objects.yaml]", ":4: resource: there is no such"),
         ("result: skip", "result: soso", ":8: results[2].result: 'soso' is none of error, fail"),
     ],
 )
