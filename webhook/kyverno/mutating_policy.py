@@ -112,6 +112,8 @@ class _Spec(CompiledSpec):
             return KyvernoChange("pass", obj, annotations=self.annotated(composed, meter))
         except EvaluationError as error:
             return KyvernoChange("error", before, *fault_text(error, given, asked, already))
+        except RecursionError:
+            return KyvernoChange("error", before, "the object is nested too deeply for it")
 
 
 class KyvernoMutatingPolicy(KyvernoPolicy):

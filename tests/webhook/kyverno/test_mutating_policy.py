@@ -203,3 +203,19 @@ def test_what_has_another_effect_than_it_seems_to_have_is_noted() -> None:
     ]
     assert changed(made).annotations == (("k", "v"),)
     assert policy(applied(LABEL)).notes == ()
+
+
+def test_long_lists_are_merged_in_time_and_odd_ones_are_errors_at_most() -> None:
+    every = "object.spec.containers.map(c, Object.spec.containers{name: c.name, image: 'b'})"
+    made = policy(applied(f"Object{{spec: Object.spec{{containers: {every}}}}}"))
+    count = 4_000
+    done = changed(made, pod(containers=[{"name": f"c{one}"} for one in range(count)]))
+    assert [one["image"] for one in done.object["spec"]["containers"]] == ["b"] * count
+    one = made.change(asked(pod(containers=[{"name": {"a": 1}}])))
+    assert one.result in {"pass", "error"}
+    deep: Json = {}
+    for _ in range(5_000):
+        deep = {"a": deep}
+    nested = policy(patch('[JSONPatch{op: "add", path: "/spec/x", value: 1}]'))
+    done = changed(nested, pod(deep=deep))
+    assert (done.result, done.message) == ("error", "the object is nested too deeply for it")

@@ -189,3 +189,11 @@ def test_policies_of_the_webhook_are_what_its_rules_need() -> None:
     assert [one["metadata"]["name"] for one in made.enforced] == ["a"]
     assert stage(named("a", applied(LABEL)), enforced=False).enforced == ()
     assert made.keys == []
+
+
+@pytest.mark.parametrize("odd", [[], "text", 3, None])
+def test_an_object_of_an_odd_shape_is_an_error_at_most(odd: Any) -> None:
+    made = serving(named("a", applied(LABEL)))
+    found = answer(made, object={**pod(), "metadata": odd})
+    assert found.allowed in {True, False}
+    assert answer(made).allowed
