@@ -52,10 +52,10 @@ class _Closed(asyncio.Transport):
         """Nothing is read any more."""
 
     def close(self) -> None:
-        """It is closed."""
+        """Nothing is left to end."""
 
     def abort(self) -> None:
-        """It is closed."""
+        """Nothing is left to end."""
 
 
 _CLOSED: Final = _Closed()
