@@ -57,7 +57,7 @@ _ONCE: Final = frozenset(
 """Functions that go through one text."""
 
 _TWICE: Final = frozenset({"replace", "split", "ip.isCanonical"})
-_WHOLE: Final = frozenset({"sum", "min", "max", "isSorted", "indexOf", "lastIndexOf"})
+_WHOLE: Final = frozenset({"sum", "min", "max", "isSorted", "indexOf", "lastIndexOf", "includes"})
 _PAIRS: Final = frozenset({"sets.contains", "sets.intersects", "sets.equivalent"})
 
 

@@ -238,7 +238,7 @@ def _level_faults(
     if not rules:
         return
     # Here and not above: few schemas have rules, and CEL is large.
-    from webhook.cel.check.environment import Environment  # noqa: PLC0415
+    from webhook.cel.check.environment import Environment, accepted_functions  # noqa: PLC0415
     from webhook.cel.check.objects import REQUEST_BYTES, schema_type  # noqa: PLC0415
     from webhook.cel.check.types import BOOL, optional_of  # noqa: PLC0415
     from webhook.cel.engine import compile_checked  # noqa: PLC0415
@@ -256,7 +256,9 @@ def _level_faults(
     for index, rule in enumerate(rules):
         at = f"{level.path}.{KEYWORD}[{index}]"
         old = optional_of(of.type) if rule.get("optionalOldSelf") else of.type
-        environment = Environment({"self": of.type, "oldSelf": old}, of.messages)
+        environment = Environment(
+            {"self": of.type, "oldSelf": old}, of.messages, functions=accepted_functions()
+        )
         try:
             expression, checked = compile_checked(rule["rule"], environment)
         except CompileError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.cel.check.environment import Environment
+from webhook.cel.check.environment import Environment, accepted_functions
 from webhook.cel.check.types import DYN
 from webhook.cel.engine import checked_expression
 from webhook.cel.errors import CompileError
@@ -76,6 +76,7 @@ class _Check:
         return Environment(
             {**plain.variables, **objects},
             {**plain.messages, **self._of.messages, composed: fields},
+            functions=accepted_functions(),
         )
 
     def problem(self, expression: str) -> str | None:

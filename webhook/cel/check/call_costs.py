@@ -149,6 +149,13 @@ def _whole_list(asked: Asked) -> CallCost | None:
     return times(asked.target.size[1], turn), None
 
 
+def _includes(asked: Asked) -> CallCost | None:
+    """Through all items; of what may be no list nothing is known but its size."""
+    if asked.target is not None and asked.items_size() is None:
+        return asked.target.size[1], None
+    return _whole_list(asked)
+
+
 def _through(factor: float, *, keeps_size: bool = False) -> Callable[[Asked], CallCost]:
     """Through the text that is asked about."""
 
@@ -303,6 +310,7 @@ _ESTIMATES: Final[dict[str, Callable[[Asked], CallCost | None]]] = {
     "distinct": _distinct,
     "sort": _sort,
     "@sortByAssociatedKeys": _sort,
+    "includes": _includes,
     "sets.contains": _sets(1),
     "sets.intersects": _sets(1),
     "sets.equivalent": _sets(2),

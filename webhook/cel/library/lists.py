@@ -105,6 +105,15 @@ def last_index_of(meter: Meter, items: list[Value], item: Value) -> int:
     return next((at for at in range(len(items) - 1, -1, -1) if is_equal(items[at], item)), -1)
 
 
+@form("includes", None, None, charges=True)
+def includes(meter: Meter, target: Value, item: Value) -> bool:
+    """Whether an item is found in a list, or is equal to what is no list (Kubernetes 1.37)."""
+    if type(target) is not list:
+        return is_equal(target, item)
+    meter.charge(len(target))
+    return any(is_equal(one, item) for one in target)
+
+
 @form("first", list)
 def first(items: list[Value]) -> Optional:
     """The first item, if there is one."""
