@@ -40,8 +40,11 @@ if TYPE_CHECKING:
 
     PolicyDocument: TypeAlias = Mapping[str, Any]
 
-_OBJECT: Final = Type(OBJECT, message=True)
-_OPERATION: Final = Type(JSON_PATCH, message=True)
+PATCH_RESULTS: Final = {
+    "ApplyConfiguration": Type(OBJECT, message=True),
+    "JSONPatch": list_of(Type(JSON_PATCH, message=True)),
+}
+"""By its patchType, what the expression of a mutation must evaluate to."""
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -392,7 +395,7 @@ class _Compiler:
                 f"{at}.{field}: is required where patchType is {patch_type}"
             )
         environment = mutations(self._types, params=self._params)
-        wanted = list_of(_OPERATION) if patch_type == "JSONPatch" else _OBJECT
+        wanted = PATCH_RESULTS[str(patch_type)]
         return PolicyMutation(
             str(patch_type),
             self._compiled(given, "expression", f"{at}.{field}", environment, (wanted,)),

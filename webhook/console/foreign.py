@@ -49,7 +49,7 @@ class ForeignRows:
         ):
             self._read(kept)
         loose = {(kind, name): why for kind, name, why in self._own.loose()}
-        loose |= {(kind, name): why for kind, name, why in self._kyvernos.warnings({})}
+        loose |= {(kind, name): why for kind, name, why in self._kyvernos.loose()}
         actions = {name: bound for name, _, bound in self._own.listed()}
         return [self._row(one, loose, actions, asked) for one in kept]
 
@@ -82,6 +82,7 @@ class ForeignRows:
             state, why = "not asked", loose[kind, name]
         elif not why and not is_own:
             state, why, advice = self._standing(document, asked)
+            advice += self._kyvernos.notes_of(kind, name)
         category = category_of(document)
         assert category is not None
         bound = actions.get(name, ()) if kind == POLICY else ()

@@ -118,7 +118,7 @@ class PolicyLoader:
             self._retries_left -= self._retries_left > 0
             return False
         # A file that may hold the constraints must not leave a replica ready that enforces none.
-        others = report.templates > 0 or bool(policies.mutations)
+        others = report.templates > 0 or policies.mutates
         return report.constraints > 0 or (others and not report.may_lack_constraints)
 
     def _publish(self, revision: Revision, report: PolicyReport) -> dict[str, int] | None:

@@ -36,17 +36,17 @@ from webhook.review.admission_requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Self
 
     from webhook.admission_policies.parameters import Find, ParameterStore
     from webhook.admission_policies.verdict import PolicyVerdict
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
-    from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
-    from webhook.review.policy_set import ChangedObject, Examination
+    from webhook.review.policy_set import ChangedObject, Examination, MutatedBy
+    from webhook.review.subject import Subject
 
 ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
 """What a binding's actions are for a constraint."""
@@ -99,6 +99,11 @@ class AdmissionPolicies:
     def keys(self) -> list[tuple[str, str]]:
         """The policies that have a binding: kind and name."""
         return sorted({(POLICY, policy.name) for policy, _, _ in self._pairs})
+
+    @property
+    def document_keys(self) -> Sequence[tuple[str, str]]:
+        """None."""
+        return ()
 
     @property
     def matched_keys(self) -> set[tuple[str, str]]:
@@ -167,15 +172,15 @@ class AdmissionPolicies:
                 yield BINDING if kind == POLICY else MUTATING_BINDING, one.name, text
 
     @property
-    def mutates(self) -> bool:
-        """Whether some of them change objects."""
-        return bool(self._changes)
+    def mutates(self) -> MutatedBy:
+        """Who has objects changed by some of them; empty where none does."""
+        return "API server" if self._changes else ""
 
     def change(
-        self, obj: dict[str, Any], value: Any, snapshot: Snapshot, limits: Limits
+        self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
-        """Change an object that is about to be stored by the mutating policies."""
-        return self._changes.change(obj, value, snapshot, limits)
+        """What the mutating ones make of an object that is about to be stored."""
+        return self._changes.change(subject, snapshot, look)
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
         """Add the verdicts of the policies to what was found."""

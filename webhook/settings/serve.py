@@ -113,9 +113,9 @@ class PolicySettings:
     )
     kyverno_policies: str = flag(
         "off",
-        "What to make of Kyverno's policies in CEL (ValidatingPolicy, NamespacedValidatingPolicy "
-        "and their PolicyExceptions), of the cluster or of --policies: enforce decides admissions "
-        "by them, audit only audits and reports, off nothing.",
+        "What to make of Kyverno's policies in CEL (ValidatingPolicy, MutatingPolicy, their "
+        "namespaced kinds and PolicyExceptions), of the cluster or of --policies: enforce decides "
+        "admissions by them and changes objects, audit only audits and reports, off nothing.",
         choices=("off", "enforce", "audit"),
     )
     tell_not_asked: bool = flag(
