@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ANSWER_BYTES_MAX: Final = 8 << 20
 """Of an answer, as of http.send: a thousand keys have 8 KiB each."""
 
-READ_BYTES: Final = 64 * 1024
+READ_AT_ONCE_BYTES: Final = 64 * 1024
 """Read at once: four records of TLS."""
 
 _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
@@ -47,7 +47,7 @@ def read_buffer() -> memoryview:
 
     A protocol without one has 256 KiB taken from the system, and given back, for each answer.
     """
-    return memoryview(bytearray(READ_BYTES))
+    return memoryview(bytearray(READ_AT_ONCE_BYTES))
 
 
 class ProviderConnection(asyncio.BufferedProtocol):
