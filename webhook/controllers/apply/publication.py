@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import timestamp
 from webhook.controllers.apply.extensions import ExtensionController
 from webhook.controllers.apply.policies import PolicyController
+from webhook.controllers.apply.projection import SyncProjection
 from webhook.controllers.apply.reconciler import Reconciler
 from webhook.controllers.apply.sync import SyncController
 from webhook.exceptions.state import ExceptionFacts
@@ -89,11 +90,16 @@ class ClusterPolicies:
         object_faults: ObjectFaults | None = None,
         external_data: bool = True,
         kyverno: str = "off",
+        projects: bool = False,
     ) -> None:
-        """``watches``: the kinds of policy and of data; ``kyverno``: what becomes of Kyverno's policies."""
+        """``watches``: the kinds of policy and of data; ``kyverno``: what becomes of Kyverno's policies.
+
+        With ``projects`` no more is kept of synced objects than templates read: nothing else may read them.
+        """
         self._client, self._serving = client, serving
         self._registry, self._log = registry, log
         self.tracker = Tracker(time.monotonic)
+        self._projection = SyncProjection(client, watches[1]) if projects else None
         self._policy = PolicyController(
             client,
             self.tracker,
@@ -102,8 +108,9 @@ class ClusterPolicies:
             wait_for_broken=wait_for_broken,
             revisions=revisions,
             object_faults=object_faults,
+            projection=self._projection,
         )
-        self._data = SyncController(client, self.tracker, pod)
+        self._data = SyncController(client, self.tracker, pod, self._projection)
         self._extension = ExtensionController(
             self.tracker,
             pod,
@@ -303,6 +310,11 @@ class ClusterPolicies:
         return self._data.counts
 
     @property
+    def data_bytes(self) -> Mapping[GroupVersionKind, int]:
+        """The bytes of JSON that are kept of each synced kind; of none where all of it is kept."""
+        return self._data.kept_bytes
+
+    @property
     def data_digest(self) -> str:
         """Names the data that policies may read, the same whatever the order it came in."""
         return self._data.digest
@@ -336,8 +348,9 @@ class ClusterPolicies:
         self._policy.take_warnings(statuses)
 
     def retry(self) -> None:
-        """Try again what the machine could not compile, where its time has come."""
+        """Try again what the machine could not compile, where its time has come, and look at data."""
         self._policy.retry()
+        self.reconciler.look_at_data()
 
     def take_unestablished(self, crds: Mapping[str, str]) -> None:
         """The constraint CRDs that are not established, by name, with the reason."""
