@@ -310,9 +310,12 @@ class ClusterPolicies:
         return self._data.counts
 
     @property
-    def data_bytes(self) -> Mapping[GroupVersionKind, int]:
-        """The bytes of JSON that are kept of each synced kind; of none where all of it is kept."""
-        return self._data.kept_bytes
+    def data_kept(self) -> Mapping[GroupVersionKind, tuple[int, bool]]:
+        """The bytes of JSON that are kept of each synced kind, and whether objects are whole.
+
+        Empty where all of them are.
+        """
+        return self._data.kept
 
     @property
     def data_digest(self) -> str:

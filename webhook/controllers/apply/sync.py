@@ -9,6 +9,7 @@ Without a Config or SyncSet nothing is synced, and nothing excluded.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import config, pod_status
@@ -73,6 +74,8 @@ class SyncController:
         """The hash of each object, and the bytes that are kept of it: one number, for it is kept often."""
         self._hidden: dict[GroupVersionKind, dict[_Key, Any]] = {}
         """What is kept of the objects that are excluded."""
+        self._sizes: Counter[GroupVersionKind] = Counter()
+        """The bytes that are kept of each kind."""
         self._synced: set[GroupVersionKind] = set()
         self._digest = 0
         self._excluded_patterns: tuple[str, ...] = ()
@@ -133,6 +136,7 @@ class SyncController:
                 if key not in hidden:
                     self._remove(gvk, key, number)
             self._synced.discard(gvk)
+            self._sizes.pop(gvk, None)
             self._tracker.forget(data_kind(gvk))
             if self.projection is not None:
                 self.projection.forget(gvk)
@@ -172,8 +176,7 @@ class SyncController:
         known, hidden = objects.get(key), self._hidden.setdefault(gvk, {})
         was_seen = known is not None and key not in hidden
         if document is None:
-            objects.pop(key, None)
-            hidden.pop(key, None)
+            self._drop(gvk, key)
             if known is not None and was_seen:
                 self._remove(gvk, key, known)
             return
@@ -187,8 +190,7 @@ class SyncController:
             try:
                 self._client.add_data(document, value)
             except Exception:
-                objects.pop(key, None)
-                hidden.pop(key, None)
+                self._drop(gvk, key)
                 if known is not None and was_seen:
                     self._remove(gvk, key, known)  # the cluster has this version no more
                 raise
@@ -196,7 +198,16 @@ class SyncController:
             if known is not None and was_seen:
                 self._count(known, -1)
             self._count(number, 1)
+        self._note(gvk, key, number)
+
+    def _note(self, gvk: GroupVersionKind, key: _Key, number: int) -> None:
+        objects = self._objects[gvk]
+        self._sizes[gvk] += (number & _SIZE_MAX) - (objects.get(key, 0) & _SIZE_MAX)
         objects[key] = number  # in place, so that the key stays the one that others hold
+
+    def _drop(self, gvk: GroupVersionKind, key: _Key) -> None:
+        self._sizes[gvk] -= self._objects[gvk].pop(key, 0) & _SIZE_MAX
+        self._hidden[gvk].pop(key, None)
 
     def _kept(self, gvk: GroupVersionKind, document: Any) -> tuple[Any, int]:
         """Return what policies see of an object, and its length in JSON; 0 where nobody wants it."""
@@ -212,7 +223,7 @@ class SyncController:
                 named = _named(gvk, key)
                 value = hidden[key] if key in hidden else self._client.data(named)
                 value, size = self._kept(gvk, value)
-                objects[key] = number >> _SIZE_BITS << _SIZE_BITS | min(size, _SIZE_MAX)
+                self._note(gvk, key, number >> _SIZE_BITS << _SIZE_BITS | min(size, _SIZE_MAX))
                 if key in hidden:
                     hidden[key] = value
                 else:
@@ -232,13 +243,16 @@ class SyncController:
         return {gvk: len(objects) for gvk, objects in self._objects.items()}
 
     @property
-    def kept_bytes(self) -> Mapping[GroupVersionKind, int]:
-        """The bytes of JSON that are kept of each kind's objects; of none without a projection."""
+    def kept(self) -> Mapping[GroupVersionKind, tuple[int, bool]]:
+        """The bytes of JSON that are kept of each kind, and whether its objects are whole.
+
+        Empty without a projection.
+        """
         if self.projection is None:
             return {}
+        sizes = self._sizes
         return {
-            gvk: sum(number & _SIZE_MAX for number in objects.values())
-            for gvk, objects in self._objects.items()
+            gvk: (sizes.get(gvk, 0), reads.whole) for gvk, reads in self.projection.paths.items()
         }
 
     @property

@@ -520,6 +520,7 @@ class Following:
             self._tell(policies.awaited() or self._outdated(), policies.faults)
             self._metrics.refresh(
                 synced=policies.data_counts,
+                kept=policies.data_kept,
                 data_digest=policies.data_digest,
                 writes=self._writes(),
                 pruned=self._writers.pruned,
