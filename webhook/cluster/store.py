@@ -7,6 +7,7 @@ has been deleted.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from webhook.api.names import LAST_APPLIED
@@ -56,7 +57,8 @@ def slim(obj: Object) -> Object:
 def key_of(obj: Object) -> Key:
     """Where the object is stored."""
     metadata = obj["metadata"]
-    return Key(metadata.get("namespace", ""), metadata["name"])
+    # Many objects are of one namespace, and each is decoded with a text of its own.
+    return Key(sys.intern(metadata.get("namespace", "")), metadata["name"])
 
 
 class Store:

@@ -133,4 +133,6 @@ class EventQueue:
         if key is None:
             return Event("synced", gvk)
         self._told.setdefault(gvk, set()).add(key)
+        if not self._waiting:
+            self._waiting.clear()  # A dict keeps the place for all that it ever held.
         return Event("set", gvk, key, waiting.set)
