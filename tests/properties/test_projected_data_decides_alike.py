@@ -181,9 +181,10 @@ class Replica:
         self.list_all()
 
     def take(self, gvk: Any, key: Key, document: Any) -> None:
-        kind = "delete" if document is None else "set"
-        event = Event(kind, gvk, key, copy.deepcopy(document) if document else {})
-        self.reconciler.take_policy(event)
+        if document is None:
+            self.reconciler.take_policy(Event("delete", gvk, key, {}))
+        else:
+            self.reconciler.take_policy(Event("set", gvk, key, copy.deepcopy(document)))
         self.is_behind = self.is_behind or any(
             what == "project" for what, _ in self.watches.history
         )
@@ -228,8 +229,8 @@ class Replica:
             (one.constraint.kind, one.msg.partition(" resulted in error")[0])
             for one in responses.results
         ]
-        faults = [(one.constraint or "", one.message) for one in responses.faults]
-        return sorted(one for one in results + faults if one[0].split("/")[0] in kinds)
+        faults = [(one.kind, one.message) for one in responses.faults]
+        return sorted(one for one in results + faults if one[0] in kinds)
 
 
 def differing(seed: str) -> tuple[int, int, int]:

@@ -130,9 +130,9 @@ class EventQueue:
                 del self._waiting[slot]
             return Event("delete", gvk, key, deleted)
         del self._waiting[slot]
+        if not self._waiting:
+            self._waiting.clear()  # a dict keeps the place for all that it ever held
         if key is None:
             return Event("synced", gvk)
         self._told.setdefault(gvk, set()).add(key)
-        if not self._waiting:
-            self._waiting.clear()  # A dict keeps the place for all that it ever held.
         return Event("set", gvk, key, waiting.set)

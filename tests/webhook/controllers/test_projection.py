@@ -1,6 +1,7 @@
 """Synced objects are kept as far as templates read them, and a template that reads more waits for it."""
 
 import asyncio
+import json
 from typing import Any
 
 from tests import policies
@@ -115,6 +116,7 @@ class Bench:
     """The controllers of a replica that projects, whose watches bring what a test says."""
 
     def __init__(self) -> None:
+        self.lines: list[bytes] = []
         self.client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
         self.watches = Wishes()
         self.policies = ClusterPolicies(
@@ -123,7 +125,7 @@ class Bench:
             Pod("p", NAMESPACE, "uid", ("webhook",)),
             (Wishes(), self.watches),
             registry=Registry(),
-            log=Log(lambda _: None).logger("x"),
+            log=Log(self.lines.append).logger("x"),
             wait_for_broken=False,
             projects=True,
         )
@@ -327,3 +329,22 @@ def test_less_is_kept_a_while_after_a_template_is_gone(monkeypatch):
     assert bench.policies.data_kept == {CONFIG_MAP: (len('{"data":{"word":"no"}}'), False)}
     bench.take("Beta", "data.other")  # It is listed again.
     assert bench.messages == ["Alpha"]
+
+
+def test_the_log_says_which_paths_of_a_kind_are_kept():
+    bench = Bench()
+
+    def told() -> list[list[str]]:
+        bench.policies.retry()
+        bench.policies.log_in_force()
+        lines = list(map(json.loads, bench.lines))
+        bench.lines.clear()
+        return [line["paths"] for line in lines if line.get("kind") == "v1/ConfigMap"]
+
+    assert told() == [[]]
+    bench.take("Alpha", "data.word")
+    bench.take("Beta", "metadata.labels.app")
+    assert told() == [["data.word", "metadata.labels.app"]]
+    assert told() == []
+    bench.take("Gamma", "data[_]")
+    assert told() == [["data[*]", "data.word", "metadata.labels.app"]]

@@ -11,7 +11,7 @@ from webhook.controllers.apply.extensions import ExtensionController
 from webhook.controllers.apply.policies import PolicyController
 from webhook.controllers.apply.projection import SyncProjection
 from webhook.controllers.apply.reconciler import Reconciler
-from webhook.controllers.apply.sync import SyncController
+from webhook.controllers.apply.sync import SyncController, data_kind
 from webhook.exceptions.state import ExceptionFacts
 from webhook.metrics.mutation import EXPANSION_TEMPLATES, MUTATORS
 from webhook.metrics.policies import KYVERNO, SNAPSHOT_REVISION, TEMPLATES
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from webhook.exceptions.stage import Excusing
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.reads.read_set import ReadSet
     from webhook.serving.exception_uses import ExceptionKey
     from webhook.serving.revision import Serving
 
@@ -132,6 +133,8 @@ class ClusterPolicies:
             data_watches=watches[1],
             object_faults=object_faults,
         )
+        self._kept: Mapping[GroupVersionKind, ReadSet] = {}
+        """What was kept of synced kinds at the last look."""
         self._constraints: tuple[Snapshot, dict[tuple[str, str], Constraint]] | None = None
         self._counted: Mapping[tuple[str, str], int] = {}
         self._breaker_changes = 0
@@ -354,6 +357,18 @@ class ClusterPolicies:
         """Try again what the machine could not compile, where its time has come, and look at data."""
         self._policy.retry()
         self.reconciler.look_at_data()
+        if self._projection is not None:
+            self._tell_kept(self._projection)
+
+    def _tell_kept(self, projection: SyncProjection) -> None:
+        """Log which paths of synced kinds are kept, where they are others than at the last look."""
+        now = projection.paths
+        for gvk, reads in now.items():
+            if self._kept.get(gvk) is not reads:
+                paths = reads.texts
+                said = {"kind": data_kind(gvk), "paths": paths[:SHOWN], "more": len(paths[SHOWN:])}
+                self._news.append(("paths of synced objects are kept", said))
+        self._kept = now
 
     def take_unestablished(self, crds: Mapping[str, str]) -> None:
         """The constraint CRDs that are not established, by name, with the reason."""
