@@ -68,7 +68,7 @@ class PolicySettings:
     sync_projection: bool = flag(
         True,
         "Keep of synced objects only what some template reads, and list a kind anew where a template "
-        "reads more. Off all the same where synced objects are read whole: with --audit-from-cache, "
+        "reads more. Objects stay whole where something reads them whole: with --audit-from-cache, "
         "--enable-validate-policy and --kyverno-policies.",
     )
     operation: tuple[str, ...] = flag(
