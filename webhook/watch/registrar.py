@@ -17,7 +17,7 @@ Projection: TypeAlias = "Callable[[Object], Object]"
 
 
 class Watches(Protocol):
-    """Who watches for registrars: the manager."""
+    """Watches kinds for registrars: the manager."""
 
     def joined(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
         """A registrar wants a kind."""
