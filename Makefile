@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation bench-exceptions bench-memo bench-external-data bench-images fuzz-mutation flame results outdated
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation bench-exceptions bench-memo bench-projection bench-external-data bench-images fuzz-mutation flame results outdated
 .PHONY: demo image release site test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new new-examples
 .DEFAULT_GOAL := help
 # Where it is set, each worker would compile all tests again in each run.
@@ -226,6 +226,9 @@ bench-exceptions: setup ## what 1,000 exceptions, and groups of constraints, add
 
 bench-memo: setup ## what keeping results saves a review's CPU on roll-outs, updates and a mix, and what it costs where nothing repeats, 5 minutes; MEMO=--quick 1 minute
 	$(BIN)/python -m loadtest.memo $(or $(MEMO),--save)
+
+bench-projection: setup ## what synced objects take in memory, as far as templates read them and whole, 15 minutes; PROJECTION=--quick 2 minutes
+	$(BIN)/python -m loadtest.projection $(or $(PROJECTION),--save)
 
 bench-images: setup ## CPU and memory of the provider for images, beside their goals, 1 minute
 	$(BIN)/python -m loadtest.images

@@ -334,6 +334,7 @@ class ClusterThread:
             tells_not_asked=self._settings.policies.tell_not_asked,
             rules=rule_options(self._settings),
             trier=self._trier,
+            projects=self._settings.projects_synced,
         )
         self._following = following
         try:

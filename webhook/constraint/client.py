@@ -115,6 +115,15 @@ class Client:
             )
         return self._snapshot
 
+    @property
+    def usable_templates(self) -> list[Template]:
+        """The templates by whose code constraints may be evaluated: their last good revisions."""
+        return [
+            entry.template
+            for entry in self._entries.values()
+            if entry.evaluator is not None or any(one.evaluator is not None for one in entry.others)
+        ]
+
     def elsewhere(self, template: str) -> str:
         """Return why no review evaluates a template: it is for other targets alone; empty if one may."""
         entry = self._entries.get(template)
@@ -536,13 +545,22 @@ class Client:
 
     # --- data --------------------------------------------------------------------------------
 
-    def add_data(self, document: Mapping[str, Any]) -> bool:
+    def add_data(self, document: Mapping[str, Any], value: Mapping[str, Any] | None = None) -> bool:
         """Add or replace an object of ``data.inventory``; False if no target can keep it.
 
-        Namespaces serve namespaceSelector too. Raises
+        Policies read its ``value``, which is the document unless another is given: it may lack what
+        none of them reads. Namespaces serve namespaceSelector too. Raises
         :class:`~webhook.constraint.errors.InvalidData`.
         """
-        return self._change_data(document, document)
+        return self._change_data(document, document if value is None else value)
+
+    def data(self, document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return what policies read of an object, by its kind and name; None where there is none."""
+        for target in self._targets.values():
+            path = target.process_data(document)
+            if path is not None:
+                return self._inventory.get(path)
+        return None
 
     def remove_data(self, document: Mapping[str, Any]) -> bool:
         """Remove an object from ``data.inventory``, by its kind and name."""

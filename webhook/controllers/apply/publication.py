@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import timestamp
 from webhook.controllers.apply.extensions import ExtensionController
 from webhook.controllers.apply.policies import PolicyController
+from webhook.controllers.apply.projection import SyncProjection
 from webhook.controllers.apply.reconciler import Reconciler
-from webhook.controllers.apply.sync import SyncController
+from webhook.controllers.apply.sync import SyncController, data_kind
 from webhook.exceptions.state import ExceptionFacts
 from webhook.metrics.mutation import EXPANSION_TEMPLATES, MUTATORS
 from webhook.metrics.policies import KYVERNO, SNAPSHOT_REVISION, TEMPLATES
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from webhook.exceptions.stage import Excusing
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.reads.read_set import ReadSet
     from webhook.serving.revision import ExceptionKey, Serving
 
 SHOWN: Final = 20
@@ -87,11 +89,16 @@ class ClusterPolicies:
         object_faults: ObjectFaults | None = None,
         external_data: bool = True,
         kyverno: str = "off",
+        projects: bool = False,
     ) -> None:
-        """``watches``: the kinds of policy and of data; ``kyverno``: what becomes of Kyverno's policies."""
+        """``watches``: the kinds of policy and of data; ``kyverno``: what becomes of Kyverno's policies.
+
+        With ``projects`` no more is kept of synced objects than templates read: nothing else may read them.
+        """
         self._client, self._serving = client, serving
         self._registry, self._log = registry, log
         self.tracker = Tracker(time.monotonic)
+        self._projection = SyncProjection(client, watches[1]) if projects else None
         self._policy = PolicyController(
             client,
             self.tracker,
@@ -100,8 +107,9 @@ class ClusterPolicies:
             wait_for_broken=wait_for_broken,
             revisions=revisions,
             object_faults=object_faults,
+            projection=self._projection,
         )
-        self._data = SyncController(client, self.tracker, pod)
+        self._data = SyncController(client, self.tracker, pod, self._projection)
         self._extension = ExtensionController(
             self.tracker,
             pod,
@@ -123,6 +131,8 @@ class ClusterPolicies:
             data_watches=watches[1],
             object_faults=object_faults,
         )
+        self._kept: Mapping[GroupVersionKind, ReadSet] = {}
+        """What was kept of synced kinds at the last look."""
         self._constraints: tuple[Snapshot, dict[tuple[str, str], Constraint]] | None = None
         self._counted: Mapping[tuple[str, str], int] = {}
         self._breaker_changes = 0
@@ -301,6 +311,14 @@ class ClusterPolicies:
         return self._data.counts
 
     @property
+    def data_kept(self) -> Mapping[GroupVersionKind, tuple[int, bool]]:
+        """The bytes of JSON that are kept of each synced kind, and whether objects are whole.
+
+        Empty where all of them are.
+        """
+        return self._data.kept
+
+    @property
     def data_digest(self) -> str:
         """Names the data that policies may read, the same whatever the order it came in."""
         return self._data.digest
@@ -334,8 +352,21 @@ class ClusterPolicies:
         self._policy.take_warnings(statuses)
 
     def retry(self) -> None:
-        """Try again what the machine could not compile, where its time has come."""
+        """Try again what the machine could not compile, where its time has come, and look at data."""
         self._policy.retry()
+        self.reconciler.look_at_data()
+        if self._projection is not None:
+            self._tell_kept(self._projection)
+
+    def _tell_kept(self, projection: SyncProjection) -> None:
+        """Log which paths of synced kinds are kept, where they are others than at the last look."""
+        now = projection.paths
+        for gvk, reads in now.items():
+            if self._kept.get(gvk) is not reads:
+                paths = reads.texts
+                said = {"kind": data_kind(gvk), "paths": paths[:SHOWN], "more": len(paths[SHOWN:])}
+                self._news.append(("paths of synced objects are kept", said))
+        self._kept = now
 
     def take_unestablished(self, crds: Mapping[str, str]) -> None:
         """The constraint CRDs that are not established, by name, with the reason."""

@@ -138,17 +138,19 @@ class Following:
         rules: RuleOptions | None = None,
         trier: Trier | None = None,
         tick_seconds: float = TICK_SECONDS,
+        projects: bool = False,
     ) -> None:
         """``tell`` takes why the replica is not ready, and what is wrong.
 
         ``key_secret`` names the Secret by whose keys kept revisions count, ``rules`` configurations
         whose rules follow policies. ``certificate_writes`` counts those to Secret and configuration.
-        With a ``trier`` what is new is tried before it is enforced, where revisions are kept.
+        With a ``trier`` what is new is tried before it is enforced, where revisions are kept. With
+        ``projects`` synced objects are kept as far as templates read them.
         """
         self._tell, self._tick_seconds = tell, tick_seconds
         self._certificate_writes = certificate_writes
         self._registry, self._log, self.client, self._serving = registry, log, client, serving
-        self._external_data, self._kyverno = external_data, kyverno
+        self._external_data, self._kyverno, self._projects = external_data, kyverno, projects
         self._generates = "generate" in operations
         self._object_faults = ObjectFaults(log, registry)
         self._crds = self._crd_writer()
@@ -231,6 +233,7 @@ class Following:
             object_faults=self._object_faults,
             external_data=self._external_data,
             kyverno=self._kyverno,
+            projects=self._projects,
         )
 
     def _keep_exceptions(self, pod: Pod, serving: Serving, seconds: float) -> None:
@@ -521,6 +524,7 @@ class Following:
             self._tell(policies.awaited() or self._outdated(), policies.faults)
             self._metrics.refresh(
                 synced=policies.data_counts,
+                kept=policies.data_kept,
                 data_digest=policies.data_digest,
                 writes=self._writes(),
                 pruned=self._writers.pruned,
