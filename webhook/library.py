@@ -37,6 +37,7 @@ from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets import admission
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.known import DOCUMENT_TARGETS, TARGETS
+from webhook.constraint.targets.known import NAME as JSON
 from webhook.errors import InvalidInputError, WaddleError
 from webhook.policies.advice import Matched, advice_on, advice_on_template, left_out
 from webhook.policies.manifests import Manifest, UnreadableFile, read_text
@@ -140,7 +141,7 @@ class Violation:
 
 
 class Violations(list[Violation]):
-    """What was found, as a list. ``excused`` is what exceptions take out of it, each with its own.
+    """The violations as a list. ``excused`` are those that exceptions take out of it, each with its own.
 
     ``remarks`` are what policies say beside their verdicts: errors that ``failurePolicy: Ignore``
     passes over, and audit annotations.
@@ -160,7 +161,7 @@ class Violations(list[Violation]):
 
 
 class ReviewOptions(TypedDict, total=False):
-    """What :meth:`Policies.review` takes by name."""
+    """The keyword arguments of :meth:`Policies.review`."""
 
     namespace: Mapping[str, Any] | None
     operation: str
@@ -211,7 +212,10 @@ class Policies:
             for entry in self._snapshot.entries
             if entry.constraints
             for target in entry.targets
-        ).union([admission.NAME] if policies.foreign.keys else [])
+        ).union(
+            [admission.NAME] if policies.foreign.keys else [],
+            [JSON] if policies.foreign.document_keys else [],
+        )
 
     @classmethod
     def load(
@@ -245,7 +249,7 @@ class Policies:
         if report.faults:
             raise InvalidPoliciesError([str(fault) for fault in report.faults])
         foreign = policies.foreign
-        if not report.constraints and not foreign.keys:
+        if not (report.constraints or foreign.keys or foreign.document_keys):
             named = ", ".join(map(str, (*paths, *(texts or ())))) or "the values"
             raise InvalidPoliciesError([f"there is no constraint in {named}"])
         for one in advice_on(policies.snapshot):
@@ -266,7 +270,8 @@ class Policies:
         These are bound ValidatingAdmissionPolicies and Kyverno's ValidatingPolicies.
         """
         own = ("/".join(one.key) for one in self._snapshot.constraints)
-        return (*own, *("/".join(key) for key in self._policies.foreign.keys))
+        foreign = self._policies.foreign
+        return (*own, *("/".join(key) for key in (*foreign.keys, *foreign.document_keys)))
 
     @property
     def unmatched(self) -> tuple[str, ...]:
@@ -276,7 +281,8 @@ class Policies:
         """
         own = ("/".join(one.key) for one in self._matched.missing(self._snapshot))
         foreign = self._policies.foreign
-        others = (key for key in foreign.keys if key not in foreign.asked)
+        every = (*foreign.keys, *foreign.document_keys)
+        others = (key for key in every if key not in foreign.matched_keys)
         return (*own, *("/".join(key) for key in others))
 
     def review(  # what a request has
@@ -289,7 +295,7 @@ class Policies:
         user: Mapping[str, Any] | None = None,
         seconds: float = _SECONDS,
     ) -> Violations:
-        """What an object of Kubernetes violates, whatever the enforcement action.
+        """Review an object of Kubernetes, and return its violations, whatever the enforcement action.
 
         It is decided as the server decides: the mutators among the policies change the object
         first, what ExpansionTemplates imply is reviewed with it, and a namespace that a Config
@@ -337,7 +343,9 @@ class Policies:
     def review_document(
         self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS
     ) -> Violations:
-        """What any JSON value violates, by constraints of templates for a target of documents.
+        """Review any JSON value by constraints of templates for a target of documents.
+
+        Kyverno's ValidatingPolicies of mode JSON review it, too, if the target is ``json``.
 
         ``target`` is its name in templates, or ``terraform`` or ``gcp``: each change of a plan,
         or asset, is reviewed. Raises :class:`InvalidInputError` where there is no such target or no constraint for
@@ -412,7 +420,7 @@ def _violation(result: Result) -> Violation:
 
 
 def _asking(providers: Providers) -> RecordedAnswers:
-    """Who answers for these providers; raises :class:`InvalidInputError`."""
+    """Return what answers for these providers; raises :class:`InvalidInputError`."""
     known: dict[str, RecordedProvider | Callable[[ProviderRequest], RecordedProvider]] = {}
     for name, given in providers.items():
         place = f"providers[{name!r}]"
@@ -447,7 +455,7 @@ def _called(
     place: str,
     request: ProviderRequest,
 ) -> RecordedProvider:
-    """What a caller's function says of keys; what it raises leaves the review."""
+    """Call a caller's function for keys; what it raises leaves the review."""
     told = function(list(request.keys))
     if inspect.isawaitable(told):
         loop = _LOOP.get()

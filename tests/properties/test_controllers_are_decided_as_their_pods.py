@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from webhook.kyverno.autogen import CONTROLLERS, generated_specs
-from webhook.kyverno.validating_policy import PolicyQuestion, ValidatingPolicy
+from webhook.kyverno.policy import PolicyQuestion
+from webhook.kyverno.validating_policy import ValidatingPolicy
 from webhook.kyverno.world import World, nothing_known
 
 Json = dict[str, Any]

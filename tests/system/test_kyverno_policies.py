@@ -11,11 +11,21 @@ import pytest
 from tests.asking_everything import EVERYTHING, NOBODY
 from tests.cluster import ApiError
 from tests.patience import until
+from tests.policies import definition
 from tests.system import reporting
 from tests.system.conftest import ALL_OPERATIONS, control_plane
-from tests.system.replicas import CRD_PATH, NAMESPACE, WEBHOOKS, WORKLOADS, Plane, Replica
+from tests.system.replicas import (
+    CRD_PATH,
+    NAMESPACE,
+    PATIENT_SECONDS,
+    WEBHOOKS,
+    WORKLOADS,
+    Plane,
+    Replica,
+)
 from tests.system.reporting import by_scope, make_namespace, metric
 from tests.webhook.cli.in_process import waddle
+from tests.webhook.kyverno.making import LABEL, applied, document
 from webhook.policy_kinds.table import KYVERNO_KINDS
 
 if TYPE_CHECKING:
@@ -35,29 +45,15 @@ NO_LEASES = f"{NOBODY} && request.resource.resource != 'leases'"
 ENFORCE = "--kyverno-policies=enforce"
 
 
-def crd(kind: str, plural: str, *, namespaced: bool) -> Json:
-    """A kind of Kyverno's, whose schema takes everything."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": VERSION, "served": True, "storage": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "scope": "Namespaced" if namespaced else "Cluster",
-            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
-
-
 def install(plane: Plane) -> None:
     """Waddle's CRDs and the reports', and those of an installation of Kyverno."""
     reporting.install(plane)
     for row in KYVERNO_KINDS:
         path = f"{CRD_PATH}/{row.plural}.{GROUP}"
-        plane.api.apply(path, crd(row.kind, row.plural, namespaced=row.namespaced))
+        plane.api.apply(
+            path,
+            definition(row.kind, row.plural, GROUP, version=VERSION, namespaced=row.namespaced),
+        )
         until(lambda path=path: reporting.is_established(plane, path), f"{path} is served")
     make_namespace(plane, SPACE)
 
@@ -269,3 +265,111 @@ def test_what_violates_is_reported_and_counted_and_no_admission_is_denied(plane:
         plane.delete_pod("kyverno-auditor")
         path = f"/api/v1/namespaces/{SPACE}/pods/bad?gracePeriodSeconds=0"
         plane.api.request("DELETE", path)
+
+
+MUTATING = f"/apis/{GROUP}/{VERSION}/mutatingpolicies"
+CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/kyverno-tests"
+CONFIG_MAPS = f"/api/v1/namespaces/{WORKLOADS}/configmaps"
+
+
+def labelling(*mutations: Json, **more: Any) -> Json:
+    """One that labels ConfigMaps that are created."""
+    rule = {**PODS, "resources": ["configmaps"]}
+    made = document(*(mutations or (applied(LABEL),)), **more)
+    made["spec"]["matchConstraints"] = {"resourceRules": [rule]}
+    return {**made, "metadata": {"name": "team"}}
+
+
+@pytest.fixture
+def changers(plane: Plane) -> Iterator[list[Replica]]:
+    """Two replicas that mutate by Kyverno's policies, the first of which the API server asks."""
+    operations = (*ALL_OPERATIONS, "--operation=mutation-webhook", ENFORCE)
+    with ExitStack() as stack:
+        started = []
+        for number in range(2):
+            name = f"kyverno-changer-{number}"
+            stack.callback(plane.delete_pod, name)
+            started.append(stack.enter_context(Replica(plane, name, *operations)))
+        for replica in started:
+            replica.wait_ready()
+        webhook = {
+            "name": "mutation.gatekeeper.sh",
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {
+                "url": f"https://127.0.0.1:{started[0].ports['admission']}/v1/mutate",
+                "caBundle": plane.bundle,
+            },
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "timeoutSeconds": PATIENT_SECONDS,
+            "matchConditions": [
+                {"name": "own", "expression": "request.name.startsWith('changed-')"}
+            ],
+            "rules": [{**PODS, "resources": ["configmaps"]}],
+        }
+        head = {"apiVersion": "admissionregistration.k8s.io/v1"}
+        body = {**head, "kind": "MutatingWebhookConfiguration", "webhooks": [webhook]}
+        plane.api.apply(CONFIGURATION, {**body, "metadata": {"name": "kyverno-tests"}})
+        stack.callback(plane.api.request, "DELETE", CONFIGURATION)
+        yield started
+        for item in plane.api.request("GET", MUTATING)["items"]:
+            plane.api.request("DELETE", f"{MUTATING}/{item['metadata']['name']}")
+
+
+def config_map() -> Json:
+    """A ConfigMap that the webhook is asked about."""
+    metadata = {"name": "changed-one", "namespace": WORKLOADS}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+def stored_labels(plane: Plane) -> Json:
+    """The labels with which the API server would store it."""
+    made = plane.api.request("POST", f"{CONFIG_MAPS}?dryRun=All", config_map())
+    return made["metadata"].get("labels") or {}
+
+
+def test_objects_are_stored_as_a_mutating_policy_makes_them(
+    plane: Plane, changers: list[Replica]
+) -> None:
+    plane.api.apply(f"{MUTATING}/team", labelling())
+    until(lambda: stored_labels(plane) == {"team": "a"}, "the API server stores the label")
+    until(
+        lambda: all(
+            metric(one, "waddle_kyverno_policies", status="active") == 1 for one in changers
+        ),
+        "both replicas know it",
+    )
+
+    refused = labelling(evaluation={"mutateExisting": {"enabled": True}})
+    plane.api.apply(f"{MUTATING}/team", refused)
+    until(
+        lambda: all(
+            metric(one, "waddle_kyverno_policies", status="error") == 1 for one in changers
+        ),
+        "both replicas say that it is in error",
+    )
+    assert stored_labels(plane) == {"team": "a"}, "its last good generation stays"
+    told = waddle("status", "--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
+    assert "MutatingPolicy/team: spec.evaluation.mutateExisting: " in told.stdout, told.stderr
+
+    failing = labelling(applied(LABEL.replace('"a"', "object.data.none")))
+    plane.api.apply(f"{MUTATING}/team", failing)
+
+    def is_refused() -> bool:
+        try:
+            stored_labels(plane)
+        except ApiError as error:
+            return "MutatingPolicy/team no such key: " in error.body
+        return False
+
+    until(is_refused, "what cannot be changed is refused")
+    plane.api.request("DELETE", f"{MUTATING}/team")
+    until(lambda: stored_labels_or_none(plane) == {}, "nothing is changed any more")
+
+
+def stored_labels_or_none(plane: Plane) -> Json | None:
+    """The same; None where it is refused."""
+    try:
+        return stored_labels(plane)
+    except ApiError:
+        return None

@@ -1,4 +1,4 @@
-"""What a mutating policy makes of an object, by one resource of parameters.
+"""Applies a mutating policy to an object, with one resource of parameters.
 
 k8s.io/apiserver, admission/plugin/policy/mutating. Its mutations are made one after the other, each of
 what the one before left; one in error changes nothing.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class PolicyChange(NamedTuple):
-    """What became of an object; ``faults`` are why mutations could not be made.
+    """An object as a policy changed it; ``faults`` are why mutations could not be made.
 
     ``undecided`` are those that ask what nobody answers. ``is_skipped`` is whether a match condition
     does not hold.
@@ -59,7 +59,7 @@ def change(
     answers: Answers = NO_ANSWERS,
     definitions: Iterable[Mapping[str, Any]] = (),
 ) -> PolicyChange:
-    """What a policy makes of the object of a request that it matches.
+    """Change the object of a request that a policy matches.
 
     ``definitions`` are the CustomResourceDefinitions that are known: they say how lists are merged.
     """
@@ -103,7 +103,23 @@ def _changed(
     except EvaluationError as error:
         pass_on(error)
         raise EvaluationError(failure_text(expression, composed.env, error)) from None
-    if mutation.patch_type == "JSONPatch":
+    return with_value(mutation.patch_type, value, obj, definitions)
+
+
+def with_value(
+    patch_type: str,
+    value: Any,
+    obj: Json,
+    definitions: Iterable[Mapping[str, Any]],
+    *,
+    replaces_wholes: bool = False,
+) -> Json:
+    """Returns what the value of a mutation's expression makes of an object.
+
+    ``replaces_wholes`` is whether a configuration may set what is only replaced as a whole. Raises
+    :class:`~webhook.cel.errors.EvaluationError`.
+    """
+    if patch_type == "JSONPatch":
         operations = [_operation(one.value) for one in value]
         try:
             return patched(obj, operations)
@@ -112,7 +128,9 @@ def _changed(
     _check_types(value, value.type_name)
     gvk = gvk_of(obj)
     configuration: Json = {**_plain(value), "apiVersion": gvk.group_version, "kind": gvk.kind}
-    return applied(obj, configuration, merge_type(gvk, definitions))
+    return applied(
+        obj, configuration, merge_type(gvk, definitions), replaces_wholes=replaces_wholes
+    )
 
 
 def _operation(fields: Mapping[str, Any]) -> Json:

@@ -28,7 +28,7 @@ from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission, match_conditions, mutations
 from webhook.constraint.drivers.cel_validator import CompiledValidation
-from webhook.constraint.field import shown
+from webhook.constraint.errors import shown
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -42,8 +42,11 @@ if TYPE_CHECKING:
 
     PolicyDocument: TypeAlias = Mapping[str, Any]
 
-_OBJECT: Final = Type(OBJECT, message=True)
-_OPERATION: Final = Type(JSON_PATCH, message=True)
+PATCH_RESULTS: Final = {
+    "ApplyConfiguration": Type(OBJECT, message=True),
+    "JSONPatch": list_of(Type(JSON_PATCH, message=True)),
+}
+"""By its patchType, what the expression of a mutation must evaluate to."""
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -214,7 +217,7 @@ def read_mutating_binding(document: PolicyDocument) -> AdmissionBinding:
 
 
 def _policy(document: PolicyDocument) -> tuple[Json, GroupVersionKind | None, bool, Json]:
-    """What policies of both kinds have: spec, paramKind, whether errors fail, what they match."""
+    """Read the fields of policies of both kinds: spec, paramKind, whether errors fail, what they match."""
     spec = _spec(document)
     param_kind = _param_kind(spec)
     failure = spec.get("failurePolicy") or "Fail"
@@ -228,7 +231,7 @@ def _policy(document: PolicyDocument) -> tuple[Json, GroupVersionKind | None, bo
 
 
 def _bound(document: PolicyDocument) -> tuple[Json, str, Json]:
-    """What bindings of both kinds have: spec, the policy's name, what they match."""
+    """Read the fields of bindings of both kinds: spec, the policy's name, what they match."""
     spec = _spec(document)
     policy = spec.get("policyName")
     if type(policy) is not str or not policy:
@@ -361,7 +364,7 @@ class _Compiler:
             self.variables[name] = expression
 
     def validation(self, one: Json, at: str) -> CompiledValidation:
-        """What must be true."""
+        """Compile a validation."""
         message = _text(one, "message", at)
         if "\n" in message.strip():
             raise InvalidAdmissionPolicy(f"{at}.message: has more than one line")
@@ -373,7 +376,7 @@ class _Compiler:
         return CompiledValidation(expression, message, told)
 
     def annotations(self, items: list[tuple[str, Json]]) -> dict[str, Expression]:
-        """What is written into the API server's audit log."""
+        """Compile the annotations for the API server's audit log."""
         made = {}
         for at, one in items:
             key = _text(one, "key", at, required=True)
@@ -385,7 +388,7 @@ class _Compiler:
         return made
 
     def mutation(self, one: Json, at: str) -> PolicyMutation:
-        """What changes an object."""
+        """Compile a mutation."""
         patch_type = one.get("patchType")
         _among(f"{at}.patchType", patch_type, PATCH_TYPES)
         field = "jsonPatch" if patch_type == "JSONPatch" else "applyConfiguration"
@@ -400,7 +403,7 @@ class _Compiler:
                 f"{at}.{field}: is required where patchType is {patch_type}"
             )
         environment = mutations(self._types, params=self._params)
-        wanted = list_of(_OPERATION) if patch_type == "JSONPatch" else _OBJECT
+        wanted = PATCH_RESULTS[str(patch_type)]
         return PolicyMutation(
             str(patch_type),
             self._compiled(given, "expression", f"{at}.{field}", environment, (wanted,)),

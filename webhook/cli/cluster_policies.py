@@ -147,8 +147,8 @@ def standings_of(
     notes_of: dict[str, list[str]] = {}
     for kind, name, note in KyvernoPolicies(items).warnings({}):
         notes_of.setdefault(f"{kind}/{name}", []).append(note)
-    told = [one._replace(notes=(*one.notes, *notes_of.get(one.title, ()))) for one in standings]
-    return sorted(told, key=lambda one: one.title)
+    noted = [one._replace(notes=(*one.notes, *notes_of.get(one.title, ()))) for one in standings]
+    return sorted(noted, key=lambda one: one.title)
 
 
 def kyverno_state(

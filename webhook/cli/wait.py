@@ -86,12 +86,12 @@ def command(
 ) -> int:
     """Watch the objects, their statuses and the Pods."""
     try:
-        wanted = [_named(item) for item in objects]
+        named = [_named(item) for item in objects]
         seconds = read_duration("timeout", timeout)
     except (InvalidFlag, ValueError) as error:
         complain(str(error))
         return exit_codes.UNKNOWN
-    if not wanted:
+    if not named:
         complain("nothing to wait for: name KIND/NAME")
         return exit_codes.UNKNOWN
     if condition != "enforced":
@@ -104,7 +104,7 @@ def command(
 
     async def run() -> int:
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-            return await _wait_for_all(client, wanted, namespace, seconds)
+            return await _wait_for_all(client, named, namespace, seconds)
 
     try:
         return event_loop.run(run())
@@ -126,7 +126,7 @@ class _Named(NamedTuple):
 
 
 def _named(text: str) -> _Named:
-    """What ``KIND/NAME`` is; the kind may carry its group, as kubectl prints it."""
+    """Read ``KIND/NAME``; the kind may carry its group, as kubectl prints it."""
     kind, _, name = text.partition("/")
     kind, _, group = kind.partition(".")
     rows = KYVERNO_KINDS if group.lower() == KYVERNO_GROUP else (*EXCEPTION_KINDS, *KYVERNO_KINDS)
@@ -153,10 +153,10 @@ def _resource(kind: str, group: str) -> Resource:
 
 
 async def _wait_for_all(
-    client: ClusterClient, wanted: Sequence[_Named], namespace: str, seconds: float
+    client: ClusterClient, awaited: Sequence[_Named], namespace: str, seconds: float
 ) -> int:
     """Wait, print each object's last state, and return the exit code."""
-    waits = [_Wait(client, named, namespace) for named in wanted]
+    waits = [_Wait(client, named, namespace) for named in awaited]
     results: list[int] = []
     try:
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
@@ -191,7 +191,7 @@ class _Wait:
         self._news.set()
 
     def tell_timeout(self, seconds: float) -> int:
-        """What was missing at the end; the exit code."""
+        """Tell what was missing at the end; returns the exit code."""
         if self._result is not None:
             return self._result
         complain(f"{self._shown}: not enforced within {seconds:g} s: {self._why()}")
@@ -329,12 +329,12 @@ class _Wait:
 
     async def _who(self) -> WhoIsAsked:
         """Who is asked, by the cluster's configurations; nothing is known where it does not answer."""
-        from webhook.cli.asked import read_cluster  # noqa: PLC0415  # see command
+        from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
         from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415  # see command
         from webhook.policies.asked import who_is_asked  # noqa: PLC0415  # see command
 
         try:
-            standing, read = await read_cluster(self._client, self._namespace)
+            standing, read = await read_webhook_configurations(self._client, self._namespace)
         except (ApiError, ApiUnreachable):
             standing, read = [], frozenset()
         return who_is_asked(standing, self._namespace, read)
@@ -376,7 +376,7 @@ def _of_exception(document: Object) -> tuple[str, str]:
 
 
 def _faults(state: Convergence) -> str:
-    """What each replica lacks that does not enforce the object."""
+    """Return what each replica lacks that does not enforce the object."""
     if state.is_deleted:
         return "it is being deleted"
     lacking = [standing for standing in state.counted if standing.state != "enforced"]

@@ -47,7 +47,7 @@ class ForeignRows:
         ):
             self._read(kept)
         loose = {(kind, name): why for kind, name, why in self._own.loose()}
-        loose |= {(kind, name): why for kind, name, why in self._kyvernos.warnings({})}
+        loose |= {(kind, name): why for kind, name, why in self._kyvernos.loose()}
         actions = {(one.kind, one.name): one.bindings for one in self._own.listed()}
         return [self._row(one, loose, actions, asked) for one in kept]
 
@@ -80,6 +80,7 @@ class ForeignRows:
             state, why = "not asked", loose[kind, name]
         elif not why and not is_own:
             state, why, advice = self._standing(document, asked)
+            advice += self._kyvernos.notes_of(kind, name)
         category = category_of(document)
         assert category is not None
         bound = actions.get((kind, name), ())

@@ -1,4 +1,4 @@
-"""What Kubernetes says of a policy's expressions when it knows the types of the objects.
+"""Finds Kubernetes' warnings about a policy's expressions by the types of the objects.
 
 As kube-controller-manager tells it in ``status.typeChecking`` of a ValidatingAdmissionPolicy
 (k8s.io/apiserver, admission/plugin/policy/validating/typechecking.go), and beyond it of objects
@@ -80,7 +80,7 @@ class _Check:
         )
 
     def problem(self, expression: str) -> str | None:
-        """What is wrong with an expression; None where nothing is."""
+        """Return the fault of an expression; None where it has none."""
         try:
             checked_expression(expression, self._declared)
         except CompileError as error:

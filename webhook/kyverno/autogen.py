@@ -42,7 +42,10 @@ _NOT_THE_TEMPLATES: Final = r"(?!\.namespace(?![A-Za-z0-9_]))"
 
 
 def generated_specs(spec: Json) -> list[Json]:
-    """The specs for pod controllers, by their resources; none where the policy is not about Pods."""
+    """The specs for pod controllers, by their resources; none where the policy is not about Pods.
+
+    A spec with mutations is rewritten as Kyverno rewrites those of MutatingPolicies.
+    """
     if not _is_about_pods(object_of(spec.get("matchConstraints"))):
         return []
     configured = object_of(object_of(spec.get("autogen")).get("podControllers"))
@@ -77,7 +80,9 @@ def _generated(spec: Json, template: str, resources: list[str], operations: list
     by_group: dict[str, list[str]] = {}
     for name in resources:
         by_group.setdefault(CONTROLLERS[name].group, []).append(name)
-    rewritten: Json = _rewritten(spec, template)
+    rewritten: Json = (
+        _mutating(spec, template) if "mutations" in spec else _rewritten(spec, template)
+    )
     rules = [
         {"apiGroups": [group], "apiVersions": ["v1"], "resources": names, "operations": operations}
         for group, names in sorted(by_group.items())
@@ -101,3 +106,48 @@ def _rewritten(value: Any, template: str) -> Any:
             rf"\b(object|oldObject)\.{part}{_NOT_THE_TEMPLATES}", rf"\1.{template}.{part}", value
         )
     return value
+
+
+_PARTS: Final = re.compile(
+    r"\b(object|oldObject|Object)\.(spec|metadata\.labels|metadata\.annotations)"
+)
+_ROOT: Final = re.compile(r"\s*Object\s*\{")
+
+
+def _mutating(spec: Json, template: str) -> Json:
+    """A spec of a MutatingPolicy whose conditions and apply configurations are about templates.
+
+    Variables and JSON Patches stay as they are (pkg/cel/policies/mpol/autogen).
+    """
+    conditions = [
+        {**one, "expression": _of_template(one.get("expression"), template)}
+        for one in spec.get("matchConditions") or ()
+    ]
+    mutations = []
+    for one in spec.get("mutations") or ():
+        made, applied = dict(one), one.get("applyConfiguration")
+        if applied:
+            expression = _of_template(applied.get("expression"), template)
+            made["applyConfiguration"] = {**applied, "expression": expression}
+        mutations.append(made)
+    return {**spec, "matchConditions": conditions, "mutations": mutations}
+
+
+def _of_template(expression: Any, template: str) -> Any:
+    """An expression about Pods as one about templates: what it writes as ``Object{…}`` stands in one."""
+    if type(expression) is not str:
+        return expression
+    rewritten = _PARTS.sub(rf"\1.{template}.\2", expression)
+    root = _ROOT.match(rewritten)
+    if root is None:
+        return rewritten
+    depth = 1
+    for at in range(root.end(), len(rewritten)):
+        depth += {"{": 1, "}": -1}.get(rewritten[at], 0)
+        if not depth:
+            inner, rest = rewritten[root.end() : at], rewritten[at + 1 :]
+            names = template.split(".")
+            paths = (".".join(["Object", *names[:number]]) for number in range(1, len(names) + 1))
+            opened = "".join(f"{name}: {path}{{" for name, path in zip(names, paths, strict=True))
+            return f"Object{{{opened}{inner}{'}' * (len(names) + 1)}{rest}"
+    return rewritten

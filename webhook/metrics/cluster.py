@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.metrics.declaration import Metric
+from webhook.metrics.registry import Metric
 
 CLUSTER_FAULTS: Final = Metric(
     "waddle_cluster_faults",
@@ -29,6 +29,14 @@ SYNCED: Final = Metric(
     "Objects of synced kinds, which policies may read.",
     ("status", "kind"),
     gatekeeper=True,
+)
+
+SYNCED_BYTES: Final = Metric(
+    "waddle_synced_kept_bytes",
+    "gauge",
+    "Bytes of JSON that are kept of the objects of synced kinds; whole is false where only what "
+    "templates read is kept. None with --sync-projection=false.",
+    ("kind", "whole"),
 )
 
 SYNCED_DATA: Final = Metric(

@@ -74,7 +74,7 @@ class PolicyLoader:
         return self._state
 
     def faults(self) -> tuple[str, ...]:
-        """What is wrong with the files, as last read; any thread may ask."""
+        """Return the faults of the files, as last read; any thread may ask."""
         return (*self._faults, self._idle) if self._idle else self._faults
 
     def load(self) -> bool:
@@ -118,7 +118,7 @@ class PolicyLoader:
             self._retries_left -= self._retries_left > 0
             return False
         # A file that may hold the constraints must not leave a replica ready that enforces none.
-        others = report.templates > 0 or bool(policies.mutations)
+        others = report.templates > 0 or policies.mutates
         return report.constraints > 0 or (others and not report.may_lack_constraints)
 
     def _publish(self, revision: Revision, report: PolicyReport) -> dict[str, int] | None:

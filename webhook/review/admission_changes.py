@@ -1,4 +1,4 @@
-"""What the API server's own mutating policies make of an object, all of them in their order.
+"""Applies the API server's own mutating policies to an object, all of them in their order.
 
 k8s.io/apiserver, admission/plugin/policy/mutating/dispatcher.go: which policies are asked is found
 before any of them changes the object, and once more for those that are asked again. They go by their
@@ -20,17 +20,24 @@ from webhook.admission_policies.parameters import (
 )
 from webhook.cel.errors import TimeUp
 from webhook.mutation.values import are_same
-from webhook.review.admission_requests import known_of, looking, request_of, title_of
+from webhook.review.admission_requests import (
+    as_given,
+    as_requested,
+    known_of,
+    looking,
+    request_of,
+    title_of,
+)
 from webhook.review.policy_set import ChangedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from webhook.admission_policies.authorizer import Answers
     from webhook.admission_policies.reading import AdmissionBinding, MutatingPolicy
     from webhook.api.shapes import Json
-    from webhook.constraint.limits import Limits
     from webhook.constraint.snapshot import Snapshot
+    from webhook.review.subject import Subject
 
 
 class _Invocation(NamedTuple):
@@ -42,7 +49,7 @@ class _Invocation(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What it is known by when policies are asked again."""
+        """Return the key by which policies are asked again."""
         named = "" if self.parameter is None else title_of(self.parameter)
         return self.policy.name, self.binding.name, named
 
@@ -68,13 +75,14 @@ class AdmissionChanges:
         return bool(self._pairs)
 
     def change(
-        self, obj: dict[str, Any], value: Any, snapshot: Snapshot, limits: Limits
+        self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
         """What they make of the object of a subject, and how those are asked again that want it."""
-        request, namespace = request_of(value, snapshot)
+        obj: Any = subject.object
+        request, namespace = request_of(subject.value, snapshot)
         if request is None or request.get("operation") not in MUTATED_OPERATIONS:
             return ChangedObject(obj)
-        turn = _Turn(self, request, namespace, snapshot, limits)
+        turn = _Turn(self, request, namespace, snapshot, look or looking(subject.limits))
         invoked = turn.take(obj)
         again = {one.key for one in invoked if one.policy.reinvokes}
         made = turn.outcome(obj)
@@ -87,8 +95,8 @@ class AdmissionChanges:
     def invocations(
         self, request: Json, namespace: Json | None, snapshot: Snapshot
     ) -> tuple[list[_Invocation], list[tuple[MutatingPolicy, str]]]:
-        """Who is asked about a request, and whose parameters cannot be had."""
-        asked, faults = [], []
+        """Return the policies to ask about a request, and those whose parameters cannot be had."""
+        invocations, faults = [], []
         for policy, binding in self._pairs:
             if not (policy.matches(request, namespace) and binding.matches(request, namespace)):
                 continue
@@ -98,8 +106,8 @@ class AdmissionChanges:
                 title = _Invocation(policy, binding, None).title
                 faults.append((policy, f"{title} failed to configure binding: {fault}"))
                 continue
-            asked += [_Invocation(policy, binding, one) for one in given]
-        return asked, faults
+            invocations += [_Invocation(policy, binding, one) for one in given]
+        return invocations, faults
 
     def _parameters(
         self, policy: MutatingPolicy, binding: AdmissionBinding, request: Json, snapshot: Snapshot
@@ -114,7 +122,7 @@ class AdmissionChanges:
 
     @property
     def answers(self) -> Answers:
-        """What answers questions of who may do what."""
+        """Return the answers to questions of who may do what."""
         return self._answers
 
 
@@ -127,13 +135,13 @@ class _Turn:
         request: Json,
         namespace: Json | None,
         snapshot: Snapshot,
-        limits: Limits,
+        look: Callable[[], None] | None,
     ) -> None:
         self._changes = changes
         self._request = request
         self._namespace = namespace
         self._snapshot = snapshot
-        self._limits = limits
+        self._look = look
         self._object: Json = request["object"]
         self._by: list[str] = []
         self._ignored: list[str] = []
@@ -141,13 +149,13 @@ class _Turn:
 
     def take(self, obj: Json, keys: set[tuple[str, str, str]] | None = None) -> list[_Invocation]:
         """Ask all, or those with such keys; the ones whose match conditions hold."""
-        request = {**self._request, "object": _as_requested(obj, self._request)}
+        request = {**self._request, "object": as_requested(obj, self._request)}
         self._object = request["object"]
-        asked, faults = self._changes.invocations(request, self._namespace, self._snapshot)
+        invocations, faults = self._changes.invocations(request, self._namespace, self._snapshot)
         for policy, text in faults:
             self._fail(policy, text)
         invoked: list[_Invocation] = []
-        for one in asked:
+        for one in invocations:
             if keys is None or one.key in keys:
                 invoked += self._ask(one, request)
         return invoked
@@ -159,7 +167,7 @@ class _Turn:
                 {**request, "object": self._object},
                 self._namespace,
                 one.parameter,
-                looking(self._limits),
+                self._look,
                 answers=self._changes.answers,
                 definitions=tuple(known_of(self._snapshot.inventory, DEFINITIONS)),
             )
@@ -183,9 +191,9 @@ class _Turn:
             self._ignored.append(f"failurePolicy Ignore passes over {text}")
 
     def outcome(self, before: Json) -> ChangedObject:
-        """What came of the turn; the object that came where nothing changed."""
+        """Return the outcome of the turn; the object that came where nothing changed."""
         return ChangedObject(
-            _given(self._object, before) if self._by else before,
+            as_given(self._object, before) if self._by else before,
             tuple(self._by),
             tuple(self._ignored),
             tuple(self._faults),
@@ -193,29 +201,6 @@ class _Turn:
 
     def again(self, obj: Json, keys: set[tuple[str, str, str]]) -> ChangedObject:
         """The same once more by those with such keys, of what others made of the object."""
-        turn = _Turn(self._changes, self._request, self._namespace, self._snapshot, self._limits)
+        turn = _Turn(self._changes, self._request, self._namespace, self._snapshot, self._look)
         turn.take(obj, keys)
         return turn.outcome(obj)
-
-
-def _as_requested(obj: Json, request: Json) -> Json:
-    """The object as a request has it: in the namespace that the request is in."""
-    place = request.get("namespace")
-    metadata = obj.get("metadata") or {}
-    asked = request.get("object") or {}
-    named = (asked.get("metadata") or {}).get("namespace")
-    if not place or metadata.get("namespace") or not named:
-        return obj
-    return {**obj, "metadata": {**metadata, "namespace": named}}
-
-
-def _given(obj: Json, before: Json) -> Json:
-    """The object as it was given: it names no namespace where it named none."""
-    metadata = before.get("metadata") or {}
-    own = obj.get("metadata") or {}
-    if "namespace" in metadata or "namespace" not in own:
-        return obj
-    return {
-        **obj,
-        "metadata": {name: value for name, value in own.items() if name != "namespace"},
-    }

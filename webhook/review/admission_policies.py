@@ -40,17 +40,17 @@ from webhook.review.admission_requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Self
 
     from webhook.admission_policies.parameters import Find, ParameterStore
     from webhook.admission_policies.verdict import PolicyVerdict
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
-    from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
-    from webhook.review.policy_set import ChangedObject, Examination
+    from webhook.review.policy_set import ChangedObject, Examination, MutatedBy
+    from webhook.review.subject import Subject
 
 ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
 """What a binding's actions are for a constraint."""
@@ -94,7 +94,7 @@ class AdmissionPolicies:
         """The policies that some request was about."""
 
     def with_parameters(self, store: ParameterStore) -> Self:
-        """The same, whose parameters are in a store and not among the data of a review."""
+        """Return these policies with parameters from a store, not from the data of a review."""
         self._store = self._changes.store = store
         return self
 
@@ -114,7 +114,12 @@ class AdmissionPolicies:
         return sorted({(POLICY, policy.name) for policy, _, _ in self._pairs})
 
     @property
-    def asked(self) -> set[tuple[str, str]]:
+    def document_keys(self) -> Sequence[tuple[str, str]]:
+        """None."""
+        return ()
+
+    @property
+    def matched_keys(self) -> set[tuple[str, str]]:
         """Those that some request was about."""
         return {(POLICY, name) for name in self.matched}
 
@@ -196,18 +201,18 @@ class AdmissionPolicies:
                 yield BINDING if kind == POLICY else MUTATING_BINDING, one.name, text
 
     @property
-    def mutates(self) -> bool:
-        """Whether some of them change objects."""
-        return bool(self._changes)
+    def mutates(self) -> MutatedBy:
+        """Who has objects changed by some of them; empty where none does."""
+        return "API server" if self._changes else ""
 
     def change(
-        self, obj: dict[str, Any], value: Any, snapshot: Snapshot, limits: Limits
+        self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
         """What the mutating ones make of an object that is about to be stored."""
-        return self._changes.change(obj, value, snapshot, limits)
+        return self._changes.change(subject, snapshot, look)
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
-        """What was found, and what the policies say of it."""
+        """Add the verdicts of the policies to what was found."""
         if responses is DEFERRED or not self._pairs:
             return responses
         request, namespace = request_of(examined.value, examined.snapshot)
@@ -223,7 +228,7 @@ class AdmissionPolicies:
 
 
 class _Case:
-    """What policies say of one request."""
+    """The verdicts of policies on one request."""
 
     def __init__(
         self,
@@ -344,7 +349,7 @@ def _fault_of_parameters(
     find: Find,
     inventory: Mapping[str, Any],
 ) -> str:
-    """What is odd about the number of parameters that a binding names; empty for nothing."""
+    """Return the fault of the number of parameters that a binding names; empty for none."""
     kind, reference = policy.param_kind, binding.param_ref
     if kind is None or reference is None:
         return ""

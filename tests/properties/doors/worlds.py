@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests import policies
+from tests.policies import config, expansion_template
 
 Json = dict[str, Any]
 
@@ -128,6 +129,7 @@ def world(seed: int) -> World:
         policies.append(_config(chance))
     objects = tuple(_object(chance, number) for number in range(3))
     policies += _kyverno(random.Random(f"kyverno of {seed}"))
+    policies += _kyverno_mutating(random.Random(f"kyverno mutating of {seed}"))
     policies += _exceptions(random.Random(f"exceptions of {seed}"), policies)
     olds = tuple(_old(chance, obj) for obj in objects)
     return World(seed, tuple(policies), objects, olds)
@@ -299,16 +301,12 @@ def _expansions(chance: random.Random) -> list[Json]:
 
 
 def _expansion(name: str, of: tuple[str, str], source: str, made: tuple[str, str]) -> Json:
-    return {
-        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-        "kind": "ExpansionTemplate",
-        "metadata": {"name": name},
-        "spec": {
-            "applyTo": [{"groups": [of[0]], "versions": ["v1"], "kinds": [of[1]]}],
-            "templateSource": source,
-            "generatedGVK": {"group": made[0], "version": "v1", "kind": made[1]},
-        },
-    }
+    return expansion_template(
+        name,
+        applyTo=[{"groups": [of[0]], "versions": ["v1"], "kinds": [of[1]]}],
+        templateSource=source,
+        generatedGVK={"group": made[0], "version": "v1", "kind": made[1]},
+    )
 
 
 def _exceptions(chance: random.Random, known: list[Json]) -> list[Json]:
@@ -368,6 +366,51 @@ def _kyverno(chance: random.Random) -> list[Json]:
     return made
 
 
+KYVERNO_MUTATING: dict[str, tuple[str, str]] = {
+    "owner": ("ApplyConfiguration", 'Object{metadata: Object.metadata{labels: {"owner": "me"}}}'),
+    "images": (
+        "ApplyConfiguration",
+        (
+            "Object{spec: Object.spec{containers: object.spec.containers.map(one, "
+            "Object.spec.containers{name: one.name, image: one.image.replace(':latest', ':1')})}}"
+        ),
+    ),
+    "place": (
+        "JSONPatch",
+        (
+            "has(object.metadata.annotations) ? [] : "
+            '[JSONPatch{op: "add", path: "/metadata/annotations", value: {"in": request.namespace}}]'
+        ),
+    ),
+}
+"""MutatingPolicies of Kyverno about Pods, by name: how they change them, and the expression."""
+
+
+def _kyverno_mutating(chance: random.Random) -> list[Json]:
+    """Some that change Pods, and maybe their controllers."""
+    made: list[Json] = []
+    for name in chance.sample(sorted(KYVERNO_MUTATING), chance.choice([0, 0, 1, 2])):
+        patch_type, expression = KYVERNO_MUTATING[name]
+        field = "jsonPatch" if patch_type == "JSONPatch" else "applyConfiguration"
+        place = chance.choice([*NAMESPACES, "", ""])
+        rule: Json = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+        spec: Json = {
+            "matchConstraints": {
+                "resourceRules": [{**rule, "operations": chance.choice([["CREATE"], ["*"]])}]
+            },
+            "mutations": [{"patchType": patch_type, field: {"expression": expression}}],
+            "reinvocationPolicy": chance.choice(["Never", "IfNeeded"]),
+            "failurePolicy": chance.choice(["Fail", "Ignore"]),
+        }
+        if name != "images" or chance.random() < 0.5:
+            spec["autogen"] = {"podControllers": {"controllers": []}}
+        kind = "NamespacedMutatingPolicy" if place else "MutatingPolicy"
+        metadata = {"name": name, **({"namespace": place} if place else {})}
+        api = "policies.kyverno.io/v1beta1"
+        made.append({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec})
+    return made
+
+
 def _excused(chance: random.Random, place: str) -> Json:
     """Of what an exception is, and what becomes of that."""
     spec: Json = {}
@@ -402,12 +445,7 @@ def _excused(chance: random.Random, place: str) -> Json:
 def _config(chance: random.Random) -> Json:
     processes = chance.choice([["*"], ["webhook", "audit"], ["mutation-webhook"]])
     match = {"excludedNamespaces": [chance.choice([*NAMESPACES, "kube-*"])], "processes": processes}
-    return {
-        "apiVersion": "config.gatekeeper.sh/v1alpha1",
-        "kind": "Config",
-        "metadata": {"name": "config", "namespace": "gatekeeper-system"},
-        "spec": {"match": [match]},
-    }
+    return config(match=[match], namespace="gatekeeper-system")
 
 
 def _object(chance: random.Random, number: int) -> Json:

@@ -1,4 +1,4 @@
-"""What a slow consumer is told of objects that change quickly."""
+"""A slow consumer gets the newest state of objects that change quickly."""
 
 import asyncio
 
@@ -97,3 +97,24 @@ def test_whoever_takes_all_events_knows_what_is_there(steps):
             queue.delete(A, key(name), {"v": there.pop(name)})
     take()
     assert seen == there
+
+
+def test_states_of_a_kind_that_is_told_anew_are_dropped_and_its_deletions_stay():
+    queue = EventQueue()
+    for name in "xyz":
+        queue.set(A, key(name), {"v": 1})
+    queue.set(B, key("x"), {"v": 2})
+    queue.synced(A)
+    assert len(told(queue)) == 5
+    queue.set(A, key("new"), {"v": 1})
+    queue.delete(A, key("y"), {"v": 1})
+    queue.delete(A, key("z"), {"v": 1})  # and made anew under its name
+    queue.set(A, key("z"), {"v": 2})
+    queue.set(B, key("x"), {"v": 3})
+    queue.synced(A)
+    queue.renew(A)
+    # Another z comes with the list, in the place of the one that is known.
+    assert told(queue) == [("delete", "y", 1), ("set", "x", 3)]
+    queue.set(A, key("z"), {"v": 2})
+    queue.synced(A)
+    assert told(queue) == [("set", "z", 2), ("synced", "", None)]

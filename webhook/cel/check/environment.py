@@ -1,4 +1,4 @@
-"""What expressions may name: variables, messages, functions, types (Kubernetes' environment)."""
+"""The names of expressions: variables, messages, functions, types (Kubernetes' environment)."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Environment:
     """Whether objects and JSON Patches can be written: ``Object{...}``, ``JSONPatch{...}``."""
 
     def candidates(self, name: str) -> Iterator[str]:
-        """What a name may mean, the longest first."""
+        """Return the possible meanings of a name, the longest first."""
         if name.startswith("."):
             yield name[1:]
             return

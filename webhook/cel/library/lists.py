@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _order(one: Value, other: Value) -> int:
-    """What cannot be ordered stays where it is."""
+    """Compare two items; those that have no order count as equal, and so stay where they are."""
     try:
         return compared("", one, other)
     except EvaluationError:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from webhook.cli.check.run import BeforeAndAfter, PolicyCheck
     from webhook.cli.sources import Sources
     from webhook.constraint.client import Client
+    from webhook.constraint.review import Document
     from webhook.policies.manifests import Manifest
     from webhook.policies.recorded_answers import RecordedAnswers
 
@@ -104,6 +105,7 @@ def command(  # noqa: PLR0913  # one for each option
             any_value=False,
             standard_input=not piped_apart,
             keep_going=True,  # each fault is told at once
+            kept=True,
         )
     except CannotTest as error:
         return _refused(error.lines, exit_codes.UNKNOWN)
@@ -125,8 +127,9 @@ def command(  # noqa: PLR0913  # one for each option
         partial(checked_in_cluster, (kubeconfig, context, namespace)) if on_cluster else _on_its_own
     )
     seconds = budget_milliseconds / 1000
+    other = [one.document for one in sources.documents]
     try:
-        checked = run(base, manifests, seconds, decisions=decisions, vap=vap, ask=ask)
+        checked = run(base, manifests, seconds, other, decisions=decisions, vap=vap, ask=ask)
     except CannotTest as error:
         return _refused(error.lines, exit_codes.UNKNOWN)
     if checked is None:
@@ -151,13 +154,13 @@ def _tell_nothing(manifests: Sequence[Manifest]) -> None:
 
 
 def _client(sources: Sources) -> Client:
-    """What policies are compiled by, with the targets that the files declare."""
+    """Return the client that compiles the policies, with the targets that the files declare."""
     from webhook.cli.clients import new_client  # noqa: PLC0415  # see command
     from webhook.cli.target_run import declared_targets  # noqa: PLC0415  # see command
     from webhook.constraint.targets.known import ADMISSION_ALONE  # noqa: PLC0415  # see command
 
     declared = tuple(declared_targets(sources).values())
-    return new_client(targets=declared, asked=ADMISSION_ALONE)
+    return new_client(targets=declared, reviewed_targets=ADMISSION_ALONE)
 
 
 def _once(given: Sequence[str | None]) -> None:
@@ -192,6 +195,7 @@ def _on_its_own(
     base: Client,
     manifests: Sequence[Manifest],
     seconds: float,
+    documents: Sequence[Document] = (),
     *,
     decisions: str | None,
     vap: str | None,
@@ -205,7 +209,7 @@ def _on_its_own(
     policies = check_run.prepare(manifests, base, seconds, checked)
     checked.problems += problems_of_asking(manifests, None, NAMESPACE)
     check_run.check_providers(policies, manifests, ask.names, checked)
-    checked.manifests = check_run.effect_on_manifests(policies, manifests, checked, ask)
+    checked.manifests = check_run.effect_on_manifests(policies, manifests, checked, ask, documents)
     check_run.check_foreign(policies, checked)
     _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap, ask=ask)
     return checked
@@ -220,7 +224,7 @@ def _ask_about_records(
     vap: str | None,
     ask: RecordedAnswers,
 ) -> None:
-    """What recorded decisions would be, and whether generated policies say the same."""
+    """Replay recorded decisions, and compare what generated policies say."""
     from webhook.cli.check import run as check_run  # noqa: PLC0415  # see command
 
     records = None if decisions is None else check_run.RecordedDecisions(decisions)
@@ -237,6 +241,7 @@ def checked_in_cluster(
     base: Client,
     manifests: Sequence[Manifest],
     seconds: float,
+    documents: Sequence[Document] = (),
     *,
     decisions: str | None,
     vap: str | None,
@@ -248,8 +253,9 @@ def checked_in_cluster(
     """
     kubeconfig, context, namespace = cluster
     # Here and not above: they bring aiohttp and the event loop.
-    from webhook.cli import asked, cluster_policies  # noqa: PLC0415
+    from webhook.cli import cluster_policies  # noqa: PLC0415
     from webhook.cli.check import run as check_run  # noqa: PLC0415
+    from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
@@ -265,11 +271,12 @@ def checked_in_cluster(
             configs, more = await cluster_policies.read_configs(client, namespace)
             checked.missing += unreadable + more
             policies = check_run.prepare(manifests, base, seconds, checked, extensions, configs)
-            standing = await asked.read_cluster(client, namespace)
+            standing = await read_webhook_configurations(client, namespace)
             checked.problems += problems_of_asking(manifests, standing, namespace)
             for kind in check_run.kinds_of_parameters(policies):
                 for parameter in await cluster_policies.list_kind(client, kind):
                     policies.after.add_data(parameter)
+            checked.manifests = check_run.effect_on_manifests(policies, (), checked, ask, documents)
             check_run.check_foreign(policies, checked)
             _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap, ask=ask)
             checked.cluster = await check_run.effect_on_cluster(

@@ -11,13 +11,15 @@ from webhook.api.encoding import decode, encode
 from webhook.api.gvk import name_of
 from webhook.cli.formats.document import as_json, as_yaml
 from webhook.cli.sources import CannotTest
+from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.inventory import Inventory
 from webhook.constraint.limits import Limits
 from webhook.constraint.snapshot import Snapshot
 from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.kyverno.kinds import MUTATING_KINDS
 from webhook.mutation.external import Unresolved, unresolved
 from webhook.policies.extensions import Extensions
-from webhook.policy_kinds.known import is_admission_policy
+from webhook.policy_kinds.known import is_foreign_policy
 from webhook.policy_kinds.table import EXPANSION_TEMPLATES, MUTATORS
 from webhook.review.expanding import expand_value
 from webhook.review.loops import answered
@@ -48,17 +50,20 @@ def read_expanding(manifests: Sequence[Manifest]) -> PolicySet:
 
 
 def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
-    """All that changes objects, with what it reads: mutators, and the API server's own policies.
+    """All that changes objects, with what it reads: mutators, and policies of others.
 
     Raises :class:`~webhook.cli.sources.CannotTest`.
     """
     own = [item for item in manifests if item.gvk.group == MUTATORS[0].group]
-    own += [item for item in manifests if is_admission_policy(item.gvk)]
+    own += [item for item in manifests if is_foreign_policy(item.gvk)]
     inventory, target = Inventory(), AdmissionTarget()
     for item in manifests:
-        if is_admission_policy(item.gvk) or not name_of(item.document):
+        if is_foreign_policy(item.gvk) or not name_of(item.document):
             continue
-        path = target.process_data(item.document)
+        try:
+            path = target.process_data(item.document)
+        except ConstraintFrameworkError as error:
+            raise CannotTest(f"{item.file}:{item.line}: {item.title}: {error}") from None
         if path is not None:
             inventory.put(path, item.document)
     snapshot = Snapshot(
@@ -68,11 +73,11 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
 
 
 def advice_on_mutating(policies: PolicySet) -> list[str]:
-    """What of the API server's own policies has no effect, a line for each."""
+    """Name fields of policies of others that have no effect, or an unexpected one, a line each."""
     return [
         f"WARNING - {kind}/{name}: {text}"
         for kind, name, text in policies.foreign.warnings(policies.snapshot.inventory)
-        if kind in {MUTATING_POLICY, MUTATING_BINDING}
+        if kind in {MUTATING_POLICY, MUTATING_BINDING, *MUTATING_KINDS}
     ]
 
 
@@ -92,7 +97,7 @@ def untouched(manifests: Sequence[Manifest], named: str, kind: PolicyKind) -> st
 
 def is_object(manifest: Manifest) -> bool:
     """Whether a manifest is something to mutate: no policy of any kind."""
-    return not (manifest.gvk.group.endswith(".gatekeeper.sh") or is_admission_policy(manifest.gvk))
+    return not (manifest.gvk.group.endswith(".gatekeeper.sh") or is_foreign_policy(manifest.gvk))
 
 
 def as_manifests(objects: Sequence[dict[str, Any]], output: str) -> str:
@@ -123,8 +128,8 @@ class MutatedObject(NamedTuple):
     @property
     def warnings(self) -> list[str]:
         """Return warnings of fields for which no provider gave a value."""
-        told = [*map(str, self.unresolved), *self.ignored]
-        return [f"WARNING - {named(self.before)}: {one}" for one in told]
+        texts = [*map(str, self.unresolved), *self.ignored]
+        return [f"WARNING - {named(self.before)}: {one}" for one in texts]
 
 
 class Extending:
@@ -146,7 +151,7 @@ class Extending:
         self._policies = policies
 
     def mutate(self, document: dict[str, Any]) -> MutatedObject:
-        """What mutators make of a manifest's object; raises :class:`CannotTest`."""
+        """Mutate a manifest's object; raises :class:`CannotTest`."""
         stored, unanswered = self._mutated(document)
         before = shown_object(document)
         after = object_of_value(stored.value) or before
@@ -155,13 +160,13 @@ class Extending:
         return MutatedObject(before, after, stored.names, unanswered, stored.ignored)
 
     def implied(self, document: dict[str, Any]) -> list[dict[str, Any]]:
-        """What a manifest's object implies, mutated; raises :class:`CannotTest`."""
+        """Return the mutated objects that a manifest's object implies; raises :class:`CannotTest`."""
         stored, _ = self._mutated(document)
         value = stored.value
         if stored.fault:
             raise CannotTest(stored.fault)
         made, fault = answered(
-            lambda asked: expand_value(self._policies, self._subject(value, asked), value),
+            lambda answers: expand_value(self._policies, self._subject(value, answers), value),
             self._ask,
         )
         if fault:
@@ -174,22 +179,22 @@ class Extending:
         except InvalidReview as error:
             raise CannotTest(f"reading: AdmissionReview: {error}") from None
 
-        def attempt(asked: AskedSoFar) -> tuple[StoredSubject, tuple[Unresolved, ...]]:
-            subject = self._subject(value, asked)
+        def attempt(answers: AskedSoFar) -> tuple[StoredSubject, tuple[Unresolved, ...]]:
+            subject = self._subject(value, answers)
             stored = mutate(self._policies, subject)
             mutated = stored.mutated
             return stored, () if mutated is None else unresolved(mutated, subject.known)
 
         return answered(attempt, self._ask)
 
-    def _subject(self, value: Any, asked: AskedSoFar) -> Subject:
+    def _subject(self, value: Any, answers: AskedSoFar) -> Subject:
         limits = Limits(time.monotonic() + self._seconds)
         return Subject(
             value,
             limits=limits,
-            answers=asked.answers,
-            rounds=asked.rounds,
-            moment=asked.moment,
+            answers=answers.answers,
+            rounds=answers.rounds,
+            moment=answers.moment,
         )
 
 

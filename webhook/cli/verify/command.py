@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _HELP = """Run the test suites (files of kind Suite, test.gatekeeper.sh) at PATH.
 
-Kyverno's tests (kyverno-test.yaml) of its policies in CEL are run, too.
+Kyverno's tests (kyverno-test.yaml) are run, too: of its policies in CEL, and of
+ValidatingAdmissionPolicies and MutatingAdmissionPolicies with their bindings.
 
 A folder is searched with all below it; PATH/... means the same. Each case puts an
 object under a constraint and says which violations are to be found. The files of a
@@ -88,7 +89,7 @@ def command(  # noqa: PLR0913  # each is an option
     from webhook.policies.suite_filter import Filter, InvalidFilter  # noqa: PLC0415
 
     try:
-        wanted = Filter(selected)
+        filter_ = Filter(selected)
     except InvalidFilter as error:
         raise click.BadParameter(str(error), param_hint="--run") from None
     suites = _find(paths)
@@ -113,13 +114,13 @@ def command(  # noqa: PLR0913  # each is an option
             native_failure_policy=native_failure_policy,
             trace=_show_steps if trace else None,
         ),
-        wanted,
+        filter_,
     )
     # For people each suite is told when it has run; a file gets everything when all have.
     at_once = Output("table") in outputs
     results: list[SuiteResult] = []
     for suite, shown in suites:
-        result = runner.run(suite, shown) if isinstance(suite, Suite) else suite.run(shown, wanted)
+        result = runner.run(suite, shown) if isinstance(suite, Suite) else suite.run(shown, filter_)
         results.append(result)
         if at_once and (verbose or result.ran or result.skipped):
             write(verify_report.suite_text(result, verbose=verbose))

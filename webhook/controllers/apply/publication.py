@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import timestamp
 from webhook.controllers.apply.extensions import ExtensionController
 from webhook.controllers.apply.policies import PolicyController
+from webhook.controllers.apply.projection import SyncProjection
 from webhook.controllers.apply.reconciler import Reconciler
-from webhook.controllers.apply.sync import SyncController
+from webhook.controllers.apply.sync import SyncController, data_kind
 from webhook.exceptions.state import ExceptionFacts
 from webhook.metrics.mutation import EXPANSION_TEMPLATES, MUTATORS
 from webhook.metrics.policies import KYVERNO, SNAPSHOT_REVISION, TEMPLATES
@@ -39,16 +40,15 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
     from webhook.controllers.apply.reconciler import Intents
     from webhook.controllers.generate.statuses import Statuses
-    from webhook.controllers.object_faults import ObjectFaults
-    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.object_faults import ObjectFaults, PolicyKey
     from webhook.controllers.revisions.policy_state import AppliedFault, InForceNow
     from webhook.controllers.revisions.revisions import InForce, Revisions
     from webhook.exceptions.exception import PolicyException
     from webhook.exceptions.stage import Excusing
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.serving.exception_uses import ExceptionKey
-    from webhook.serving.revision import Serving
+    from webhook.reads.read_set import ReadSet
+    from webhook.serving.revision import ExceptionKey, Serving
 
 SHOWN: Final = 20
 """Awaited objects that a probe or a log line shows."""
@@ -66,7 +66,7 @@ _COUNTED: Final = (
 
 
 class ClusterPolicies:
-    """What the controllers make of the cluster, put into service. Used by one thread.
+    """The policies that the controllers put into service. Used by one thread.
 
     Until everything that there was at start is in the snapshot, nothing is
     served; from then on each batch of changes is.
@@ -92,11 +92,16 @@ class ClusterPolicies:
         object_faults: ObjectFaults | None = None,
         external_data: bool = True,
         kyverno: str = "off",
+        projects: bool = False,
     ) -> None:
-        """``watches``: the kinds of policy and of data; ``kyverno``: what becomes of Kyverno's policies."""
+        """``watches``: the kinds of policy and of data; ``kyverno``: what becomes of Kyverno's policies.
+
+        With ``projects`` no more is kept of synced objects than templates read: nothing else may read them.
+        """
         self._client, self._serving = client, serving
         self._registry, self._log = registry, log
         self.tracker = Tracker(time.monotonic)
+        self._projection = SyncProjection(client, watches[1]) if projects else None
         self._policy = PolicyController(
             client,
             self.tracker,
@@ -105,8 +110,9 @@ class ClusterPolicies:
             wait_for_broken=wait_for_broken,
             revisions=revisions,
             object_faults=object_faults,
+            projection=self._projection,
         )
-        self._data = SyncController(client, self.tracker, pod)
+        self._data = SyncController(client, self.tracker, pod, self._projection)
         self._extension = ExtensionController(
             self.tracker,
             pod,
@@ -128,6 +134,8 @@ class ClusterPolicies:
             data_watches=watches[1],
             object_faults=object_faults,
         )
+        self._kept: Mapping[GroupVersionKind, ReadSet] = {}
+        """What was kept of synced kinds at the last look."""
         self._constraints: tuple[Snapshot, dict[tuple[str, str], Constraint]] | None = None
         self._counted: Mapping[tuple[str, str], int] = {}
         self._breaker_changes = 0
@@ -288,7 +296,7 @@ class ClusterPolicies:
         return excusing
 
     def exception_facts(self, key: ExceptionKey, used_at: float) -> ExceptionFacts:
-        """What is known of an exception, which was used last at a time by this process."""
+        """Return the facts about an exception, which this process used last at a time."""
         kind, namespace, name = key
         title = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
         excusing = self._excusing
@@ -309,7 +317,7 @@ class ClusterPolicies:
         return self._constraints[1]
 
     def enforced(self) -> InForceNow:
-        """What is in force: templates by name, constraints by kind and name."""
+        """Return what is in force: templates by name, constraints by kind and name."""
         return self._policy.enforced()
 
     @property
@@ -318,16 +326,24 @@ class ClusterPolicies:
         return self._data.counts
 
     @property
+    def data_kept(self) -> Mapping[GroupVersionKind, tuple[int, bool]]:
+        """The bytes of JSON that are kept of each synced kind, and whether objects are whole.
+
+        Empty where all of them are.
+        """
+        return self._data.kept
+
+    @property
     def data_digest(self) -> str:
         """Names the data that policies may read, the same whatever the order it came in."""
         return self._data.digest
 
     def take_good(self) -> dict[PolicyKey, InForce | None]:
-        """What is in force of each object that changed since the last call; None for none."""
+        """Return what is in force of each object that changed since the last call; None for none."""
         return {**self._policy.take_good(), **self._extension.take_good()}
 
     def take_generation_faults(self) -> list[AppliedFault]:
-        """What is wrong with generations, as found while they were applied, since the last call."""
+        """Return the faults of generations that were found since the last call."""
         return self._policy.take_generation_faults()
 
     # --- what there is to know of them from elsewhere ------------------------------------------
@@ -343,16 +359,29 @@ class ClusterPolicies:
         self._extension.revised(known)
 
     def take_generated(self, statuses: Statuses) -> None:
-        """What is to be said of policies and bindings that are generated."""
+        """Take the statuses of generated policies and bindings."""
         self._policy.take_generated(statuses)
 
     def take_warnings(self, statuses: Statuses) -> None:
-        """What is to be said of expressions that nobody refuses."""
+        """Take the warnings about expressions that nobody refuses."""
         self._policy.take_warnings(statuses)
 
     def retry(self) -> None:
-        """Try again what the machine could not compile, where its time has come."""
+        """Try again what the machine could not compile, where its time has come, and look at data."""
         self._policy.retry()
+        self.reconciler.look_at_data()
+        if self._projection is not None:
+            self._tell_kept(self._projection)
+
+    def _tell_kept(self, projection: SyncProjection) -> None:
+        """Log which paths of synced kinds are kept, where they are others than at the last look."""
+        now = projection.paths
+        for gvk, reads in now.items():
+            if self._kept.get(gvk) is not reads:
+                paths = reads.texts
+                said = {"kind": data_kind(gvk), "paths": paths[:SHOWN], "more": len(paths[SHOWN:])}
+                self._news.append(("paths of synced objects are kept", said))
+        self._kept = now
 
     def take_unestablished(self, crds: Mapping[str, str]) -> None:
         """The constraint CRDs that are not established, by name, with the reason."""
@@ -361,7 +390,7 @@ class ClusterPolicies:
     # --- what is awaited -----------------------------------------------------------------------
 
     def awaited(self) -> str:
-        """What readiness waits for; an empty text once it waits for nothing."""
+        """Return what readiness waits for; empty once it waits for nothing."""
         if self.is_serving:
             return ""
         missing = self.tracker.awaited()

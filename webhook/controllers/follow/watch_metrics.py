@@ -1,4 +1,4 @@
-"""The watches, and what is written, in the metrics."""
+"""Brings the counts of watches and of writes to the API server into the metrics."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from webhook.metrics.cluster import (
     INTENDED_KINDS,
     STATUS_FIELDS_PRUNED,
     SYNCED,
+    SYNCED_BYTES,
     SYNCED_DATA,
     WATCH_ERRORS,
     WATCH_EVENTS,
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import ReflectorStatistics
-    from webhook.metrics.declaration import Metric
-    from webhook.metrics.registry import Registry
+    from webhook.metrics.registry import Metric, Registry
     from webhook.watch.manager import Manager
 
 
@@ -53,7 +53,7 @@ _NOTHING: Final = (0,) * len(_COUNTED)
 
 
 class WatchMetrics:
-    """Adds up what all watches have seen, those that ended included."""
+    """Adds up the counts of all watches, those that ended included."""
 
     def __init__(self, registry: Registry, client: ClusterClient, manager: Manager) -> None:
         self._registry = registry
@@ -70,11 +70,15 @@ class WatchMetrics:
         self,
         *,
         synced: Mapping[GroupVersionKind, int],
+        kept: Mapping[GroupVersionKind, tuple[int, bool]],
         data_digest: str,
         writes: Mapping[str, tuple[int, int]],
         pruned: Mapping[tuple[str, ...], float],
     ) -> None:
-        """Bring the metrics up to date; called on the watches' loop."""
+        """Bring the metrics up to date; called on the watches' loop.
+
+        ``kept`` are the bytes that are kept of the objects of a kind, and whether these are whole.
+        """
         statistics = self._manager.statistics()
         registry = self._registry
         for (_, metric), growth in zip(_COUNTED, self._growth(statistics), strict=True):
@@ -87,12 +91,17 @@ class WatchMetrics:
         for gvk, number in synced.items():
             objects["active", gvk.kind] = objects.get(("active", gvk.kind), 0) + number
         registry.replace(SYNCED, objects)
+        sizes: dict[tuple[str, ...], float] = {}
+        for gvk, (size, is_whole) in kept.items():
+            labels = gvk.kind, str(is_whole).lower()
+            sizes[labels] = sizes.get(labels, 0) + size
+        registry.replace(SYNCED_BYTES, sizes)
         registry.replace(SYNCED_DATA, {(data_digest,): 1})
         registry.replace(STATUS_FIELDS_PRUNED, pruned)
         self._count_requests(writes)
 
     def _growth(self, statistics: Mapping[GroupVersionKind, ReflectorStatistics]) -> list[int]:
-        """How much each count has grown over all watches since the last look."""
+        """Return how much each count has grown over all watches since the last call."""
         grown, seen = list(_NOTHING), self._seen
         for gvk, item in statistics.items():
             now, known = _counts(item), seen.get(gvk, _NOTHING)
