@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.store import Change
+    from webhook.cluster.store import Change, Key
     from webhook.constraint.client import Client
     from webhook.controllers.apply.prevalidation import Trier
     from webhook.controllers.generate.scope import GenerationOptions
@@ -164,6 +164,8 @@ class Following:
         self._policies = self._make_policies(policy_client, serving, pod, waits=wait_for_broken)
         if operations & {STATUS_OPERATION, AUDIT_OPERATION}:
             self._keep_exceptions(pod, serving, exceptions_keep_seconds)
+        self._trier = trier
+        self._announced: set[Key] = set()
         if trier is not None:
             self._try_before(policy_client, pod, trier)
         self._generate(generation, pod, rules)
@@ -394,6 +396,8 @@ class Following:
         taken = -math.inf
         while True:
             await registrar.queue.wait()
+            if not self._policies.is_serving:
+                self._announce()
             if time.monotonic() - taken < BURST_SECONDS:
                 await asyncio.sleep(seconds)
             until = time.monotonic() + TURN_SECONDS
@@ -402,6 +406,15 @@ class Following:
                 take(await registrar.next())
             self._publish()
             taken = time.monotonic()
+
+    def _announce(self) -> None:
+        """Say which templates wait, so that another process compiles the last of them meanwhile."""
+        if self._trier is None:
+            return
+        waiting = self._policy_watches.queue.waiting(TEMPLATE)
+        new = {key: one for key, one in waiting.items() if key not in self._announced}
+        self._announced.update(new)
+        self._trier.trials.announce(new.values())
 
     def _take_policy(self, event: Event) -> None:
         """Apply a change of policy, unless it is to be tried before.
