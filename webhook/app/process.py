@@ -295,7 +295,8 @@ class Process:
         """Have ready what tries policies, once they are served: a cluster's change at any time."""
         while self._serving.revision is None:  # noqa: ASYNC110  # set by another thread, with no event
             await asyncio.sleep(WARM_SECONDS)
-        self._trials.started()
+        if count := self._trials.started():
+            self._log.info("a second process compiled policies too", templates=count)
         if self._cluster is not None:
             await asyncio.to_thread(self._trials.warm)
 

@@ -74,6 +74,8 @@ class Ahead:
         self._done_bytes = 0
         self._known: set[bytes] = set()
         self._is_running = self._is_stopped = False
+        self.count = 0
+        """Sources that the other process has compiled so far."""
 
     def announce(self, texts: Iterable[str]) -> None:
         """Take sources that will be needed, in this order; each is compiled at most once."""
@@ -149,6 +151,7 @@ class Ahead:
                 if at in self._under_way and at in codes:
                     self._done[at] = Compiled(*codes[at])
                     self._done_bytes += len(self._done[at].body)
+                    self.count += 1
                 self._under_way.discard(at)
         with self._changed:
             for job in rest:

@@ -187,10 +187,12 @@ class Trials:
                 if text is not None and len(text) < LARGE_CHARACTERS:
                     yield text
 
-    def started(self) -> None:
-        """Announcements are over: policies are served."""
-        if self._ahead is not None:
-            self._ahead.stop()
+    def started(self) -> int:
+        """End what was announced: policies are served. Returns how many sources another process compiled."""
+        if self._ahead is None:
+            return 0
+        self._ahead.stop()
+        return self._ahead.count
 
     def source(self, code: Code) -> Compiled | None:
         """The code of a source that compiles within the bounds, where it is in Rego.
