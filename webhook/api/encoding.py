@@ -42,6 +42,14 @@ def decode(body: bytes | bytearray | memoryview | str, *, max_bytes: int | None 
         return decode_in_pieces(body)
 
 
+def encode_to_keep(value: Any, *, sort_keys: bool = False) -> bytes:
+    """Encode as :func:`encode` does, in as many bytes of memory as there are.
+
+    What orjson returns has 4 KiB of memory for as long as it is there, however short it is.
+    """
+    return bytes(memoryview(encode(value, sort_keys=sort_keys)))
+
+
 def encode(value: Any, *, indent: bool = False, sort_keys: bool = False) -> bytes:
     """Encode as UTF-8 JSON, however deep; integers beyond 64 bits are exact too."""
     option = (orjson.OPT_INDENT_2 if indent else 0) | (orjson.OPT_SORT_KEYS if sort_keys else 0)

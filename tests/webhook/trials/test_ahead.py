@@ -16,7 +16,7 @@ from webhook.constraint.template import Code, Template
 from webhook.rego.code_cache import CodeCache, from_bytes
 from webhook.trials import ahead
 from webhook.trials.ahead import LEAST, Ahead
-from webhook.trials.job import text_of
+from webhook.trials.job import text_of as text_or_none
 
 BOUNDS = {
     "cpuSeconds": 5,
@@ -38,6 +38,13 @@ violation[{{"msg": msg, "details": {{"missing": missing}}}}] {{
 }}
 violation[{{"msg": "message {number}"}}] {{ input.review.object.kind == "Pod" }}
 """
+
+
+def text_of(code) -> str:
+    """The text of a source, all of which have one here."""
+    text = text_or_none(code)
+    assert text is not None
+    return text
 
 
 def sources(count):
@@ -69,7 +76,7 @@ def beside():
 def replica(two_processors):
     """A replica at its start: nothing is served, so that nothing is tried."""
     made = Replica(tries_all=lambda: False, ahead=True)
-    made.beside = made.trials._ahead
+    made.beside = made.trials._ahead  # type: ignore[attr-defined]
     yield made
     made.trials.stop()
     until(lambda: not workers(), "no process")
