@@ -97,3 +97,15 @@ def test_whoever_takes_all_events_knows_what_is_there(steps):
             queue.delete(A, key(name), {"v": there.pop(name)})
     take()
     assert seen == there
+
+
+def test_what_waits_of_a_kind_is_known_in_its_order():
+    queue = EventQueue()
+    for name in ("b", "a", "gone"):
+        queue.set(A, key(name), {"v": name})
+    queue.set(B, key("c"), {"v": "c"})
+    queue.delete(A, key("gone"), {"v": "gone"})
+    queue.synced(A)
+    assert list(queue.waiting(A).items()) == [(key("b"), {"v": "b"}), (key("a"), {"v": "a"})]
+    assert len(told(queue)) == 4
+    assert queue.waiting(A) == {}
