@@ -13,6 +13,7 @@ import mmap
 import os
 import sys
 import time
+from functools import cache
 from typing import Any, Final
 
 ARENAS_MAX: Final = 2
@@ -35,10 +36,16 @@ _SLICE_SECONDS: Final = 0.0002
 _PAGE_BYTES: Final = mmap.PAGESIZE
 
 
+@cache
+def _library() -> ctypes.CDLL:
+    """The C library; opened once: each time is garbage that only a full collection finds."""
+    return ctypes.CDLL(None)
+
+
 def bound() -> None:
     """Keep little of what is freed; called before there are threads. Elsewhere than on glibc nothing."""
     with contextlib.suppress(AttributeError, OSError):
-        library = ctypes.CDLL(None)
+        library = _library()
         library.mallopt(_ARENA_MAX, ARENAS_MAX)
         library.mallopt(_MMAP_THRESHOLD, MAPPED_BYTES)
 
@@ -46,7 +53,7 @@ def bound() -> None:
 def give_back() -> None:
     """Give to the system what is free; takes some milliseconds, for which others can run."""
     with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)
+        _library().malloc_trim(0)
 
 
 def is_held(large: list[Any]) -> bool:

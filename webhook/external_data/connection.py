@@ -112,6 +112,8 @@ class ProviderConnection(asyncio.Protocol):
             self._tell()
         else:
             self._end(error or EOFError())
+        # Both refer back to this object: with them it would stay until a full collection of garbage.
+        self._transport = self._parser = None
 
     # --- what the parser tells -----------------------------------------------------------------
 

@@ -9,7 +9,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from loadtest.drill.attacks.large_objects import CONSTRAINT, TEMPLATE
-from loadtest.drill.drill import LIMIT_MIB, Bystander, Row, elsewhere, library, limited, server
+from loadtest.drill.drill import (
+    LIMIT_MIB,
+    Bystander,
+    Row,
+    elsewhere,
+    library,
+    limited,
+    rss_mib,
+    server,
+)
+from loadtest.drill.floods import KEPT_MIB_MAX, REST_SECONDS
 from tests.behaviour.serving import Answer, pod, review, unverified
 from tests.patience import PATIENCE_SECONDS
 
@@ -82,8 +92,11 @@ def run() -> Iterator[Row]:
             Bystander(running, PER_SECOND, *bodies) as beside,
         ):
             await_end()
+        time.sleep(REST_SECONDS)
+        kept = rss_mib(running) - quiet.rest_mib
     ratio = beside.milliseconds(0.99) / quiet.milliseconds(0.99)
     yield Row(name, "p99 of the others against quiet", ratio, RATIO_MAX, "times")
     yield Row(name, "others answered wrongly", beside.wrong, 0)
     yield Row(name, "violations let through", beside.let_in, 0)
     yield Row(name, "memory", beside.peak_mib, LIMIT_MIB, "MiB")
+    yield Row(name, "memory that stays", kept, KEPT_MIB_MAX, "MiB")

@@ -2,22 +2,29 @@
 
 import asyncio
 import contextlib
+import datetime as dt
+import gc
 import math
 import resource
 import socket
-from collections.abc import AsyncIterator, Iterator
+import ssl
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import pytest
 from starlette.applications import Starlette
 
 from tests.patience import PATIENCE_SECONDS, turns_until
 from tests.webhook.server.limits import ADMISSION_LIMITS
+from webhook.certificates.pairs import self_signed
+from webhook.cluster import event_loop
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.metrics.server import CLOSED
 from webhook.server.http import hub as hubs
+from webhook.server.http.connection import Connection
 from webhook.server.http.fair_queue import Party
 from webhook.server.http.head import UNKNOWN
 from webhook.server.http.hub import Hub, Share
@@ -32,14 +39,16 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 class Port:
     """A listener on a port of its own, with an application that knows no path."""
 
-    def __init__(self, limits: ConnectionLimits | None = None) -> None:
+    def __init__(
+        self, limits: ConnectionLimits | None = None, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.lines: list[bytes] = []
         self.registry = Registry()
         log = Log(self.lines.append).logger("test")
         self.hub = Hub(limits or ADMISSION_LIMITS, self.registry, log)
         self.bound = socket.create_server(("127.0.0.1", 0))
         self.bound.setblocking(False)
-        self.listener = Listener(self.hub, Starlette(), self.bound)
+        self.listener = Listener(self.hub, Starlette(), self.bound, tls=tls)
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -265,3 +274,53 @@ def test_who_has_most_of_the_bytes_that_wait_leaves_some_to_others() -> None:
     hub.waiting_bytes = crowd.bytes = 76
     assert hub.is_overfull(crowd)
     assert not hub.is_overfull(other)
+
+
+class Run(Protocol):
+    """Runs a coroutine in an event loop of its own."""
+
+    def __call__(self, main: Coroutine[Any, Any, None], /) -> None: ...
+
+
+def open_connections() -> int:
+    return sum(type(one) is Connection for one in gc.get_objects())
+
+
+@pytest.mark.parametrize("run_in", [asyncio.run, event_loop.run], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize(
+    "last",
+    [b"", REQUEST, REQUEST[:20], b"?\r\n\r\n"],
+    ids=["silent", "answered", "cut", "malformed"],
+)
+def test_a_connection_that_has_ended_needs_no_collection_of_garbage(
+    run_in: Run, last: bytes, tmp_path: Path
+) -> None:
+    pair = self_signed(["localhost"], dt.datetime.now(dt.UTC))
+    (tmp_path / "pair.pem").write_bytes(pair.certificate + pair.key)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "pair.pem")
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+
+    async def run() -> None:
+        port = Port(tls=tls)
+        async with port.open():
+            for _ in range(3):
+                reader, writer = await asyncio.open_connection(
+                    *port.bound.getsockname(), ssl=trusting
+                )
+                await turns_until(lambda: port.hub.connections)
+                writer.write(last)
+                if last in {REQUEST, b"?\r\n\r\n"}:
+                    assert (await reader.read()).startswith(b"HTTP/1.1 40")
+                writer.transport.abort()
+                await turns_until(lambda: not port.hub.connections)
+            await turns_until(lambda: open_connections() <= before)
+
+    gc.collect()
+    before = open_connections()
+    gc.disable()
+    try:
+        run_in(run())
+    finally:
+        gc.enable()

@@ -34,6 +34,33 @@ NEVER: Final = float("inf")
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
+class _Closed(asyncio.Transport):
+    """Stands for the transport of a connection that is no more: nothing can be sent or read."""
+
+    __slots__ = ()
+
+    def is_closing(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> None:
+        """Drop it: nobody would get it."""
+
+    def pause_reading(self) -> None:
+        """Nothing is read any more."""
+
+    def resume_reading(self) -> None:
+        """Nothing is read any more."""
+
+    def close(self) -> None:
+        """Nothing is left to end."""
+
+    def abort(self) -> None:
+        """Nothing is left to end."""
+
+
+_CLOSED: Final = _Closed()
+
+
 class Connection(asyncio.BufferedProtocol):
     """The requests and responses of one connection, in order."""
 
@@ -176,7 +203,10 @@ class Connection(asyncio.BufferedProtocol):
                 self._discharge(exchange)
         self._current = None
         self._pending.clear()
-        self._parser = None  # It refers back to this object.
+        # Both refer back to this object: with them it would stay until a full collection of garbage,
+        # which is hours away, and TLS has a buffer of 256 KiB for each connection.
+        self._parser = None
+        self._transport = _CLOSED
         self.resume_writing()
 
     def pause_writing(self) -> None:

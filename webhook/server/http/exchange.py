@@ -191,6 +191,8 @@ class Exchange:
             self._failed(error)
         else:
             self._ended()
+        finally:
+            self.scope.pop(RELEASE, None)  # It refers back to this object.
 
     def _ended(self) -> None:
         if not self.complete and self.connection is not None:
