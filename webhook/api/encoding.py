@@ -43,11 +43,17 @@ def decode(body: bytes | bytearray | memoryview | str, *, max_bytes: int | None 
 
 
 def encode_to_keep(value: Any, *, sort_keys: bool = False) -> bytes:
-    """Encode as :func:`encode` does, in as many bytes of memory as there are.
+    """Encode as :func:`encode` does, for what stays in memory."""
+    return compact(encode(value, sort_keys=sort_keys))
 
-    What orjson returns has 4 KiB of memory for as long as it is there, however short it is.
+
+def compact(encoded: bytes) -> bytes:
+    """Return the same bytes in as much memory as they need.
+
+    What orjson returns keeps the buffer that it was written to: 4 KiB however short it is, and up
+    to thirty times its length.
     """
-    return bytes(memoryview(encode(value, sort_keys=sort_keys)))
+    return bytes(memoryview(encoded))
 
 
 def encode(value: Any, *, indent: bool = False, sort_keys: bool = False) -> bytes:

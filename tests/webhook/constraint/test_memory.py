@@ -7,6 +7,7 @@ import json
 import tracemalloc
 
 from tests.webhook.constraint.policies import client, constraint, template
+from webhook.api.encoding import encode_to_keep
 from webhook.constraint.match import MATCHES_MAX, compile_match
 from webhook.constraint.structural import with_defaults
 
@@ -79,3 +80,15 @@ def test_what_lacks_no_default_is_not_copied():
     filled = with_defaults(part, schema)
     assert (filled, part["a"]) == ({"a": {"x": 1}, "b": [{"c": {}}]}, {})
     assert filled["b"] is part["b"]
+
+
+def test_what_is_kept_takes_as_much_memory_as_it_needs():
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        kept = [encode_to_keep({"a": number}) for number in range(COUNT)]
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert taken < COUNT * 100
+    assert kept[7] == b'{"a":7}'
