@@ -66,7 +66,7 @@ class Ahead:
 
     def __init__(self, bounds: Job) -> None:
         """``bounds`` are those of each source's compilation, and the built-ins that are disabled."""
-        self._bounds = bounds
+        self._bounds: Job = {**bounds, "together": True}
         self._changed = threading.Condition()
         self._waiting: dict[bytes, str] = {}
         self._under_way: set[bytes] = set()
