@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.programs import ROOT
-from webhook.metrics.catalogue import METRICS
+from webhook.metrics.exposition import METRICS
 
 FOLDER = ROOT / "manifests" / "dashboards"
 POD = 'pod=~"$pod"'

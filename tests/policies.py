@@ -75,3 +75,59 @@ def exception(name: str, *constraints: str, namespace: str = "", **spec: Any) ->
         "metadata": {"name": name, **place},
         "spec": {name: value for name, value in given.items() if value is not None},
     }
+
+
+def expansion_template(name: str = "e", *, version: str = "v1alpha1", **spec: Any) -> Json:
+    """An ExpansionTemplate: of Deployments, whose template is a Pod, where ``spec`` says no other."""
+    return {
+        "apiVersion": f"expansion.gatekeeper.sh/{version}",
+        "kind": "ExpansionTemplate",
+        "metadata": {"name": name},
+        "spec": {
+            "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
+            "templateSource": "spec.template",
+            "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
+            **spec,
+        },
+    }
+
+
+def definition(
+    kind: str,
+    plural: str,
+    group: str,
+    *,
+    version: str = "v1",
+    namespaced: bool = False,
+    with_status: bool = False,
+    labels: Mapping[str, str] | None = None,
+) -> Json:
+    """A CustomResourceDefinition whose objects may hold anything.
+
+    ``with_status`` makes their status a subresource.
+    """
+    served: Json = {"name": version, "served": True, "storage": True}
+    if with_status:
+        served["subresources"] = {"status": {}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}", "labels": labels or {}},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced" if namespaced else "Cluster",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "versions": [{**served, "schema": {"openAPIV3Schema": FREE}}],
+        },
+    }
+
+
+def config(*, namespace: str = "", **spec: Any) -> Json:
+    """The Config of a cluster: ``sync``, ``match``, ``validation``."""
+    place = {"namespace": namespace} if namespace else {}
+    return {
+        "apiVersion": "config.gatekeeper.sh/v1alpha1",
+        "kind": "Config",
+        "metadata": {"name": "config", **place},
+        "spec": spec,
+    }

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from webhook.rego.location import Location
 from webhook.rego.syntax import ast
+from webhook.rego.syntax.unparse import unparse, unparse_body
 
 NAMES = ("a", "x", "y_1", "input", "data", "contains_", "Zz")
 OPERATORS = ("plus", "minus", "mul", "div", "rem", "and", "or", "equal", "neq", "lt", "gte")
@@ -166,3 +167,58 @@ def modules(draw: st.DrawFn) -> ast.Module:
     imports = (ast.Import(path),) if logical else ()
     package = ast.Ref(ast.Var("data"), (ast.String("a"), ast.String("b-c")))
     return ast.Module(package, imports, tuple(found), "v1")
+
+
+def unparse_module(module: ast.Module) -> str:
+    """The module's source in its own version of the language."""
+    lines = [f"package {_path(module.package)}", ""]
+    names = set()
+    for one in module.imports:
+        alias = "" if one.alias is None else f" as {one.alias}"
+        lines.append(f"import {unparse(one.path)}{alias}")
+        names.add(unparse(one.path))
+    has_if = module.version != "v0" or not names.isdisjoint(
+        {"future.keywords", "future.keywords.if", "rego.v1", "rego.v2"}
+    )
+    lines += [_rule(rule, has_if) for rule in module.rules]
+    return "\n".join(lines) + "\n"
+
+
+def _path(package: ast.Ref) -> str:
+    first, *rest = package.path
+    head = ast.Var(first.value) if isinstance(first, ast.String) else first
+    return unparse(ast.Ref(head, tuple(rest)) if rest else head)
+
+
+def _rule(rule: ast.Rule, has_if: bool) -> str:
+    text = "default " if rule.default else ""
+    # `if` would turn `p[x]`, a member of a set in v0, into a key with the value true.
+    old_set = rule.head.key is not None and not rule.head.contains
+    text += _head(rule.head) + _rule_body(rule, has_if and not old_set)
+    branch = rule.else_
+    while branch is not None:
+        text += " else" + _value(branch.head) + _rule_body(branch, has_if)
+        branch = branch.else_
+    return text
+
+
+def _rule_body(rule: ast.Rule, has_if: bool) -> str:
+    if not rule.body:
+        return ""
+    return f"{' if' if has_if else ''} {{ {unparse_body(rule.body)} }}"
+
+
+def _head(head: ast.Head) -> str:
+    text = unparse(head.ref)
+    if head.args is not None:
+        text += f"({', '.join(map(unparse, head.args))})"
+    if head.key is not None:
+        key = unparse(head.key)
+        return f"{text} contains {key}" if head.contains else f"{text}[{key}]"
+    return text + _value(head)
+
+
+def _value(head: ast.Head) -> str:
+    if head.value is None:
+        return ""
+    return f" {':=' if head.assign else '='} {unparse(head.value)}"

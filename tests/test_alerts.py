@@ -9,7 +9,7 @@ from tests.alerts import SUFFIXES, alerts
 from tests.manifests import MANIFESTS
 from webhook.controllers.apply.policies import PolicyController
 from webhook.controllers.status.condition_keeper import ConditionKeeper
-from webhook.metrics.catalogue import METRICS
+from webhook.metrics.exposition import METRICS
 
 NOBODY: Any = None
 """For what is never asked here."""

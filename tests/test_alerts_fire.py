@@ -14,7 +14,7 @@ from tests.decisions.process import Sidecar
 from tests.manifests import MANIFESTS
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import Programs
-from webhook.metrics.catalogue import METRICS
+from webhook.metrics.exposition import METRICS
 
 RULES = (
     MANIFESTS / "components" / "alerts" / "prometheus-rule.yaml",

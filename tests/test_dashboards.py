@@ -16,7 +16,7 @@ from tests.decisions.process import Sidecar
 from tests.grafana_schema import faults
 from tests.patience import PATIENCE_SECONDS
 from tests.programs import Programs
-from webhook.metrics.catalogue import METRICS
+from webhook.metrics.exposition import METRICS
 
 SCRAPED = {"pod", "le"}
 """The scraper's label, and histograms' own."""

@@ -13,7 +13,7 @@ from tests.alerts import SUFFIXES, alerts
 from tests.manifests import MANIFESTS, helmed, with_components
 from tests.programs import ROOT, Programs
 from webhook.cli.pages.documents import PAGES as GENERATED
-from webhook.metrics.catalogue import METRICS
+from webhook.metrics.exposition import METRICS
 
 PAGES = ("troubleshooting", "sizing", "security", "operating", "telemetry", "console", "monitoring")
 OF_SIDECARS = "waddle_decisions_sink_", "waddle_decisions_queue_"

@@ -277,7 +277,7 @@ def test_the_sets_for_files_are_used_as_their_page_says(tmp_path: Path) -> None:
 
 def test_a_server_checks_the_sets_for_files_and_asks_none_of_them() -> None:
     """`make run` serves all of policies/."""
-    client = new_client(asked=ADMISSION_ALONE)
+    client = new_client(reviewed_targets=ADMISSION_ALONE)
     report = PolicyDirectory(client, [POLICIES]).load()
     assert report.faults == ()
     assert report.templates == len(templates()) - len(FOR_FILES)

@@ -67,16 +67,16 @@ def test_a_list_that_was_not_read_as_one_is_found(tmp_path: Path) -> None:
     assert site.unread(tmp_path) == []
 
 
+def build(folder: Path) -> None:
+    """Build the pages into ``site`` of a folder."""
+    command = [str(MKDOCS), "-m", "tests.site", str(folder / "site")]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.skipif(not MKDOCS.exists(), reason="no MkDocs here: make site")
 def test_the_pages_are_built_strictly_can_be_searched_and_ask_nobody(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [MKDOCS, "-m", "tests.site", tmp_path / "site"],
-        cwd=ROOT,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    build(tmp_path)
     assert "constrainttemplate" in (tmp_path / "site/search/search_index.json").read_text().lower()
     assert (tmp_path / "site" / "docs" / "first-policy.html").is_file()
 
@@ -85,14 +85,7 @@ def test_the_pages_are_built_strictly_can_be_searched_and_ask_nobody(tmp_path: P
 @pytest.mark.usefixtures("program")
 def test_pages_that_are_opened_as_files_are_searched(tmp_path: Path) -> None:
     """A browser starts no worker of a file, and reads no other file by a script's request."""
-    done = subprocess.run(
-        [MKDOCS, "-m", "tests.site", tmp_path / "site"],
-        cwd=ROOT,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    build(tmp_path)
     with Browser(*required(), tmp_path / "profile") as browser:
         browser.go((tmp_path / "site" / "docs" / "first-policy.html").as_uri())
         browser.press("/")

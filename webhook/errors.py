@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class WaddleError(Exception):
-    """Whatever the library raises."""
+    """The base of all errors that the library raises."""
 
 
 class InvalidInputError(WaddleError, ValueError, TypeError):
-    """What was given is nothing that can be reviewed or evaluated: the text says what, and where."""
+    """The input cannot be reviewed or evaluated: the text says what, and where."""

@@ -44,7 +44,7 @@ def _importer(error: ImportError) -> str:
 
 
 def install_command(extra: str) -> str:
-    """What installs an extra from where this was installed: an index, a wheel, a checkout."""
+    """Return the command that installs an extra from where this was installed: an index, a wheel, a checkout."""
     return f"pip install '{requirement(extra)}'"
 
 

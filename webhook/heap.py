@@ -38,16 +38,16 @@ _PAGE_BYTES: Final = mmap.PAGESIZE
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The C library; opened once: each time is garbage that only a full collection finds."""
+    """Open the C library once: each opening is garbage that only a full collection finds."""
     return ctypes.CDLL(None)
 
 
-def bound() -> None:
+def bound(arenas_max: int = ARENAS_MAX, mapped_bytes: int = MAPPED_BYTES) -> None:
     """Keep little of what is freed; called before there are threads. Elsewhere than on glibc nothing."""
     with contextlib.suppress(AttributeError, OSError):
         library = _library()
-        library.mallopt(_ARENA_MAX, ARENAS_MAX)
-        library.mallopt(_MMAP_THRESHOLD, MAPPED_BYTES)
+        library.mallopt(_ARENA_MAX, arenas_max)
+        library.mallopt(_MMAP_THRESHOLD, mapped_bytes)
 
 
 def give_back() -> None:
@@ -87,7 +87,7 @@ def free_in_slices(large: list[Any]) -> None:
 
 
 class ResidentMemory:
-    """What the process holds now, which is one read of a file that stays open."""
+    """Reads the memory of the process: one read of a file that stays open."""
 
     def __init__(self) -> None:
         self._file: int | None = None

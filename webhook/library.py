@@ -140,7 +140,7 @@ class Violation:
 
 
 class Violations(list[Violation]):
-    """What was found, as a list. ``excused`` is what exceptions take out of it, each with its own.
+    """The violations as a list. ``excused`` are those that exceptions take out of it, each with its own.
 
     ``remarks`` are what policies say beside their verdicts: errors that ``failurePolicy: Ignore``
     passes over, and audit annotations.
@@ -160,7 +160,7 @@ class Violations(list[Violation]):
 
 
 class ReviewOptions(TypedDict, total=False):
-    """What :meth:`Policies.review` takes by name."""
+    """The keyword arguments of :meth:`Policies.review`."""
 
     namespace: Mapping[str, Any] | None
     operation: str
@@ -276,7 +276,7 @@ class Policies:
         """
         own = ("/".join(one.key) for one in self._matched.missing(self._snapshot))
         foreign = self._policies.foreign
-        others = (key for key in foreign.keys if key not in foreign.asked)
+        others = (key for key in foreign.keys if key not in foreign.matched_keys)
         return (*own, *("/".join(key) for key in others))
 
     def review(  # what a request has
@@ -289,7 +289,7 @@ class Policies:
         user: Mapping[str, Any] | None = None,
         seconds: float = _SECONDS,
     ) -> Violations:
-        """What an object of Kubernetes violates, whatever the enforcement action.
+        """Review an object of Kubernetes, and return its violations, whatever the enforcement action.
 
         It is decided as the server decides: the mutators among the policies change the object
         first, what ExpansionTemplates imply is reviewed with it, and a namespace that a Config
@@ -337,7 +337,7 @@ class Policies:
     def review_document(
         self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS
     ) -> Violations:
-        """What any JSON value violates, by constraints of templates for a target of documents.
+        """Review any JSON value by constraints of templates for a target of documents.
 
         ``target`` is its name in templates, or ``terraform`` or ``gcp``: each change of a plan,
         or asset, is reviewed. Raises :class:`InvalidInputError` where there is no such target or no constraint for
@@ -412,7 +412,7 @@ def _violation(result: Result) -> Violation:
 
 
 def _asking(providers: Providers) -> RecordedAnswers:
-    """Who answers for these providers; raises :class:`InvalidInputError`."""
+    """Return what answers for these providers; raises :class:`InvalidInputError`."""
     known: dict[str, RecordedProvider | Callable[[ProviderRequest], RecordedProvider]] = {}
     for name, given in providers.items():
         place = f"providers[{name!r}]"
@@ -447,7 +447,7 @@ def _called(
     place: str,
     request: ProviderRequest,
 ) -> RecordedProvider:
-    """What a caller's function says of keys; what it raises leaves the review."""
+    """Call a caller's function for keys; what it raises leaves the review."""
     told = function(list(request.keys))
     if inspect.isawaitable(told):
         loop = _LOOP.get()

@@ -94,7 +94,7 @@ _TYPES: Final = {
 
 
 def type_of(value: object) -> str:
-    """What a value of JSON is, in words."""
+    """Return the type of a JSON value in words."""
     return _TYPES.get(type(value), "a number")
 
 

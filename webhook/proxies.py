@@ -23,7 +23,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class InvalidProxy(OSError):
-    """What the environment names is no proxy that can be used."""
+    """The environment names a proxy that cannot be used."""
 
 
 class Proxy(NamedTuple):

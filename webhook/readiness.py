@@ -1,4 +1,4 @@
-"""What a replica waits for before it answers admissions.
+"""Tracks what a replica waits for before it answers admissions.
 
 At start a replica learns from lists what exists, which is what it *expects*; it
 is ready once each expected object has been *observed* in the snapshot that
@@ -160,7 +160,7 @@ class Tracker:
         return self._satisfied
 
     def awaited(self) -> list[Awaited]:
-        """What is still missing, longest awaited first; empty once satisfied."""
+        """Return what is still missing, longest awaited first; empty once satisfied."""
         now = self._clock()
         missing = []
         for tracker in self._kinds.values():

@@ -31,7 +31,7 @@ def made(
     unsafe_hash: bool = False,
     weakref_slot: bool = False,
 ) -> Callable[[type], type]:
-    """What :func:`dataclasses.dataclass` would make of a class; what the class has itself stays.
+    """Return the class as :func:`dataclasses.dataclass` makes it; its own functions stay.
 
     No subclass may be frozen where its base is not, nor the other way round: nothing checks it here.
     """
@@ -56,7 +56,7 @@ if not TYPE_CHECKING:
 
 
 def _functions(cls: type, *, frozen: bool, eq: bool, hashes: bool) -> dict[str, Any]:
-    """What a class gets, by name."""
+    """Return the functions that a class gets, by name."""
     fields = dataclasses.fields(cls)
     functions: dict[str, Any] = {
         "__init__": _init(cls, fields, frozen=frozen),
@@ -124,7 +124,7 @@ def _init(cls: type, fields: tuple[dataclasses.Field[Any], ...], *, frozen: bool
 
 
 def _values(names: list[str]) -> Callable[[Any], Any]:
-    """What an object has of these fields, to be compared: as one value."""
+    """Return the values of these fields as one value to compare."""
     if len(names) == 1:  # attrgetter gives the value by itself, which need not be equal to itself
         get = attrgetter(names[0])
         return lambda instance: (get(instance),)
@@ -154,7 +154,7 @@ def _repr(names: list[str]) -> Any:
 
 
 def _refusing(cls: Any, names: frozenset[str]) -> tuple[Any, Any]:
-    """What refuses that a field is set, or deleted; and whatever else a class has no place for."""
+    """Return the functions that refuse to set or delete a field, or anything that the class has no place for."""
 
     def set_(self: Any, name: str, value: object) -> None:
         if type(self) is cls or name in names:

@@ -6,34 +6,22 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.decisions.process import Sidecar
-from tests.decisions.receiver import Receiver
+from tests.decisions.receiver import Receiver, http_sink
 from tests.decisions.sender import Sender
 from tests.patience import PATIENCE_SECONDS
 
 SEED_OF_FAILURES = "4"
 """With it the first three syncs of `tests.decisions.volatile` fail while the disk does."""
 
-QUICK = {"backoffInitialSeconds": 0.01, "backoffMaxSeconds": 0.05}
-
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     with Receiver(poison=frozenset({"poison"})) as running:
         yield running
-
-
-def http_sink(receiver: Receiver, **settings: Any) -> dict[str, Any]:
-    return {
-        "name": "http",
-        "type": "http",
-        "settings": {"url": receiver.url, **settings},
-        "batch": QUICK,
-    }
 
 
 def test_each_audit_run_appears_as_one_whole_file(tmp_path: Path) -> None:

@@ -12,26 +12,15 @@ from typing import Any
 import pytest
 
 from tests.decisions.process import ROOT, Sidecar
-from tests.decisions.receiver import Receiver
+from tests.decisions.receiver import Receiver, http_sink
 from tests.decisions.sender import Sender
 from tests.patience import PATIENCE_SECONDS
-
-QUICK = {"backoffInitialSeconds": 0.01, "backoffMaxSeconds": 0.05}
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     with Receiver(poison=frozenset({"poison"})) as running:
         yield running
-
-
-def http_sink(receiver: Receiver, **settings: Any) -> dict[str, Any]:
-    return {
-        "name": "http",
-        "type": "http",
-        "settings": {"url": receiver.url, **settings},
-        "batch": QUICK,
-    }
 
 
 def test_what_is_acknowledged_survives_a_kill_and_a_sink_that_is_down(

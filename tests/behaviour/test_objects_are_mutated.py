@@ -18,21 +18,18 @@ from tests.behaviour.serving import (
     write_policies,
 )
 from tests.json_patch import apply_patch
+from tests.policies import config
 from tests.webhook.mutation.documents import assign, image, label, modify_set
 
 MUTATION = "--operation=webhook,mutation-webhook"
 
-EXCLUDED = {
-    "apiVersion": "config.gatekeeper.sh/v1alpha1",
-    "kind": "Config",
-    "metadata": {"name": "config", "namespace": "gatekeeper-system"},
-    "spec": {
-        "match": [
-            {"excludedNamespaces": ["spared"], "processes": ["mutation-webhook"]},
-            {"excludedNamespaces": ["unreviewed"], "processes": ["webhook"]},
-        ]
-    },
-}
+EXCLUDED = config(
+    match=[
+        {"excludedNamespaces": ["spared"], "processes": ["mutation-webhook"]},
+        {"excludedNamespaces": ["unreviewed"], "processes": ["webhook"]},
+    ],
+    namespace="gatekeeper-system",
+)
 
 BROKEN = assign("broken", "spec.text.x", 1, match={"name": "odd*"})
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.behaviour.serving import REQUIRED_LABELS, Server, constraint, thing, write_policies
+from tests.policies import expansion_template
 from tests.webhook.mutation.documents import assign, label
 
 GENERATED = {"source": "Generated"}
@@ -17,16 +18,12 @@ def template(
     name: str, kind: str, source: str, makes: tuple[str, str], action: str = ""
 ) -> dict[str, Any]:
     """An ExpansionTemplate of a kind of apps/v1 or batch/v1."""
-    found = {
-        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-        "kind": "ExpansionTemplate",
-        "metadata": {"name": name},
-        "spec": {
-            "applyTo": [{"groups": ["apps", "batch"], "versions": ["v1"], "kinds": [kind]}],
-            "templateSource": source,
-            "generatedGVK": {"group": makes[0], "version": "v1", "kind": makes[1]},
-        },
-    }
+    found = expansion_template(
+        name,
+        applyTo=[{"groups": ["apps", "batch"], "versions": ["v1"], "kinds": [kind]}],
+        templateSource=source,
+        generatedGVK={"group": makes[0], "version": "v1", "kind": makes[1]},
+    )
     if action:
         found["spec"]["enforcementAction"] = action
     return found

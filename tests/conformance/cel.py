@@ -23,12 +23,15 @@ from tests.conformance.cel_values import (
     text_of,
 )
 from webhook.cel.check import types
+from webhook.cel.check.checker import check
 from webhook.cel.check.environment import Environment, Overload, functions
-from webhook.cel.check.types import Type
-from webhook.cel.engine import compile_expression, unchecked_expression
+from webhook.cel.check.types import DYN, Type
+from webhook.cel.engine import Expression, compile_expression
 from webhook.cel.errors import CompileError, EvaluationError
+from webhook.cel.exact.evaluator import exact_form
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import Meter
+from webhook.cel.syntax.parser import parse
 
 SENTINEL = {"stringValue": "an expectation that nothing meets"}
 
@@ -109,12 +112,18 @@ def _free(of: Type) -> set[Type]:
     return {of} if of.free else {found for part in of.parts for found in _free(part)}
 
 
+def _unchecked(source: str, environment: Environment) -> Expression:
+    """Compile an expression of which the names alone are looked up; Waddle checks all others."""
+    checked, _ = check(parse(source), environment)
+    return Expression(source, DYN, exact_form(checked))
+
+
 def _verdict(test: dict[str, Any]) -> tuple[str, str]:
     """What our engine says of a case, as the oracle's runner judges it."""
     environment = _environment(test)
     bindings = {name: read_value(one["value"]) for name, one in test.get("bindings", {}).items()}
     unchecked = bool(test.get("disableCheck"))
-    make = unchecked_expression if unchecked else compile_expression
+    make = _unchecked if unchecked else compile_expression
     try:
         expression = make(test["expr"], environment)
     except CompileError as error:

@@ -111,9 +111,8 @@ def _load(case: dict[str, Any]) -> Mutators:
     return mutators
 
 
-def _known(case: dict[str, Any]) -> Answering:
-    """What the providers say; those that are not named are not there."""
-    providers = case.get("providers") or {}
+def answers_of(providers: dict[str, Any]) -> Answering:
+    """Answer as a case's providers do; those that are not named are not there."""
 
     def known(request: ProviderRequest) -> ProviderResponse:
         said = providers.get(request.provider)
@@ -157,7 +156,7 @@ def run_case(case: dict[str, Any]) -> None:
     try:
         mutated = snapshot.mutate(obj, context)
         iterations, asked = mutated.iterations, wanted(mutated)
-        after = settled(mutated, _known(case))
+        after = settled(mutated, answers_of(case.get("providers") or {}))
         if case.get("annotations") and mutated.iterations:
             after = annotated(after, mutated.passes, ZERO_ID)
         error = ""

@@ -115,3 +115,17 @@ class Receiver:
             handler.send_header("Retry-After", self.retry_after)
         handler.send_header("Content-Length", "0")
         handler.end_headers()
+
+
+QUICK = {"backoffInitialSeconds": 0.01, "backoffMaxSeconds": 0.05}
+"""The batches of a sink that tests keep waiting."""
+
+
+def http_sink(receiver: Receiver, **settings: Any) -> dict[str, Any]:
+    """A sink that sends to the receiver."""
+    return {
+        "name": "http",
+        "type": "http",
+        "settings": {"url": receiver.url, **settings},
+        "batch": QUICK,
+    }

@@ -2,7 +2,7 @@
 
 from tests.differential.agreement import Question
 from tests.differential.opa_versions import Difference
-from webhook.rego.check.compatibility import LATEST
+from webhook.rego.builtins.registry import LATEST
 
 
 def question(line: Difference, level: str = LATEST) -> Question:

@@ -8,7 +8,7 @@ from tests.differential.agreement import Answer, frozen_value, ours, theirs
 from tests.differential.compatibility import question
 from tests.differential.opa_versions import DIFFERENCES
 from tests.differential.oracle import Oracle
-from webhook.rego.check.compatibility import GATEKEEPER
+from webhook.rego.builtins.registry import GATEKEEPER
 
 
 def is_answer(found: Answer, wanted: str) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.differential.oracle import Oracle
-from webhook.rego.check.compatibility import GATEKEEPER, LATEST
+from webhook.rego.builtins.registry import GATEKEEPER, LATEST
 from webhook.rego.engine import CompileOptions, EvaluationContext, compile_modules
 from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.syntax.parser import parse_module

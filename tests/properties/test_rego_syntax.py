@@ -6,11 +6,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.properties.rego_words import WORDS
-from tests.syntax_trees import canonical, every_body, logical_body, modules, terms
+from tests.syntax_trees import canonical, every_body, logical_body, modules, terms, unparse_module
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax.ast import Expr
 from webhook.rego.syntax.parser import parse_module, parse_query
-from webhook.rego.syntax.unparse import unparse, unparse_body, unparse_module
+from webhook.rego.syntax.unparse import unparse, unparse_body
 
 slow_to_draw = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -46,10 +46,6 @@ _real_sleep = time.sleep
 _real_urandom = os.urandom
 _real_exit = os._exit
 _real_socket = socket.socket
-_real_random = random.Random
-RealCondition = threading.Condition
-RealEvent = threading.Event
-RealThread = threading.Thread
 collect_garbage = gc.collect
 freeze_garbage = gc.freeze
 

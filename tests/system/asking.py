@@ -79,3 +79,13 @@ class Asked:
     def close(self) -> None:
         """Leave."""
         self._connection.close()
+
+
+def dry_run(plane: Plane, plural: str, **fields: Any) -> str:
+    """Create an object in a dry run: ``admitted``, or why it is refused."""
+    path = f"/api/v1/namespaces/{WORKLOADS}/{plural}?dryRun=All"
+    try:
+        plane.api.request("POST", path, {"metadata": {"name": "tried"}, **fields})
+    except ApiError as error:
+        return error.body
+    return "admitted"

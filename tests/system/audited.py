@@ -4,6 +4,7 @@ from typing import Any
 
 from tests.cluster import ApiError
 from tests.patience import until
+from tests.policies import expansion_template
 from tests.system.replicas import CONSTRAINTS, CRD_PATH, Plane, try_request
 
 LABELLED = """
@@ -100,16 +101,7 @@ TEMPLATE = {
     },
 }
 
-EXPANSION = {
-    "apiVersion": "expansion.gatekeeper.sh/v1beta1",
-    "kind": "ExpansionTemplate",
-    "metadata": {"name": "deployments"},
-    "spec": {
-        "applyTo": [{"groups": ["apps"], "kinds": ["Deployment"], "versions": ["v1"]}],
-        "templateSource": "spec.template",
-        "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
-    },
-}
+EXPANSION = expansion_template("deployments", version="v1beta1")
 
 
 def constraints() -> list[dict[str, Any]]:

@@ -16,14 +16,14 @@ from aiohttp import web
 
 from tests.cluster import Api, write_kubeconfig
 from tests.patience import until
-from webhook.cluster import event_loop
+from tests.system.loop_thread import LoopThread
 
 Selector = Callable[[str], bool]
 
 _HOP_BY_HOP = frozenset({"host", "connection", "transfer-encoding", "content-length"})
 
 
-class Gate:
+class Gate(LoopThread):
     """A port of loopback in front of an API server."""
 
     def __init__(self, api: Api, folder: Path) -> None:
@@ -36,18 +36,7 @@ class Gate:
         self._withholds: Selector = lambda _: False
         self._before: tuple[Selector, Callable[[], None]] | None = None
         self._opened = asyncio.Event()
-        self._stop = asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=lambda: event_loop.run(self._serve()), daemon=True)
-        self._thread.start()
-        self._started.wait()
-
-    def close(self) -> None:
-        """End every connection."""
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
+        super().__init__()
 
     def before(self, selects: Selector, act: Callable[[], None]) -> None:
         """From now on, do something just before a selected request is let through."""
@@ -72,12 +61,11 @@ class Gate:
 
     def open(self) -> None:
         """Let through what waits, and hold nothing back any more."""
-        assert self._loop is not None
         self._holds = self._withholds = lambda _: False
-        self._loop.call_soon_threadsafe(self._opened.set)
+        self.call(self._opened)
 
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
+    async def serve(self, started: threading.Event, stop: asyncio.Event) -> None:
+        """Forward requests to the API server."""
         connector = aiohttp.TCPConnector(limit=0, ssl=self._api.context)
         async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as session:
 
@@ -90,8 +78,8 @@ class Gate:
             await site.start()
             ((host, port),) = runner.addresses
             write_kubeconfig(self.kubeconfig, f"http://{host}:{port}")
-            self._started.set()
-            await self._stop.wait()
+            started.set()
+            await stop.wait()
             await runner.cleanup()
 
     async def _forward(

@@ -11,6 +11,7 @@ import pytest
 
 from tests import policies
 from tests.cluster import ApiError
+from tests.policies import expansion_template
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.proxy import Proxy
 from tests.system.replicas import (
@@ -249,36 +250,19 @@ def enforce_constraint(plane: Plane, document: dict[str, Any], replicas: list[Re
 def expansion(name: str, of: list[str], source: str, makes: tuple[str, str], **spec: Any) -> Any:
     """An ExpansionTemplate of Gatekeeper's tests."""
     group = {"Deployment": "apps", "ReplicaSet": "apps", "Pod": ""}.get(of[0], "batch")
-    return {
-        "apiVersion": "expansion.gatekeeper.sh/v1beta1",
-        "kind": "ExpansionTemplate",
-        "metadata": {"name": name},
-        "spec": {
-            "applyTo": [{"groups": [group], "kinds": of, "versions": ["v1"]}],
-            "templateSource": source,
-            "generatedGVK": {"group": makes[0], "version": "v1", "kind": makes[1]},
-            **spec,
-        },
-    }
+    return expansion_template(
+        name,
+        version="v1beta1",
+        applyTo=[{"groups": [group], "kinds": of, "versions": ["v1"]}],
+        templateSource=source,
+        generatedGVK={"group": makes[0], "version": "v1", "kind": makes[1]},
+        **spec,
+    )
 
 
 def expanded(plane: Plane, document: dict[str, Any], replicas: list[Replica]) -> None:
-    """Apply an ExpansionTemplate, and wait until every replica says that it is well as it is."""
-    path = f"{EXPANSIONS}/{document['metadata']['name']}"
-    made = plane.api.apply(path, document)
-    now = (made["metadata"]["uid"], made["metadata"]["generation"])
-    names = {replica.name for replica in replicas}
-
-    def all_say_so() -> bool:
-        said = {
-            entry["id"]
-            for entry in plane.by_pod(path)
-            if (entry["templateUID"], entry["observedGeneration"]) == now
-            and not entry.get("errors")
-        }
-        return names <= said
-
-    until(all_say_so, "all replicas follow the template")
+    """Apply an ExpansionTemplate, and wait until every replica follows it."""
+    plane.apply_and_await(f"{EXPANSIONS}/{document['metadata']['name']}", document, replicas)
 
 
 def deployment(**labels: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
-import uvloop
+from tests.system.loop_thread import LoopThread
 
 if TYPE_CHECKING:
     from tests.system.replicas import Replica
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PROBE_SECONDS_MAX = 5
 
 
-class Proxy:
+class Proxy(LoopThread):
     """A port of loopback whose new connections go to a ready replica, in turn."""
 
     def __init__(self) -> None:
@@ -24,21 +24,10 @@ class Proxy:
         self.port = 0
         self.accepted = 0
         self._turn = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stop = asyncio.Event()
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=lambda: uvloop.run(self._serve()), daemon=True)
-        self._thread.start()
-        self._started.wait()
+        super().__init__()
 
-    def close(self) -> None:
-        """End every connection."""
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
+    async def serve(self, started: threading.Event, stop: asyncio.Event) -> None:
+        """Pass connections on."""
         async with asyncio.TaskGroup() as tasks:
 
             def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -48,8 +37,8 @@ class Proxy:
             connections: list[asyncio.Task[None]] = []
             server = await asyncio.start_server(accept, "127.0.0.1", 0)
             self.port = server.sockets[0].getsockname()[1]
-            self._started.set()
-            await self._stop.wait()
+            started.set()
+            await stop.wait()
             server.close()
             for connection in connections:
                 connection.cancel()

@@ -446,6 +446,26 @@ class Plane:
         found = try_request(self.api, "GET", path)
         return list(((found or {}).get("status") or {}).get("byPod") or ())
 
+    def apply_and_await(
+        self, path: str, document: dict[str, Any], replicas: Sequence[Replica]
+    ) -> None:
+        """Apply an object, and wait until every replica follows it as it is now, without an error."""
+        made = self.api.apply(path, document)
+        metadata = made["metadata"]
+        names = {replica.name for replica in replicas}
+
+        def all_follow() -> bool:
+            following = {
+                entry["id"]
+                for entry in self.by_pod(path)
+                if metadata["uid"] in entry.values()
+                and entry["observedGeneration"] == metadata["generation"]
+                and not entry.get("errors")
+            }
+            return names <= following
+
+        until(all_follow, f"all replicas follow {path}")
+
     def audit_events(self) -> list[dict[str, Any]]:
         """The API server's account so far; the line that it is just writing is left out."""
         *lines, _ = self.audit_log.read_text().split("\n")

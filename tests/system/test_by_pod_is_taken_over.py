@@ -26,8 +26,8 @@ from tests.system.replicas import (
 from tests.system.rounds import rest
 from webhook.api import pod_status
 from webhook.api.pod_status import Pod
+from webhook.controllers.keeper import TURN_SECONDS
 from webhook.controllers.status_kinds import LabelledSubject
-from webhook.controllers.write_pace import TURN_SECONDS
 from webhook.replicas import rendezvous
 
 PATH = f"{CONSTRAINTS}/hung/words"

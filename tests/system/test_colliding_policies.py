@@ -22,6 +22,7 @@ from tests.system.generated import (
     template,
 )
 from tests.system.replicas import CONSTRAINTS, TEMPLATES, Plane, config_map, try_request
+from tests.webhook.admission_policies.making import binding, policy
 
 GROUP = "admissionregistration.k8s.io/v1"
 
@@ -35,20 +36,12 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
 
 def foreign_policy(kind: str) -> dict[str, Any]:
     """A policy that somebody made under our name, and that lets everything in."""
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
-    return {
-        "apiVersion": GROUP,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": f"gatekeeper-{kind.lower()}"},
-        "spec": {
-            "matchConstraints": {"resourceRules": [{**rule, "resources": ["secrets"]}]},
-            "validations": [{"expression": "true"}],
-        },
-    }
+    rule = {"operations": ["CREATE"], "resources": ["secrets"]}
+    return policy("true", name=f"gatekeeper-{kind.lower()}", rule=rule)
 
 
-def told(plane: Plane, path: str) -> str:
-    """What byPod says of what is generated."""
+def by_pod(plane: Plane, path: str) -> str:
+    """Return ``status.byPod`` of a policy as text."""
     return str(plane.by_pod(path))
 
 
@@ -60,7 +53,7 @@ def test_a_policy_of_our_name_that_is_another_s_decides_nothing_for_us(plane: Pl
         plane.put_constraint(constraint("one", "Collided", "bad"))
         path = f"{TEMPLATES}/collided"
         until(
-            lambda: told(plane, path).count("is there, and is not ours") == len(replicas),
+            lambda: by_pod(plane, path).count("is there, and is not ours") == len(replicas),
             "each says that it is another's",
         )
         for replica in replicas:
@@ -74,24 +67,19 @@ def test_a_policy_of_our_name_that_is_another_s_decides_nothing_for_us(plane: Pl
         # Once it is gone, ours takes its name.
         plane.api.request("DELETE", f"{POLICIES}/gatekeeper-collided")
         until(lambda: "denied: bad" in refusal(plane, config_map("bad")), "the API server refuses")
-        until(lambda: "not ours" not in told(plane, path), "nothing is wrong any more")
+        until(lambda: "not ours" not in by_pod(plane, path), "nothing is wrong any more")
         plane.delete_templates()
 
 
 def test_a_binding_of_our_name_that_is_another_s_is_left_alone(plane: Plane) -> None:
-    binding = {
-        "apiVersion": GROUP,
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": "gatekeeper-bound-one"},
-        "spec": {"policyName": "somebodys", "validationActions": ["Audit"]},
-    }
-    foreign = plane.api.request("POST", BINDINGS, binding)
+    other = binding("gatekeeper-bound-one", "somebodys", validationActions=["Audit"])
+    foreign = plane.api.request("POST", BINDINGS, other)
     with ExitStack() as stack:
         replica = running(plane, stack, "bound-0")
         plane.put_template(template("Bound", UNLIKE))
         plane.put_constraint(constraint("one", "Bound", "bad"))
         path = f"{CONSTRAINTS}/bound/one"
-        until(lambda: "is there, and is not ours" in told(plane, path), "it is told")
+        until(lambda: "is there, and is not ours" in by_pod(plane, path), "it is told")
         until(lambda: replica.denies("bad"), "the webhook decides as before")
         kept = plane.api.request("GET", f"{BINDINGS}/gatekeeper-bound-one")
         assert (kept["spec"], kept["metadata"]["uid"]) == (

@@ -17,6 +17,7 @@ from tests.cluster import ApiError, serves
 from tests.decisions.receiver import Receiver
 from tests.manifests import CHART, apply, with_components
 from tests.patience import PATIENCE_SECONDS, until
+from tests.policies import definition
 from tests.ports import free_port
 from tests.programs import Programs
 from tests.system.conftest import control_plane
@@ -59,7 +60,7 @@ def plane(tmp_path: Path, program: Programs) -> Iterator[Plane]:
 
     def install(plane: Plane) -> None:
         for kind in ("PodMonitor", "PrometheusRule"):
-            crd = foreign(kind)
+            crd = definition(kind, f"{kind.lower()}s", "monitoring.coreos.com", namespaced=True)
             plane.api.apply(f"{CRD_PATH}/{kind.lower()}s.monitoring.coreos.com", crd)
             until(lambda crd=crd: serves(plane.api, crd), f"{kind}s are served")
         made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": WORKLOADS}}
@@ -67,24 +68,6 @@ def plane(tmp_path: Path, program: Programs) -> Iterator[Plane]:
 
     with control_plane(tmp_path, install=install) as made:
         yield made
-
-
-def foreign(kind: str) -> dict[str, Any]:
-    """A CRD that takes everything."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    plural = f"{kind.lower()}s"
-    version = {"name": "v1", "served": True, "storage": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.monitoring.coreos.com"},
-        "spec": {
-            "group": "monitoring.coreos.com",
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "scope": "Namespaced",
-            "versions": [version | {"schema": {"openAPIV3Schema": schema}}],
-        },
-    }
 
 
 def install_by_helm(plane: Plane, program: Programs, mode: str, sink: dict[str, Any]) -> None:

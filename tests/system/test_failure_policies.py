@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster import ApiError
 from tests.manifests import ROOT
 from tests.patience import until
+from tests.system.asking import dry_run
 from tests.system.condition_reading import conditions, says
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.proxy import Proxy
@@ -61,16 +61,6 @@ def register(plane: Plane, port: int) -> None:
     plane.api.apply(f"{WEBHOOKS}/{NAME}", body)
 
 
-def answer(plane: Plane, plural: str, **fields: Any) -> str:
-    """What a dry run gets: ``admitted``, or why it is refused."""
-    path = f"/api/v1/namespaces/{WORKLOADS}/{plural}?dryRun=All"
-    try:
-        plane.api.request("POST", path, {"metadata": {"name": "tried"}, **fields})
-    except ApiError as error:
-        return error.body
-    return "admitted"
-
-
 @pytest.fixture
 def replicas(empty_plane: Plane) -> Iterator[list[Replica]]:
     """Three replicas that a test kills."""
@@ -104,7 +94,7 @@ def test_while_nobody_answers_only_what_fails_closed_is_refused(
         for word in ("closed", "opened"):
             until(
                 lambda word=word: (
-                    f"denied by {word}" in answer(plane, "configmaps", data={"deny": word})
+                    f"denied by {word}" in dry_run(plane, "configmaps", data={"deny": word})
                 ),
                 f"{word} is enforced",
             )
@@ -119,13 +109,13 @@ def test_while_nobody_answers_only_what_fails_closed_is_refused(
         _check_locked_out(plane)
         for replica in replicas:
             replica.kill()
-        assert "failed calling webhook" in answer(plane, "configmaps", data={"deny": "nothing"})
-        assert answer(plane, "secrets") == "admitted"
+        assert "failed calling webhook" in dry_run(plane, "configmaps", data={"deny": "nothing"})
+        assert dry_run(plane, "secrets") == "admitted"
         plane.cluster.restart()
         # It is ready, and what recovers a cluster is written: leases, and all in other namespaces.
-        refused = answer(plane, "configmaps", data={"deny": "nothing"})
+        refused = dry_run(plane, "configmaps", data={"deny": "nothing"})
         assert "fail-closed.validation.gatekeeper.sh" in refused
-        assert answer(plane, "secrets") == "admitted"
+        assert dry_run(plane, "secrets") == "admitted"
         lease = {"metadata": {"name": "tried"}, "spec": {"holderIdentity": "me"}}
         leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases?dryRun=All"
         plane.api.request("POST", leases, lease)

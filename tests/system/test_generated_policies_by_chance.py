@@ -10,6 +10,7 @@ import pytest
 
 from tests.cluster import ApiError, serves
 from tests.conformance import cel_policies
+from tests.policies import definition
 from tests.system.conftest import control_plane
 from tests.system.replicas import Plane, until
 from tests.webhook.generation.planned import constraint, plan_of, template
@@ -30,29 +31,7 @@ OBJECTS = 6
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 THINGS = "/apis/chance.example/v1/namespaces/d/things?dryRun=All"
-CRD: Json = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "things.chance.example"},
-    "spec": {
-        "group": "chance.example",
-        "scope": "Namespaced",
-        "names": {"plural": "things", "kind": "Thing"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
+CRD = definition("Thing", "things", "chance.example", namespaced=True)
 
 
 @pytest.fixture(scope="module")

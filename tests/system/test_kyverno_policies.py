@@ -10,6 +10,7 @@ import pytest
 
 from tests.cluster import ApiError
 from tests.patience import until
+from tests.policies import definition
 from tests.system import reporting
 from tests.system.conftest import ALL_OPERATIONS, control_plane
 from tests.system.replicas import CRD_PATH, NAMESPACE, WORKLOADS, Plane, Replica
@@ -33,29 +34,15 @@ MESSAGE = "pods of the host's network are refused"
 ENFORCE = "--kyverno-policies=enforce"
 
 
-def crd(kind: str, plural: str, *, namespaced: bool) -> Json:
-    """A kind of Kyverno's, whose schema takes everything."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": VERSION, "served": True, "storage": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "scope": "Namespaced" if namespaced else "Cluster",
-            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
-
-
 def install(plane: Plane) -> None:
     """Waddle's CRDs and the reports', and those of an installation of Kyverno."""
     reporting.install(plane)
     for row in KYVERNO_KINDS:
         path = f"{CRD_PATH}/{row.plural}.{GROUP}"
-        plane.api.apply(path, crd(row.kind, row.plural, namespaced=row.namespaced))
+        plane.api.apply(
+            path,
+            definition(row.kind, row.plural, GROUP, version=VERSION, namespaced=row.namespaced),
+        )
         until(lambda path=path: reporting.is_established(plane, path), f"{path} is served")
     make_namespace(plane, SPACE)
 

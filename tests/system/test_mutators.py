@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.patience import until
+from tests.policies import expansion_template
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
 from tests.system.replicas import (
     CONFIG_MAPS,
@@ -176,16 +177,11 @@ def test_templates_of_a_circle_all_say_so_until_it_is_broken(
     plane: Plane, mutating: Replica
 ) -> None:
     def template(name: str, of: str, makes: str) -> dict[str, Any]:
-        return {
-            "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-            "kind": "ExpansionTemplate",
-            "metadata": {"name": name},
-            "spec": {
-                "applyTo": [{"groups": ["x"], "versions": ["v1"], "kinds": [of]}],
-                "templateSource": "spec.template",
-                "generatedGVK": {"group": "x", "version": "v1", "kind": makes},
-            },
-        }
+        return expansion_template(
+            name,
+            applyTo=[{"groups": ["x"], "versions": ["v1"], "kinds": [of]}],
+            generatedGVK={"group": "x", "version": "v1", "kind": makes},
+        )
 
     for document in (template("a-b", "A", "B"), template("b-a", "B", "A")):
         plane.api.apply(f"{EXPANSIONS}/{document['metadata']['name']}", document)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.asking_everything import CONFIGURATIONS, EVERYTHING, ask_for_everything
-from tests.cluster import ApiError
 from tests.patience import until
+from tests.policies import definition
+from tests.system.asking import dry_run
 from tests.system.condition_reading import says
 from tests.system.conftest import ALL_OPERATIONS
 from tests.system.load import is_denied
@@ -158,39 +159,7 @@ KYVERNO: Json = {
         "validations": [{"expression": "false", "message": "denied by Kyverno's policy"}],
     },
 }
-KYVERNO_CRD: Json = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "validatingpolicies.policies.kyverno.io"},
-    "spec": {
-        "group": "policies.kyverno.io",
-        "names": {"kind": "ValidatingPolicy", "plural": "validatingpolicies"},
-        "scope": "Cluster",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
-
-
-def answer(plane: Plane, plural: str, **fields: Any) -> str:
-    """What a dry run gets: ``admitted``, or why it is refused."""
-    path = f"/api/v1/namespaces/{WORKLOADS}/{plural}?dryRun=All"
-    try:
-        plane.api.request("POST", path, {"metadata": {"name": "tried"}, **fields})
-    except ApiError as error:
-        return error.body
-    return "admitted"
+KYVERNO_CRD = definition("ValidatingPolicy", "validatingpolicies", "policies.kyverno.io")
 
 
 @pytest.mark.slow(60)
@@ -217,23 +186,23 @@ def test_rules_stand_while_nobody_runs_and_are_narrowed_by_who_starts_then(
             lambda: f"each entry has its rules: {resources(plane, 0)}, {resources(plane, 1)}",
         )
         until(lambda: is_denied(plane.api, "opened"), "the constraint is asked about")
-        until(lambda: "by Kyverno's" in answer(plane, "endpoints"), "so is Kyverno's policy")
+        until(lambda: "by Kyverno's" in dry_run(plane, "endpoints"), "so is Kyverno's policy")
         for replica in replicas:
             replica.kill()
-        assert "failed calling webhook" in answer(plane, "secrets")
-        assert answer(plane, "configmaps", data={"deny": "opened"}) == "admitted"
-        assert answer(plane, "endpoints") == "admitted"
-        assert answer(plane, "services", spec={"ports": [{"port": 1}]}) == "admitted"
+        assert "failed calling webhook" in dry_run(plane, "secrets")
+        assert dry_run(plane, "configmaps", data={"deny": "opened"}) == "admitted"
+        assert dry_run(plane, "endpoints") == "admitted"
+        assert dry_run(plane, "services", spec={"ports": [{"port": 1}]}) == "admitted"
         plane.delete_constraint("closed", "Ruled")  # nobody narrows its rule
         plane.cluster.restart()
-        assert "failed calling webhook" in answer(plane, "secrets")
-        assert answer(plane, "configmaps", data={"deny": "opened"}) == "admitted"
+        assert "failed calling webhook" in dry_run(plane, "secrets")
+        assert dry_run(plane, "configmaps", data={"deny": "opened"}) == "admitted"
 
         proxy.replicas = [start(stack, plane, "standing-again")]
         until(lambda: resources(plane, 1) == {}, "who starts takes away what nobody needs")
-        assert answer(plane, "secrets") == "admitted"
+        assert dry_run(plane, "secrets") == "admitted"
         until(lambda: is_denied(plane.api, "opened"), "and all is enforced again")
-        assert "by Kyverno's" in answer(plane, "endpoints")
+        assert "by Kyverno's" in dry_run(plane, "endpoints")
 
 
 def start(stack: ExitStack, plane: Plane, name: str) -> Replica:

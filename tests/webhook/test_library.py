@@ -15,7 +15,7 @@ import yaml
 
 import webhook
 from tests.patience import PATIENCE_SECONDS
-from tests.policies import exception
+from tests.policies import config, exception, expansion_template
 from tests.programs import ROOT
 from tests.webhook.constraint.policies import constraint, pod, template
 from webhook import (
@@ -118,16 +118,7 @@ def test_files_that_cannot_be_used_are_all_told(tmp_path):
     assert "a.yaml" in str(error.value)
 
 
-EXPANSION = {
-    "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-    "kind": "ExpansionTemplate",
-    "metadata": {"name": "e"},
-    "spec": {
-        "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
-        "templateSource": "spec.template",
-        "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
-    },
-}
+EXPANSION = expansion_template("e")
 PODS = {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}
 UNLABELLED = """package p
 violation[{"msg": "no owner"}] { not input.review.object.metadata.labels.owner }
@@ -191,13 +182,8 @@ def test_what_is_excused_is_told_with_its_exception(effect):
 
 
 def test_a_namespace_that_a_config_excludes_is_spared(tmp_path):
-    config = {
-        "apiVersion": "config.gatekeeper.sh/v1alpha1",
-        "kind": "Config",
-        "metadata": {"name": "config"},
-        "spec": {"match": [{"excludedNamespaces": ["shop"], "processes": ["*"]}]},
-    }
-    policies = load(tmp_path, template(), constraint(), config)
+    excluding = config(match=[{"excludedNamespaces": ["shop"], "processes": ["*"]}])
+    policies = load(tmp_path, template(), constraint(), excluding)
 
     assert policies.review(pod()) == []
     assert policies.review(pod(namespace="other")) != []

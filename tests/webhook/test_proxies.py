@@ -15,7 +15,7 @@ from webhook.cluster.credentials import CredentialsError, load_credentials
 from webhook.conftest.fetched import update
 from webhook.conftest.policies import ConftestPolicyError
 from webhook.console.provider import Provider
-from webhook.console.session import SignInRefused
+from webhook.console.visitor import SignInRefused
 from webhook.decisions.sinks.http_client import Endpoint, Poster
 from webhook.decisions.sinks.sink import SinkUnavailable
 from webhook.proxies import InvalidProxy, grpc_options, proxy_for, read_proxy

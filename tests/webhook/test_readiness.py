@@ -9,7 +9,7 @@ LABELS = "K8sRequiredLabels.constraints.gatekeeper.sh"
 
 
 class Clock:
-    """A clock that stands still until it is told to go on."""
+    """A clock that stands still until the test moves it."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -119,7 +119,7 @@ def _distinct(new: Sequence[Any], of: MergeType, at: str) -> list[_Id]:
 
 
 def _id(item: Any, of: MergeType, at: str) -> _Id:
-    """What tells an item from others."""
+    """Return the key that tells an item from others."""
     if of.is_set:
         return (item if type(item) is not dict and type(item) is not list else repr(item),)
     if type(item) is not dict:

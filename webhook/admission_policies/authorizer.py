@@ -1,4 +1,4 @@
-"""Who may do what, as files answer it: SubjectAccessReviews with the status that an API server gave.
+"""Answers checks of rights from files: SubjectAccessReviews with the status that an API server gave.
 
 A review answers a question that names the same user, verb and resource. What it leaves out of its
 resource (name, namespace, subresource, ...) is empty there, and so it has to be in the question; ``*``
@@ -65,7 +65,7 @@ class AuthorizerAnswer:
 
 
 class Answers:
-    """What files answer."""
+    """The answers of files."""
 
     def __init__(self, answers: Sequence[AuthorizerAnswer] = ()) -> None:
         self._answers = sorted(answers, key=lambda one: (one.width, one.decision.allowed))

@@ -56,7 +56,7 @@ def _fault(text: str) -> EvaluationError:
 
 
 def _holder(document: Any, path: str) -> tuple[Any, str]:
-    """What holds the last part of a path, and that part; None where the way there is not."""
+    """Return the holder of the last part of a path, and that part; None where the path does not lead there."""
     parts = [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")]
     if len(parts) < 2:
         return None, ""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.admission_policies.kinds import GROUP, OPERATIONS, SCOPES, InvalidAdmissionPolicy
 from webhook.api.builtin_kinds import BUILTIN_GROUPS
 from webhook.api.gvk import labels_of, plural_of
-from webhook.constraint.errors import InvalidConstraint
-from webhook.constraint.field import shown
+from webhook.constraint.errors import InvalidConstraint, shown
 from webhook.constraint.selector import compile_selector
 from webhook.constraint.selector_validation import validate_selector
 from webhook.values import dataclass
@@ -61,7 +60,7 @@ versions, and stores as one: those that it enables by itself. All else of its ow
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What rules read of a request."""
+    """The fields of a request that rules read."""
 
     group: str
     version: str
@@ -127,7 +126,7 @@ def _in_namespace(
     asked: _Asked,
     namespace: Json | None,
 ) -> bool:
-    """What is in no namespace is never left out by a selector of namespaces."""
+    """Return whether a namespace selector holds; an object in no namespace is never left out."""
     if (asked.group, asked.resource) == ("", "namespaces"):
         document = request.get("object") or request.get("oldObject")
         return selects(labels_of(document) if type(document) is dict else {})

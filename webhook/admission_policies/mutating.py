@@ -1,4 +1,4 @@
-"""What a mutating policy makes of an object, by one resource of parameters.
+"""Applies a mutating policy to an object, with one resource of parameters.
 
 k8s.io/apiserver, admission/plugin/policy/mutating. Its mutations are made one after the other, each of
 what the one before left; one in error changes nothing.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class PolicyChange(NamedTuple):
-    """What became of an object; ``faults`` are why mutations could not be made.
+    """An object as a policy changed it; ``faults`` are why mutations could not be made.
 
     ``undecided`` are those that ask what nobody answers. ``is_skipped`` is whether a match condition
     does not hold.
@@ -59,7 +59,7 @@ def change(
     answers: Answers = NO_ANSWERS,
     definitions: Iterable[Mapping[str, Any]] = (),
 ) -> PolicyChange:
-    """What a policy makes of the object of a request that it matches.
+    """Change the object of a request that a policy matches.
 
     ``definitions`` are the CustomResourceDefinitions that are known: they say how lists are merged.
     """

@@ -63,7 +63,7 @@ def parameters_of(
     *,
     namespaced: bool | None = None,
 ) -> Sequence[Any]:
-    """What a policy is evaluated with, once for each: None where it has no parameters.
+    """Return the parameters that a policy is evaluated with, once for each: None where it has none.
 
     ``namespaced`` says whether its parameters are in namespaces, where that is known.
     Raises :class:`~webhook.admission_policies.kinds.ConfigurationFault`.

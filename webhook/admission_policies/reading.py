@@ -27,7 +27,7 @@ from webhook.cel.engine import compile_expression
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission, match_conditions, mutations
 from webhook.constraint.drivers.cel_validator import CompiledValidation
-from webhook.constraint.field import shown
+from webhook.constraint.errors import shown
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def read_mutating_binding(document: PolicyDocument) -> AdmissionBinding:
 
 
 def _policy(document: PolicyDocument) -> tuple[Json, GroupVersionKind | None, bool, Json]:
-    """What policies of both kinds have: spec, paramKind, whether errors fail, what they match."""
+    """Read the fields of policies of both kinds: spec, paramKind, whether errors fail, what they match."""
     spec = _spec(document)
     param_kind = _param_kind(spec)
     failure = spec.get("failurePolicy") or "Fail"
@@ -222,7 +222,7 @@ def _policy(document: PolicyDocument) -> tuple[Json, GroupVersionKind | None, bo
 
 
 def _bound(document: PolicyDocument) -> tuple[Json, str, Json]:
-    """What bindings of both kinds have: spec, the policy's name, what they match."""
+    """Read the fields of bindings of both kinds: spec, the policy's name, what they match."""
     spec = _spec(document)
     policy = spec.get("policyName")
     if type(policy) is not str or not policy:
@@ -353,7 +353,7 @@ class _Compiler:
             self.variables[name] = expression
 
     def validation(self, one: Json, at: str) -> CompiledValidation:
-        """What must be true."""
+        """Compile a validation."""
         message = _text(one, "message", at)
         if "\n" in message.strip():
             raise InvalidAdmissionPolicy(f"{at}.message: has more than one line")
@@ -365,7 +365,7 @@ class _Compiler:
         return CompiledValidation(expression, message, told)
 
     def annotations(self, items: list[tuple[str, Json]]) -> dict[str, Expression]:
-        """What is written into the API server's audit log."""
+        """Compile the annotations for the API server's audit log."""
         made = {}
         for at, one in items:
             key = _text(one, "key", at, required=True)
@@ -377,7 +377,7 @@ class _Compiler:
         return made
 
     def mutation(self, one: Json, at: str) -> PolicyMutation:
-        """What changes an object."""
+        """Compile a mutation."""
         patch_type = one.get("patchType")
         _among(f"{at}.patchType", patch_type, PATCH_TYPES)
         field = "jsonPatch" if patch_type == "JSONPatch" else "applyConfiguration"

@@ -1,4 +1,4 @@
-"""What a policy says of a request, by one resource of parameters.
+"""Evaluates a policy on a request, with one resource of parameters.
 
 As k8s.io/apiserver, admission/plugin/policy/validating/validator.go. Who may do what is answered by
 what was given (:mod:`~webhook.admission_policies.authorizer`): an expression that asks what nobody
@@ -66,7 +66,7 @@ def evaluate(
     look: Callable[[], None] | None = None,
     answers: Answers = NO_ANSWERS,
 ) -> PolicyVerdict:
-    """What it says of a request that it matches; the Namespace where the request is in one.
+    """Evaluate a policy on a request that it matches; the Namespace where the request is in one.
 
     ``answers`` say who may do what.
     """
@@ -104,7 +104,7 @@ def evaluate(
 
 
 def misconfigured(policy: AdmissionPolicy, text: str) -> PolicyVerdict:
-    """What a policy says whose parameters cannot be had."""
+    """Return the verdict of a policy whose parameters cannot be had."""
     return _faulty(policy, f"failed to configure binding: {text}", denies=True)
 
 

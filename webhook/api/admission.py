@@ -124,7 +124,7 @@ _REQUESTER: Final = re.compile(
 
 
 def username_in(prefix: bytes | bytearray) -> str:
-    """Who asks, from the beginning of a review that is not decoded; empty where that is not plain.
+    """Read the user's name from the beginning of a review that is not decoded; empty where it is not plain.
 
     Go's encoder writes it before the object, and no text within a text looks like it: its
     quotes would have backslashes before them.

@@ -1,4 +1,4 @@
-"""What one of several audits found: the field ``audit`` of its own status of a constraint.
+"""The share of one of several audits: the field ``audit`` of its own status of a constraint.
 
 Each audit looks at its share of kinds and namespaces, and says what it found
 there, and among which members shares were made. The whole is the sum, once every
@@ -52,7 +52,7 @@ def shard(
 
 
 def read_shard(status: Mapping[str, Any]) -> Json | None:
-    """What a status says of its audit's share; None where it says nothing that can be read."""
+    """Read the audit's share from a status; None where it has none that can be read."""
     shard = object_of(status.get(FIELD))
     texts = (shard.get("auditTimestamp"), shard.get("members"))
     numbers = (shard.get("totalViolations"), shard.get("limit"))

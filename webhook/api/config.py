@@ -39,7 +39,7 @@ def excluded_namespaces(config: Mapping[str, Any], process: str) -> tuple[str, .
 
 
 def effectless(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a Config says that has no effect, whatever the types of its fields."""
+    """Name the parts of a Config that have no effect, whatever the types of its fields."""
     faults = []
     if text(config, "metadata", "name") != CONFIG_NAME:
         faults.append(f"config resource must have name '{CONFIG_NAME}'")

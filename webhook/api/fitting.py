@@ -1,4 +1,4 @@
-"""What is written, cut until etcd takes it: a status beyond its limit would not be written at all.
+"""Cuts a status until etcd takes it: one beyond its limit would not be written at all.
 
 The same value is always cut to the same, so that of several writers none undoes another's cut.
 Numbers stay: a total says how much there is, whatever of it is shown.

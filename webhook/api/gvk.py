@@ -13,7 +13,7 @@ class GroupKind(NamedTuple):
 
 
 class GroupVersionKind(NamedTuple):
-    """What an object is, and the version that its fields are written in."""
+    """The group and kind of an object, and the version that its fields are written in."""
 
     group: str
     version: str

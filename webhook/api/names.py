@@ -1,7 +1,8 @@
-"""Names that Kubernetes and Gatekeeper gave, where several packages read or write them."""
+"""Names that Kubernetes and Gatekeeper gave, and the patterns of names (apimachinery, ``util/validation``)."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 CONSTRAINTS: Final = "constraints.gatekeeper.sh"
@@ -31,3 +32,22 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 CLUSTER_WIDE: Final = "(cluster-wide)"
 """What stands in a namespace's place for objects of no namespace; no namespace has such a name."""
+
+
+LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+"""A DNS label (RFC 1123)."""
+
+LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
+"""One that begins with a letter (RFC 1035)."""
+
+SUBDOMAIN: Final = rf"{LABEL}(\.{LABEL})*"
+QUALIFIED: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+"""The part of a label's key after its prefix."""
+
+LABEL_VALUE: Final = f"({QUALIFIED})?"
+
+UUID: Final = re.compile(r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
+"""As schemas and CEL have it: hyphens may be left out."""
+
+LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""Characters that Python's strings can hold and UTF-8 cannot."""

@@ -126,7 +126,7 @@ class PolicyRevision:
 
 
 def content_of(document: Mapping[str, Any]) -> bytes:
-    """What of a template or constraint decides, in one form whatever its order."""
+    """Return the deciding part of a template or constraint, in one form whatever its order."""
     annotations = document["metadata"].get("annotations") or {}
     deciding = {name: annotations[name] for name in DECIDING_ANNOTATIONS if name in annotations}
     content = {"spec": document.get("spec"), **({"annotations": deciding} if deciding else {})}

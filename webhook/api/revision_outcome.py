@@ -1,4 +1,4 @@
-"""What came of a generation when it was tried, as the status of its PolicyRevision has it.
+"""The outcome of trying a generation, as the status of its PolicyRevision has it.
 
 One replica tries what none has had in force, and says here what came of it before any of
 them enforces it; the others read it.
@@ -26,7 +26,7 @@ FAULT_CHARACTERS_MAX: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
-    """Who tried a generation, what came of it, and what that took.
+    """The outcome of a trial, who tried the generation, and what that took.
 
     ``trying`` is said while it takes long; what has ``passed`` may be enforced; ``refused`` has a
     fault that any replica would find; ``ended`` went beyond the bounds of a trial.

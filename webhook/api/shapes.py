@@ -1,4 +1,4 @@
-"""What anyone may have written, read as what it should be.
+"""Reads untrusted JSON values as the types that they should have.
 
 The status of a constraint has no schema (Gatekeeper's CRDs keep whatever stands
 there), and whoever may write it may make it a text, a number, or a list of

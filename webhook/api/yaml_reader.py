@@ -117,7 +117,7 @@ def key_text(key: Any, value: Any) -> str:
 
 
 def _decoded(text: str) -> str:
-    """What base64 stands for, as Go reads it: line breaks alone may stand in it."""
+    """Decode base64 as Go does: line breaks alone may stand in it."""
     try:
         raw = base64.b64decode(text.translate({10: None, 13: None}), validate=True)
     except (binascii.Error, ValueError):
@@ -154,7 +154,7 @@ class YamlDialect:
     """Called with a number of steps for each value."""
 
     def scalar(self, text: str) -> Any:
-        """What an unquoted text stands for; raises :class:`InvalidYaml` for infinities."""
+        """Return the value of an unquoted text; raises :class:`InvalidYaml` for infinities."""
         words = _OLD_WORDS if self.old_words else _WORDS
         if text in words:
             return words[text]
@@ -183,7 +183,7 @@ class YamlDialect:
         return text
 
     def tagged(self, tag: str, text: str, *, plain: bool) -> Any:
-        """What a scalar with an explicit tag stands for; raises :class:`InvalidYaml`.
+        """Return the value of a scalar with an explicit tag; raises :class:`InvalidYaml`.
 
         ``!!binary`` is decoded; ``!!null``, ``!!bool``, ``!!int``, ``!!float`` and ``!!timestamp``
         are what the scalar would be without quotes, which must be of that kind; with any other tag
@@ -466,7 +466,7 @@ class _Builder:
             self.repeated = key, line
 
     def _merge(self, open_: _Open, value: Any) -> None:
-        """What ``<<`` names comes in; of several mappings the first wins."""
+        """Merge the mappings that ``<<`` names; of several the first wins."""
         pairs = open_.pairs if open_.pairs is not None else {}
         listed = value if type(value) is list else [value]
         for other in reversed(listed) if self._dialect.merges_in_place else listed:

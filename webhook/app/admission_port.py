@@ -9,13 +9,12 @@ import time
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from webhook import heap
 from webhook.app.bounded_thread import BoundedThread
 from webhook.app.compilation import CompileThread
 from webhook.app.fault_injection import blames_nobody
-from webhook.app.isolation import OWN_NAMESPACES
 from webhook.app.priority import give_precedence
 from webhook.app.review_memory import ReviewMemory
 from webhook.app.slow_reviews import FAST_SECONDS, SlowReviews
@@ -26,6 +25,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import NAMESPACE
 from webhook.constraint.failure_policy import FAILURE_POLICIES
 from webhook.constraint.inventory import kinds_of
+from webhook.constraint.isolation import Isolation
 from webhook.constraint.limits import Budget
 from webhook.metrics.admission import BREAKERS
 from webhook.metrics.mutation import MUTATORS_FIGHTING
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from webhook.certificates.loader import CertificateLoader
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.breaker import BreakerView
+    from webhook.constraint.causes import OnError, OnUndecidable
     from webhook.constraint.client import Client
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -118,7 +119,7 @@ class ValidationThread:
         self._thread = BoundedThread("validate", waiting_max=WAITING_MAX)
 
     def validate(self, body: bytes, *, with_effect: bool) -> Future[Json]:
-        """What is wrong with policies, and how many violations of synced objects they change."""
+        """Validate policies, and count the violations of synced objects that they change."""
         try:
             return self._thread.submit(
                 lambda: validated(
@@ -140,7 +141,7 @@ class ValidationThread:
 
 
 class CertifiedCallers:
-    """Who has reached the port has shown a certificate that says who they are: trusted with all."""
+    """Trusts every caller of a port that demands client certificates."""
 
     def ask(self, token: str) -> Future[Access]:
         """Anybody may."""
@@ -187,7 +188,7 @@ class ClusterCallers:
         self._serving = serving
 
     def ask(self, token: str) -> Future[Access]:
-        """What a caller with this token may; called by any thread."""
+        """Return the access of a caller with this token; called by any thread."""
         return self._cluster.ask(lambda client: self._ask(client, token))
 
     async def _ask(self, client: ClusterClient, token: str) -> Access:
@@ -290,7 +291,7 @@ class AdmissionPort:
         times: ProcessorTime,
         memory: Memory,
     ) -> AdmissionApplication:
-        """What answers requests: admission, mutation where that is on, and validation."""
+        """Make the application that answers requests: admission, mutation where that is on, and validation."""
         registry, log, serving = self._registry, self._log, self._serving
         seconds = min(settings.deciding.evaluation_budget_seconds, FAST_SECONDS)
         budget = Budget.of(seconds, guard=serving.guard, deferrable=True)
@@ -340,14 +341,14 @@ class AdmissionPort:
         )
 
     def _preparations(self, cluster: ClusterThread | None) -> Preparations:
-        """What a review may wait for."""
+        """Return the parts that a review may wait for."""
         rights = None if cluster is None else ClusterRights(cluster)
         return Preparations(cluster, self._compilation, self._slow_reviews, self._providers, rights)
 
     def _compile_thread(
         self, settings: ServeSettings, cluster: ClusterThread | None
     ) -> CompileThread | None:
-        """What compiles templates that are being admitted, where that is on."""
+        """Make the thread that compiles templates under admission, where that is on."""
         if settings.deciding.validate_templates != "compile":
             return None
         return CompileThread(
@@ -371,7 +372,7 @@ class AdmissionPort:
     def _validation_endpoint(
         self, settings: ServeSettings, cluster: ClusterThread | None
     ) -> ValidationEndpoint | None:
-        """What validates policies for pipelines, where that is on."""
+        """Make the endpoint that validates policies for pipelines, where that is on."""
         if not settings.deciding.enable_validate_policy:
             return None
         # Only if it is on: an import that nobody asked for would cost memory and start-up.
@@ -437,7 +438,7 @@ class AdmissionPort:
 
 
 def recorder_of(cluster: ClusterThread | None, decisions: DecisionLog | None) -> Recorder | None:
-    """Who is told of each decision: reports, Events, the decision log, some of them or nobody."""
+    """Return the recorder of each decision: reports, Events, the decision log, some of them or none."""
     recorder: Recorder | None = None if decisions is None else decisions.recorder
     parts = () if cluster is None else (cluster.events, cluster.reports)
     listeners = [part.note for part in parts if part is not None]
@@ -445,7 +446,7 @@ def recorder_of(cluster: ClusterThread | None, decisions: DecisionLog | None) ->
 
 
 def _memo(settings: ServeSettings, registry: Registry, log: Logger) -> AdmissionMemo | None:
-    """What keeps results, where it is on."""
+    """Make the memo, where it is on."""
     if not settings.policies.memo_bytes:
         return None
     # Here and not above: who keeps nothing shall not pay for it.
@@ -501,4 +502,22 @@ def admission_options(settings: ServeSettings) -> AdmissionOptions:
         exceptions_longest_seconds=settings.policies.exceptions_longest_seconds,
         mutation_on_error=mutation_options(settings).on_error,
         own_users=_own_users(settings),
+    )
+
+
+OWN_NAMESPACES: Final = ("waddle-system", "gatekeeper-system")
+"""Without a cluster nobody says which namespace is ours: both products' own."""
+
+SYSTEM: Final = "kube-system"
+"""What a cluster cannot do without."""
+
+
+def isolation(settings: ServeSettings) -> Isolation:
+    """The choices as set."""
+    own = (settings.pod.namespace,) if settings.pod.namespace else OWN_NAMESPACES
+    return Isolation(
+        on_error=cast("OnError", settings.deciding.on_error),
+        on_undecidable=cast("OnUndecidable", settings.deciding.on_undecidable),
+        error_is_violation=settings.deciding.evaluation_errors == "violation",
+        spared_namespaces=frozenset((*own, SYSTEM)),
     )

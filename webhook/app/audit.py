@@ -177,7 +177,7 @@ class AuditThread:
     def _reports(
         self, client: ClusterClient, tasks: asyncio.TaskGroup, shares: Shares, limits: PatientLimits
     ) -> AuditSink:
-        """What tells reports of the audit."""
+        """Return the sinks of reports of the audit."""
         # Only if they are on: an import that nobody asked for would cost memory and start-up.
         from webhook.reports.audited import AuditReports  # noqa: PLC0415
         from webhook.reports.confirmation import Author, Confirmer  # noqa: PLC0415

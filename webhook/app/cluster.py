@@ -24,7 +24,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
 from webhook.controllers.follow.following import Following
 from webhook.controllers.follow.unserved import tell_unserved
-from webhook.controllers.generate.scope import GenerationOptions
+from webhook.controllers.generate import GenerationOptions
 from webhook.generation.plan import Options
 from webhook.generation.scope import exempted_patterns
 from webhook.metrics.cluster import CLUSTER_FAULTS
@@ -77,7 +77,7 @@ _TEMPLATES: Final = Resource(TEMPLATE, "constrainttemplates", namespaced=False)
 
 
 def generation_options(settings: ServeSettings) -> GenerationOptions:
-    """What the flags say of generated policies."""
+    """Return the options of generated policies by the flags."""
     return GenerationOptions(
         Options(
             settings.generation.default_create_vap_for_templates,
@@ -97,7 +97,7 @@ def generation_options(settings: ServeSettings) -> GenerationOptions:
 
 
 def rule_options(settings: ServeSettings) -> RuleOptions | None:
-    """Whose rules follow policies; None where they stay as they were applied."""
+    """Return the options of rules that follow policies; None where they stay as they were applied."""
     if settings.policies.webhook_rules != "policies" or not settings.serves_admission:
         return None
     # Only if they do: an import that nobody asked for would cost memory and start-up.
@@ -182,7 +182,7 @@ class ClusterThread:
         )
 
     def _admission_policy_reader(self) -> AdmissionPolicyReader | None:
-        """What reads the API server's own policies, where audit or reports go by them."""
+        """Make the reader of the API server's own policies, where audit or reports go by them."""
         settings = self._settings
         reviews = "audit" in settings.policies.operation or settings.reports.enabled
         if settings.policies.admission_policies != "audit" or not reviews:
@@ -215,7 +215,7 @@ class ClusterThread:
         return self._state
 
     def faults(self) -> tuple[str, ...]:
-        """What is wrong with policies and watches; any thread may ask."""
+        """Return the faults of policies and watches; any thread may ask."""
         return self._faults
 
     def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:

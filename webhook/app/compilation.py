@@ -117,7 +117,7 @@ class CompileThread:
         )
 
     def compile(self, document: Mapping[str, Any]) -> Future[TriedSubmission]:
-        """What is wrong with a template or constraint, tried on what is in force."""
+        """Try a template or constraint on what is in force, and return its fault."""
         return self._executor.submit(
             tried_submission,
             self._make_in_force,

@@ -67,7 +67,7 @@ class DecisionLog:
         await self._exporter.run()
 
     def audit_sink(self) -> DecisionRecords | None:
-        """What takes an audit's records, on the audit's own loop; None before :meth:`attach`."""
+        """Return the sink of an audit's records, on the audit's own loop; None before :meth:`attach`."""
         from webhook.audit.decision_records import DecisionRecords  # noqa: PLC0415  # for audits
 
         return None if self._loop is None else DecisionRecords(self._exporter, self._loop)
@@ -78,7 +78,7 @@ class DecisionLog:
         return self._exporter.settings.include_objects
 
     def await_exports(self, tracer: Tracer) -> AwaitedExports:
-        """What gives traces a span for their records."""
+        """Return what gives traces a span for their records."""
         from webhook.decisions.exporter.exporter import AwaitedExports  # noqa: PLC0415  # to trace
 
         return AwaitedExports(self._exporter, tracer)

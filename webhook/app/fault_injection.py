@@ -42,7 +42,7 @@ class RefusingDriver:
 
     @property
     def name(self) -> str:
-        """What templates call the engine: this stands in the driver's place."""
+        """Return the engine's name in templates: this stands in the driver's place."""
         return self._driver.name
 
     def compile(self, template: Template, code: Code) -> Evaluator:

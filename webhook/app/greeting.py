@@ -1,4 +1,4 @@
-"""What ``waddle serve`` tells who started it at a terminal: what it serves, where, and how to try."""
+"""Greets who starts ``waddle serve`` at a terminal: what it serves, where, and how to try."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def source(paths: Sequence[str]) -> str:
 
 
 def opening(policies: str, where: Mapping[str, str]) -> str:
-    """What is served and where; ``where`` has host and port by name, as ``admission``."""
+    """Return the lines about what is served and where; ``where`` has host and port by name, as ``admission``."""
     lines = [f"Waddle {__version__} serves the policies of {policies}. Control-C stops it.", ""]
     lines.append(f"  admission  https://{_at(where['admission'])}/v1/admit")
     lines.append(f"  health     {_readyz(where)}")

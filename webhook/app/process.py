@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook import __version__, garbage, log
-from webhook.app.admission_port import AdmissionPort
+from webhook.app.admission_port import AdmissionPort, isolation
 from webhook.app.certificate_options import certificate_options
 from webhook.app.compilation import CodeProcess
 from webhook.app.fault_injection import FaultRefused, RefusingDriver, refused_kind
-from webhook.app.isolation import isolation
 from webhook.app.priority import BEHIND, SWITCH_INTERVAL_SECONDS, go_first
 from webhook.app.providers import ProviderThread
 from webhook.app.specialisation import SpecialisingThread
@@ -39,8 +38,7 @@ from webhook.policies.metered import MeteredClient
 from webhook.printable import reason_of
 from webhook.rego import program as _  # noqa: F401  # the compiler, now and not beside admissions
 from webhook.rego.code_cache import CodeCache, UnsafeDirectory
-from webhook.server.http.bound_socket import bind
-from webhook.server.http.listener import BACKLOG
+from webhook.server.http.listener import BACKLOG, bind
 from webhook.server.probes import make_health_application, make_metrics_application
 from webhook.server.profiling import make_profiling_application
 from webhook.serving.revision import Serving
@@ -84,7 +82,7 @@ class PolicySource(Protocol):
         """Why there is nothing to serve yet, or an empty text."""
 
     def faults(self) -> tuple[str, ...]:
-        """What is wrong with the policies."""
+        """Return the faults of the policies."""
 
 
 class CannotStart(Exception):
@@ -177,13 +175,13 @@ class Process:
         self._reload = ReloadThread(subjects, self._log, settings.policies.poll_interval_seconds)
 
     def _shown_pair(self) -> CertificateLoader | ShownPair | None:
-        """What shows providers the certificate: also a process without admissions, that has one."""
+        """Return what shows providers the certificate: also a process without admissions may have one."""
         if self._certificate is None and (folder := self._settings.tls.cert_dir):
             return ShownPair(Path(folder), self._log)
         return self._certificate
 
     def _provider_thread(self, lines: Log) -> ProviderThread | None:
-        """What asks providers; without it nobody may call for it."""
+        """Make the thread that asks providers; without it nobody may call for it."""
         settings = self._settings
         if not settings.deciding.enable_external_data:
             self._disabled |= {EXTERNAL_DATA}
@@ -192,7 +190,7 @@ class Process:
         return ProviderThread(settings, self._serving, self._registry, log, self._shown)
 
     def _make_trials(self) -> Trials:
-        """What tries policies before they are enforced, and compiles beside this process at a start."""
+        """Make the trials of policies before they are enforced, and of those that wait at a start."""
         is_compiled = self._cache is not None and self._cache.holds_some
         return Trials(
             self._disabled,
@@ -220,7 +218,7 @@ class Process:
         return loader, Watched(paths, loader.load)
 
     def _probed(self) -> tuple[dict[str, Callable[[], str]], dict[str, Callable[[], str]]]:
-        """What the probes of liveness and of readiness ask."""
+        """Return the states that the probes of liveness and of readiness show."""
         live: dict[str, Callable[[], str]] = {}
         ready = {"policies": self._policies.not_ready, "shutdown": self._shutting_down}
         if self._admission is not None:
@@ -331,7 +329,7 @@ class Process:
             targets=TARGETS,
             drivers=self._drivers(driver),
             isolation=isolation(self._settings),
-            asked=ADMISSION_ALONE,
+            reviewed_targets=ADMISSION_ALONE,
             on_bug=self._engine_faults,
         )
 
@@ -342,7 +340,9 @@ class Process:
         )
         tried = TriedRegoDriver(driver, self._trials)
         drivers, told = self._drivers(tried), self._engine_faults
-        return Client(targets=TARGETS, drivers=drivers, asked=ADMISSION_ALONE, on_bug=told)
+        return Client(
+            targets=TARGETS, drivers=drivers, reviewed_targets=ADMISSION_ALONE, on_bug=told
+        )
 
     def _drivers(self, rego: Driver) -> list[Driver]:
         """The engines, what a template has code for twice by the first of them."""
@@ -385,7 +385,7 @@ class Process:
         return kind
 
     def _cluster_thread(self, lines: Log) -> ClusterThread:
-        """What follows the cluster; raises :class:`CannotStart`."""
+        """Make the thread that follows the cluster; raises :class:`CannotStart`."""
         # Only with a cluster: an import that nobody asked for would cost memory and start-up.
         from webhook.app.cluster import ClusterThread  # noqa: PLC0415
         from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415
@@ -431,7 +431,7 @@ class Process:
             raise CannotStart(f"--decision-log-config: {error}") from None
 
     def _admission_port(self, lines: Log) -> AdmissionPort | None:
-        """What answers admissions, if this process does."""
+        """Make the port of admissions, if this process answers them."""
         if self._certificate is None:
             return None
         return AdmissionPort(
@@ -450,7 +450,7 @@ class Process:
         )
 
     def _make_telemetry(self, lines: Log) -> Telemetry:
-        """What sends traces and numbers, if anything is to be; raises :class:`CannotStart`."""
+        """Make the sender of traces and metrics, if any are sent; raises :class:`CannotStart`."""
         log = lines.logger("telemetry")
         try:
             return Telemetry(
@@ -460,7 +460,7 @@ class Process:
             raise CannotStart(str(error)) from None
 
     def _audit_thread(self, lines: Log) -> AuditThread | None:
-        """What audits the cluster, if this process does."""
+        """Make the thread that audits the cluster, if this process does."""
         if not self._settings.audits or self._cluster is None:
             return None
         # Only with the operation: an import that nobody asked for would cost memory and start-up.

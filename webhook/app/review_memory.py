@@ -1,4 +1,4 @@
-"""What reviews beside the admission thread make of memory, together, and who has to stop.
+"""Bounds the memory of all reviews beside the admission thread, and decides which has to stop.
 
 Time bounds no memory: in a tenth of a second a policy makes 100 MiB of what is small, and a large
 object has thirty times that. What the process holds is looked at as often as the clock is. Where it

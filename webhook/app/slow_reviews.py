@@ -86,7 +86,7 @@ class _Work:
 
 
 class _Lane:
-    """What is carried on of a party's."""
+    """The reviews of one party that are carried on."""
 
     __slots__ = ("bytes_min", "count")
 

@@ -29,7 +29,7 @@ class UnusableTelemetry(Exception):
 
 
 class Telemetry:
-    """What is sent to a collector, if anything is; ``tracing`` is the admission thread's part."""
+    """The sending to a collector, if there is any; ``tracing`` is the admission thread's part."""
 
     def __init__(
         self,

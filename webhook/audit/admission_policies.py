@@ -159,7 +159,7 @@ async def admission_policy_standings(client: ClusterClient) -> list[AdmissionPol
 
 
 def type_warnings(document: Mapping[str, Any]) -> list[str]:
-    """What the API server's type check says of a policy, in its status."""
+    """Return the warnings of the API server's type check, from a policy's status."""
     checked = object_of(object_of(document.get("status")).get("typeChecking"))
     return [
         f"{one.get('fieldRef')}: {' '.join(str(one.get('warning')).split())}"

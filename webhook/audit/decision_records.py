@@ -86,7 +86,7 @@ class DecisionRecords:
         """Nothing: that an object was deleted is no decision."""
 
     async def end(self, end: SweepEnd) -> None:
-        """What is left, then ``audit_finished``."""
+        """Send the rest, then ``audit_finished``."""
         await self._flush()
         await self._there(
             self._put(

@@ -137,7 +137,7 @@ class AuditEvents:
 
 
 def _name(identity: Identity, result: Result) -> str:
-    """The same for the same violation, whoever finds it."""
+    """Return a name that is the same for the same violation, whoever finds it."""
     parts = (*identity.gvk, identity.namespace, identity.name, identity.uid)
     text = "\0".join((*parts, *result.constraint.key, result.msg))
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

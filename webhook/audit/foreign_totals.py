@@ -15,15 +15,14 @@ if TYPE_CHECKING:
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.constraint.result import Result
     from webhook.log import Logger
-    from webhook.metrics.declaration import Metric
-    from webhook.metrics.registry import Registry
+    from webhook.metrics.registry import Metric, Registry
 
 SERIES_MAX: Final = 1000
 """Most series of a metric: beyond, those with the most violations are shown."""
 
 
 class Counted(NamedTuple):
-    """What is counted of a result, and how it is told; ``key`` is None of a result of others."""
+    """A counted result, and how it is reported; ``key`` is None for a result of others."""
 
     metric: Metric
     what: str

@@ -1,4 +1,4 @@
-"""What the last sweeps found of each object, kept until something changes that decides it.
+"""Keeps the last results of each object until something changes that decides them.
 
 An object is not reviewed again while it, its Namespace and the policies about it are unchanged. Its
 results stand under a keyed digest of object and Namespace: a number where it violates nothing, else
@@ -54,7 +54,7 @@ _AS_IT_IS: Final = (
 
 
 class _Basis(NamedTuple):
-    """What results of a kind stand on, beside the object and its Namespace."""
+    """The facts that results of a kind depend on, beside the object and its Namespace."""
 
     resource: Resource
     policies: _Policies
@@ -79,7 +79,7 @@ class _Basis(NamedTuple):
 
 
 class KeptKind:
-    """What is kept of one kind; used by one sweep at a time."""
+    """The kept results of one kind; used by one sweep at a time."""
 
     def __init__(self, whole: KeptResults, basis: _Basis, *, by_version: bool) -> None:
         """``by_version`` knows objects by their resource version, and else by all that they hold."""
@@ -123,7 +123,7 @@ class KeptKind:
         self._fresh, self._fresh_bytes = {}, 0
 
     def digest(self, item: Object) -> bytes | None:
-        """What an object is known by, with its Namespace; None of one that nothing can be kept of."""
+        """Return the digest of an object with its Namespace; None for one whose results cannot be kept."""
         metadata = item["metadata"]
         uid, version = metadata.get("uid"), metadata.get("resourceVersion")
         if not uid or not version:
@@ -146,7 +146,7 @@ class KeptKind:
         return self.digest(item) in self._kept
 
     def recall(self, digest: bytes) -> Responses | None:
-        """What is known of an object; None where it has to be reviewed."""
+        """Return the kept results of an object; None where it has to be reviewed."""
         kept = self._kept.get(digest)
         if kept is None:
             return None
@@ -205,7 +205,7 @@ class KeptKind:
 
 
 class KeptResults:
-    """What is kept of all kinds, for one sweep after the other. Used by one task."""
+    """The kept results of all kinds, for one sweep after the other. Used by one task."""
 
     def __init__(self, bytes_max: int, by_version: Callable[[], bool]) -> None:
         """``bytes_max`` bounds all of it; what has no room is reviewed in each sweep.
@@ -238,7 +238,7 @@ class KeptResults:
         self._asked.clear()
 
     async def of(self, scope: Scope, resource: Resource) -> KeptKind | None:
-        """What is kept of a kind; None where its objects have to be reviewed in each sweep.
+        """Return the kept results of a kind; None where its objects have to be reviewed in each sweep.
 
         Those are the objects that imply others, and those of kinds about which there is a policy
         that asks a provider, the time or chance, that is in a group, or that is of others (the API

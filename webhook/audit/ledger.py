@@ -1,4 +1,4 @@
-"""What each object was found to violate, in little: so that a change of it changes the totals.
+"""Remembers the violations of each object briefly, so that a change of it changes the totals.
 
 A sweep fills it; between sweeps an object that changed is reviewed alone, and
 the totals of the constraints that it violates now or did before are corrected.
@@ -139,7 +139,7 @@ class AuditLedger:
 
 
 def _hash(results: Sequence[Result]) -> int:
-    """The same for the same violations, in whatever order, within this process."""
+    """Return a hash that is the same for the same violations in any order, within this process."""
     return hash(
         frozenset((result.constraint.key, result.msg, result.actions) for result in results)
     )

@@ -51,7 +51,7 @@ class Partial:
 
 @dataclass(slots=True)
 class ListStatistics:
-    """What has happened to lists: ``continued`` and ``restarted`` after a token expired."""
+    """The counts of lists: ``continued`` and ``restarted`` after a token expired."""
 
     pages: int = 0
     malformed: int = 0

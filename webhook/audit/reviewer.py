@@ -103,7 +103,7 @@ class Reviewer:
         """Constraints that matched some object and could not be decided, by kind and name."""
 
     async def review(self, resource: Resource, obj: Object) -> Responses | None:
-        """What every constraint says of the object; None where it is gone with its Namespace.
+        """Review the object by every constraint; None where it is gone with its Namespace.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable` where the Namespace cannot
@@ -161,7 +161,7 @@ class Reviewer:
         return responses
 
     async def drifts(self, obj: Object) -> tuple[Drift, ...]:
-        """What mutators would change in the object, in the order of their names.
+        """Return the changes of mutators to the object, in the order of their names.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable` where its Namespace cannot be read.

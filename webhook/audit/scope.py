@@ -1,4 +1,4 @@
-"""What an audit is about: policies of one moment, and which part of the cluster."""
+"""The scope of an audit: policies of one moment, and the part of the cluster."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _any_kind(gvk: GroupVersionKind) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a sweep is about.
+    """The scope of a sweep.
 
     ``share`` of a kind and namespace (empty for cluster-scoped objects) is whether
     this audit is to look at it: of what is not its share it tells nobody.
@@ -52,12 +52,12 @@ class Scope:
 
     @property
     def expansion(self) -> Expansion:
-        """What objects imply."""
+        """Return the expansion of objects."""
         return self.policies.expansion
 
     @property
     def mutations(self) -> MutationSnapshot:
-        """What changes the resources that are implied, before they are reviewed."""
+        """Return the mutators of implied resources, before these are reviewed."""
         return self.policies.mutations
 
     @property

@@ -1,4 +1,4 @@
-"""What an audit tells, and to whom: the seam to statuses, decisions, Events and reports.
+"""The sinks of an audit: the seam to statuses, decisions, Events and reports.
 
 All of it happens on the audit's own event loop. A sink is told of every object
 that was reviewed, also of those without a violation, so that what it holds of an
@@ -133,7 +133,7 @@ class SweepEnd:
 
 
 class AuditSink(Protocol):
-    """Who takes what an audit finds.
+    """Takes the results of an audit.
 
     Awaited in turn, so that a slow sink slows the sweep and nothing piles up; a
     sink that does I/O queues it with a bound of its own. What it raises is a bug,

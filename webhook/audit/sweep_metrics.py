@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.audit.statuses import ConstraintStatuses
     from webhook.audit.tally import ConstraintKey, Count
-    from webhook.metrics.declaration import Metric
-    from webhook.metrics.registry import Registry
+    from webhook.metrics.registry import Metric, Registry
 
 ACTIONS = ("deny", "dryrun", "warn", "scoped", "unrecognized")
 """The values of ``enforcement_action`` that are always there, as in Gatekeeper."""

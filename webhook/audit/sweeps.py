@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.mutator import MutatorId
-    from webhook.serving.exception_uses import ExceptionUses
-    from webhook.serving.revision import Revision, Serving
+    from webhook.serving.revision import ExceptionUses, Revision, Serving
 
 
 MEMBERS_SECONDS: Final = 5.0
@@ -280,7 +279,7 @@ class Sweeps:
         self._sink = Sinks([*every, violations])
 
     async def run(self) -> None:
-        """What goes on beside the sweeps."""
+        """Run the parts that go on beside the sweeps."""
         if self._watches is not None:
             await self._watches.run()
 
@@ -348,7 +347,7 @@ class Sweeps:
     def _scope(
         self, revision: Revision, kinds: Callable[[GroupVersionKind], bool] = _every_kind
     ) -> Scope:
-        """What is audited by a revision, in a sweep and after it."""
+        """Return the scope of an audit by a revision, in a sweep and after it."""
         tells_drift = self._options.tells_drift
         policies = self._serving.audited(revision)
         return Scope(policies, self._shares.is_ours, kinds, tells_drift)

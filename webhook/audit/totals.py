@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TotalsReceiver(Protocol):
-    """Who gets the totals of each sweep."""
+    """Takes the totals of each sweep."""
 
     async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
         """Take the totals of every constraint that the sweep decided, those of zero too."""

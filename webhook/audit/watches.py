@@ -225,7 +225,7 @@ class ObjectWatches:
             return
 
     def take(self) -> list[Changed]:
-        """What changed since the last call, in the order in which it first did."""
+        """Take the changes since the last call, in the order in which each first came."""
         taken, self._waiting = list(self._waiting.values()), {}
         self._news.clear()
         return taken

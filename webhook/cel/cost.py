@@ -1,4 +1,4 @@
-"""What Kubernetes would count for an evaluation, estimated before there is an object.
+"""Estimates the cost that Kubernetes would count for an evaluation, before there is an object.
 
 What an object holds is not known, so the estimate is that of an object whose lists and maps all have
 so many entries and whose texts have :data:`TEXT` characters, where no operand ends an evaluation
@@ -57,7 +57,7 @@ _ONCE: Final = frozenset(
 """Functions that go through one text."""
 
 _TWICE: Final = frozenset({"replace", "split", "ip.isCanonical"})
-_WHOLE: Final = frozenset({"sum", "min", "max", "isSorted", "indexOf", "lastIndexOf"})
+_WHOLE: Final = frozenset({"sum", "min", "max", "isSorted", "indexOf", "lastIndexOf", "includes"})
 _PAIRS: Final = frozenset({"sets.contains", "sets.intersects", "sets.equivalent"})
 
 
@@ -116,7 +116,7 @@ class _Estimate:
         return within + max(1, self.work(name, operands))
 
     def work(self, name: str, operands: list[Expr]) -> int:
-        """What a function itself costs."""
+        """Return the cost of a function itself."""
         sizes = [self.size(one) for one in operands] or [0]
         texts = [self.characters(one) for one in operands] or [0]
         if name in _ONCE:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.cel.check.checker import Checked, check, planned
 from webhook.cel.check.literals import fault_of_constants, problems_of_literals
-from webhook.cel.check.types import DYN
 from webhook.cel.errors import (
     CompileError,
     EvaluationError,
@@ -127,12 +126,6 @@ def _tells_errors(checked: Checked) -> bool:
                 return False
         waiting.extend(children(node))
     return True
-
-
-def unchecked_expression(source: str, environment: Environment) -> Expression:
-    """Compile what is not to be checked: its names alone are looked up."""
-    checked, _ = check(parse(source), environment)
-    return Expression(source, DYN, exact_form(checked))
 
 
 def checked_expression(source: str, environment: Environment) -> Checked:

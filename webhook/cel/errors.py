@@ -16,7 +16,7 @@ class EvaluationError(Exception):
 
     @property
     def text(self) -> str:
-        """What is wrong."""
+        """Return the message."""
         return str(self.args[0])
 
 

@@ -103,7 +103,7 @@ Keys: TypeAlias = "tuple[Key, ...]"
 
 
 def resolved(root: Run, keys: Keys, *, opens: bool, is_key: bool) -> Run:
-    """What keys lead to from a root, of which an optional is opened, once, if the path ``opens`` it.
+    """Return the value at keys below a root; an optional is opened, once, if the path ``opens`` it.
 
     From there, and from the first question mark, what is missing is no error. An optional that is
     met on the way has no items (interpreter/attributes.go, applyQualifiers and refQualify).
@@ -166,7 +166,7 @@ def alternative(first: Run, second: Run, function: str) -> Run:
 
 
 def unwrapped(name: str, operand: Run) -> Run:
-    """What the optionals of a list hold, where one that was lost has its place, too."""
+    """Return the values of a list of optionals, where a lost one keeps its place."""
 
     def unwrapped(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)

@@ -1,4 +1,7 @@
-"""What an expression can read, found by interpreting it over abstract values."""
+"""Finds what an expression can read, by interpreting it over abstract values.
+
+A *shallow* read looks at a value's presence and type, a *whole* one at all that is in it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ _UNWRAPPING: Final = frozenset({"value", "optional.of", "optional.ofNonZeroValue
 
 
 class ExpressionReads:
-    """Interprets one checked expression; ``roots`` are its variables, ``composed`` gives others."""
+    """Interprets one checked expression.
+
+    ``roots`` are the variables of the review, ``composed`` gives the policy's own by name.
+    """
 
     def __init__(
         self,
@@ -50,7 +56,7 @@ class ExpressionReads:
         self._composed = composed
 
     def value(self) -> Abstract:
-        """The value of the expression; raises :class:`Unclear` for what is not followed."""
+        """Return the abstract value of the expression; raises :class:`Unclear` where it is not followed."""
         return self._value(self._checked.parsed.root, {})
 
     def _value(self, node: Expr, env: Mapping[str, Abstract]) -> Abstract:
@@ -89,7 +95,7 @@ class ExpressionReads:
         raise Unclear
 
     def _named(self, meaning: str, env: Mapping[str, Abstract]) -> Abstract:
-        """A variable: of a macro, or declared; or a type."""
+        """Return the value of a name. There are three cases: a root, a variable of a macro, a type."""
         if not meaning.startswith("."):
             return env.get(meaning) or ANYTHING
         root = self._roots.get(meaning)
@@ -100,13 +106,13 @@ class ExpressionReads:
         raise Unclear
 
     def _seen(self, node: Expr, env: Mapping[str, Abstract]) -> Abstract:
-        """A value whose presence is read, and nothing in it."""
+        """Return the value of an operand, after a shallow read of it."""
         value = self._value(node, env)
         self._reader.shallow(value)
         return value
 
     def _below(self, value: Abstract, key: Any = EVERY_KEY) -> Abstract:
-        """What is at a key, which may be missing: then it is an error, or an optional without value."""
+        """Return the value at a key, after a shallow read of it: a missing one is an error, or no value."""
         below = self._reader.step(value, key if type(key) in (str, int) else EVERY_KEY)
         if below is None:
             return ANYTHING
@@ -161,7 +167,7 @@ class ExpressionReads:
         if node.function in _STEPS:
             return self._item(node, env)
         values = [self._value(one, env) for one in (*parts, *node.args)]
-        return self._called(name, node.function, values)
+        return self._result(name, node.function, values)
 
     def _item(self, node: Call, env: Mapping[str, Abstract]) -> Abstract:
         value = self._seen(node.args[0], env)
@@ -172,7 +178,8 @@ class ExpressionReads:
             return self._below(value)
         return united(self._below(value, name) for _, name in known) or ANYTHING
 
-    def _called(self, name: str, written: str, values: list[Abstract]) -> Abstract:
+    def _result(self, name: str, written: str, values: list[Abstract]) -> Abstract:
+        """Return the result of a call; a function that has no case here reads its operands whole."""
         reader = self._reader
         if written in _COMPARISONS and len(values) == 2:
             reader.compare(*values)

@@ -1,4 +1,4 @@
-"""What cel-go estimates an expression to cost at most, by the sizes that a schema declares.
+"""Estimates the highest cost of an expression as cel-go does, by the sizes that a schema declares.
 
 An API server refuses a rule of a CRD by this number, so it is followed to the unit, with what is
 odd about it: keys of maps have no length, and what is taken from a computed list is as long as the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.cel.check.call_costs import Asked, CallCost, call_cost
+from webhook.cel.check.call_costs import CallCost, CallToCost, call_cost
 from webhook.cel.check.estimates import (
     ANY_SIZE,
     LIST,
@@ -63,7 +63,7 @@ _END: Final = {"exists_one": 2}
 
 
 def static_cost(checked: Checked, declared: Declared) -> int:
-    """What an expression about what is declared costs at most."""
+    """Estimate the highest cost of an expression about declared values."""
     return _Estimate(checked, declared).cost(checked.parsed.root)
 
 
@@ -232,8 +232,8 @@ class _Estimate:
             target = self.operand(node.target)
         own, size = 0, None
         for overload in self.checked.overloads[node]:
-            asked = Asked(name, overload, target, args, self.declared_size)
-            each, of_each = call_cost(asked)
+            call = CallToCost(name, overload, target, args, self.declared_size)
+            each, of_each = call_cost(call)
             own = max(own, each)
             if of_each is not None:
                 size = of_each if size is None else union(size, of_each)
@@ -329,7 +329,7 @@ class _Estimate:
         args, of = [self.operand(keys)], self.operand(source)
         self.locals[_SORTED].pop()
         called: list[CallCost] = [
-            call_cost(Asked("@sortByAssociatedKeys", overload, of, args, self.declared_size))
+            call_cost(CallToCost("@sortByAssociatedKeys", overload, of, args, self.declared_size))
             for overload in self.checked.overloads[node]
         ]
         own, size = max(called)

@@ -59,7 +59,7 @@ class Install(Protocol):
 
 @dataclass(slots=True)
 class CertificateStatistics:
-    """What has been done about the certificate since the start, and the watches' own counts."""
+    """The counts of certificates since the start, and those of the watches."""
 
     secret: ReflectorStatistics
     configuration: ReflectorStatistics

@@ -94,7 +94,7 @@ class Lifetimes:
 
 @dataclass(frozen=True, slots=True)
 class CertificatePlan:
-    """What to write, and why; ``secret`` is None where the Secret is right."""
+    """The Secret and bundle to write, and why; ``secret`` is None where the Secret is right."""
 
     secret: SecretData | None
     reason: str
@@ -110,7 +110,7 @@ def plan(
     trusted_seconds: float,
     lifetimes: Lifetimes = Lifetimes(),
 ) -> CertificatePlan:
-    """What the Secret and the bundle should be.
+    """Plan the Secret and the bundle as they should be.
 
     ``trusted_seconds`` is for how long the webhook configuration has been seen
     to hold ``next-ca.crt``; 0 if it does not.

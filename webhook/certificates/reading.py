@@ -1,4 +1,4 @@
-"""What the Secret's bytes say, whatever the time is: authorities, and the pair that is served.
+"""Reads the Secret's bytes, whatever the time is: authorities, and the pair that is served.
 
 The plan is made twice a minute and with each change, of a Secret that changes once in months. So
 what was read of the same bytes is kept: keys and certificates are parsed, and the signature is
@@ -65,7 +65,7 @@ class ServingPair:
 
 @dataclass(frozen=True, slots=True)
 class SecretReading:
-    """What a Secret says; None stands for what is missing, does not fit or cannot be read."""
+    """The content of a Secret; None stands for what is missing, does not fit or cannot be read."""
 
     authority: Authority | None
     coming: Authority | None
@@ -74,7 +74,7 @@ class SecretReading:
 
 
 def secret_data(secret: Mapping[str, Any]) -> dict[str, bytes]:
-    """What a Secret holds."""
+    """Decode the data of a Secret."""
     return {name: decoded(value) for name, value in (secret.get("data") or {}).items()}
 
 
@@ -97,7 +97,7 @@ def _known(certificates: bytes, coming: bytes) -> tuple[DatedCertificate, ...]:
 
 
 def read_secret(secret: Mapping[str, bytes]) -> SecretReading:
-    """What the Secret's data say."""
+    """Read the authorities and the pair from the Secret's data."""
     return _read(*[secret.get(name, b"") for name in _READ])
 
 

@@ -34,12 +34,12 @@ def new_client(
     native_validation: bool = True,
     native_failure_policy: str = "Fail",
     targets: Sequence[Target] = (),
-    asked: Collection[str] | None = None,
+    reviewed_targets: Collection[str] | None = None,
     trace: Callable[[RegoTrace], None] | None = None,
 ) -> Client:
     """A client of every target and driver, with nothing in it; ``targets`` are declared ones.
 
-    ``asked`` names the targets that reviews are about, None for all.
+    ``reviewed_targets`` names the targets that reviews are about, None for all.
 
     ``http_hosts`` are those that policies may reach with ``http.send``, which is not there without
     any. Without ``native_validation`` code in CEL is as if it were not there;
@@ -60,12 +60,12 @@ def new_client(
     if native_validation:
         cel = CelDriver(fails=native_failure_policy == "Fail")
         drivers.insert(0, cel if trials is None else TriedDriver(cel, trials))
-    return Client(targets=(*TARGETS, *targets), drivers=drivers, asked=asked)
+    return Client(targets=(*TARGETS, *targets), drivers=drivers, reviewed_targets=reviewed_targets)
 
 
 @cache
 def _trials(disabled_builtins: frozenset[str]) -> Trials:
-    """What tries large policies, for all clients of a run; its process ends with this one."""
+    """Return the trials of large policies, for all clients of a run; their process ends with this one."""
     return Trials(disabled_builtins, tell=_tell)
 
 
@@ -82,7 +82,7 @@ def _services(http_hosts: Collection[str]) -> dict[str, Any] | None:
 
 
 def compiled_policies() -> CodeCache | None:
-    """What earlier runs compiled; None where it is not wanted, or there is no safe place for it.
+    """Return the compiled policies of earlier runs; None without the option, or without a safe place.
 
     Two thirds of what a check of one object takes is compiling policies that have not changed
     since the last one.

@@ -1,4 +1,4 @@
-"""What the commands that ask a cluster share: how it is found, and what is read from it."""
+"""The part that commands which ask a cluster share: how it is found, and what is read from it."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ async def kyverno_standings(client: ClusterClient) -> list[KyvernoStanding]:
 
 
 def standings_of(documents: Iterable[dict[str, Any]]) -> list[KyvernoStanding]:
-    """The same of those that are at hand."""
+    """Return the standings of policies that are read already."""
     from webhook.kyverno import validating_policy as reading  # noqa: PLC0415  # it brings CEL
     from webhook.review.kyverno_policies import KyvernoPolicies  # noqa: PLC0415  # likewise
 
@@ -115,8 +115,8 @@ def standings_of(documents: Iterable[dict[str, Any]]) -> list[KyvernoStanding]:
     notes: dict[str, list[str]] = {}
     for kind, name, note in KyvernoPolicies(items).warnings({}):
         notes.setdefault(f"{kind}/{name}", []).append(note)
-    told = [one._replace(notes=(*one.notes, *notes.get(one.title, ()))) for one in standings]
-    return sorted(told, key=lambda one: one.title)
+    noted = [one._replace(notes=(*one.notes, *notes.get(one.title, ()))) for one in standings]
+    return sorted(noted, key=lambda one: one.title)
 
 
 def _named(document: Mapping[str, Any]) -> str:

@@ -64,11 +64,11 @@ def _classes() -> dict[str, type[ShellComplete]]:
     class Files(ShellComplete):
         def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
             context = _resolve_context(self.cli, self.ctx_args, self.prog_name, args)
-            asked, word = _resolve_incomplete(context, args, incomplete)
-            items = asked.shell_complete(context, word)
-            if items or not isinstance(asked, click.Parameter):
+            completed, word = _resolve_incomplete(context, args, incomplete)
+            items = completed.shell_complete(context, word)
+            if items or not isinstance(completed, click.Parameter):
                 return items
-            is_text = isinstance(asked.type, click.types.StringParamType)
+            is_text = isinstance(completed.type, click.types.StringParamType)
             return [CompletionItem(word, type="file")] if is_text else []
 
     class Bash(Files, BashComplete):

@@ -55,7 +55,7 @@ The verdicts that change are printed. Only records with their object can be repl
 
 
 class _NoAnswer(click.ClickException):
-    """What was asked for could not be found out."""
+    """A question that could not be answered."""
 
     exit_code = exit_codes.UNKNOWN
 

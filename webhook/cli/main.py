@@ -22,7 +22,7 @@ from webhook.extras import extra_of, install_command
 _COMMANDS: Final = {
     "audit": ("webhook.cli.audit.command", "Review what is in a cluster already."),
     "bench": ("webhook.cli.bench.command", "Measure how long policies take."),
-    "cel": ("webhook.cli.cel.group", "Check and evaluate expressions in CEL, as Kubernetes does."),
+    "cel": ("webhook.cli.cel", "Check and evaluate expressions in CEL, as Kubernetes does."),
     "check": (
         "webhook.cli.check.command",
         "Check policies before they are applied, and their effect.",
@@ -47,12 +47,12 @@ _COMMANDS: Final = {
         "Validate a ResourceList, as a function of kustomize and kpt.",
     ),
     "man": ("webhook.cli.pages.man", "Print manual pages."),
-    "migrate": ("webhook.cli.migrate.group", "Say what of another product's policies runs here."),
+    "migrate": ("webhook.cli.migrate", "Say what of another product's policies runs here."),
     "mutate": ("webhook.cli.extensions.mutate", "Print resources as mutators would leave them."),
     "new": ("webhook.cli.scaffold.new", "Write a new template, constraint, suite or mutator."),
-    "policy": ("webhook.cli.policy.group", "Keep policies in registries, and install them."),
-    "provider": ("webhook.cli.images.group", "Run a provider that policies ask."),
-    "rego": ("webhook.cli.rego.group", "Test, evaluate and check plain Rego, as OPA does."),
+    "policy": ("webhook.cli.policy", "Keep policies in registries, and install them."),
+    "provider": ("webhook.cli.images", "Run a provider that policies ask."),
+    "rego": ("webhook.cli.rego", "Test, evaluate and check plain Rego, as OPA does."),
     "report": ("webhook.cli.report.command", "Show the top violations of policy reports."),
     "serve": ("webhook.cli.serve", "Serve admission decisions from directories of policies."),
     "sidecar": ("webhook.cli.sidecar", "Keep decisions on disk until every sink has them."),
@@ -119,7 +119,7 @@ def main() -> None:
 
 
 def _lacking(error: ModuleNotFoundError) -> str:
-    """What is missing, and what to do; raises the error itself where it is a fault of ours."""
+    """Say which package is missing, and how to get it; raises the error itself where it is a fault of ours."""
     extra = extra_of(error)
     if extra:
         return f"{error.name} is not installed, which this needs: {install_command(extra)}"
@@ -130,7 +130,7 @@ def _lacking(error: ModuleNotFoundError) -> str:
 
 def _run() -> object:
     """Run the command; what it returned."""
-    shown, told = sys.stdout, sys.stderr
+    shown, errors = sys.stdout, sys.stderr
     try:
         return waddle.main(prog_name="waddle", standalone_mode=False)
     except SystemExit:
@@ -138,7 +138,7 @@ def _run() -> object:
             raise
         # Click puts others in their place where a pipe is closed, and ends with 1: in our table
         # that says something else.
-        sys.stdout, sys.stderr = shown, told
+        sys.stdout, sys.stderr = shown, errors
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None
 
 

@@ -58,6 +58,24 @@ KUBECONFIG = click.option(
     callback=dash_is_standard_input,
     help="The kubeconfig; else the pod's own account, $KUBECONFIG, or the user's.",
 )
+
+
+def boolean_option(
+    *names: str, default: bool | None = None, help_text: str
+) -> Callable[[_Command], _Command]:
+    """Make an option that takes a value as Go's flags do: ``--name`` alone is true."""
+    return click.option(
+        *names,
+        type=bool,
+        is_flag=False,
+        flag_value="true",
+        default=default,
+        show_default=default is not None,
+        metavar="BOOL",
+        help=help_text,
+    )
+
+
 DISABLED_BUILTINS = click.option(
     "--disable-opa-builtin",
     "disabled_builtins",
@@ -72,16 +90,11 @@ HTTP_HOSTS = click.option(
     multiple=True,
     help="A host that policies may reach with http.send; without it none. Repeatable.",
 )
-NATIVE_VALIDATION = click.option(
+NATIVE_VALIDATION = boolean_option(
     "--enable-k8s-native-validation",
     "native_validation",
-    type=bool,
-    is_flag=False,
-    flag_value="true",
     default=True,
-    show_default=True,
-    metavar="BOOL",
-    help="Whether code in CEL is evaluated, in place of Rego where a template has both.",
+    help_text="Whether code in CEL is evaluated, in place of Rego where a template has both.",
 )
 NATIVE_FAILURE_POLICY = click.option(
     "--default-k8s-native-validation-failure-policy",

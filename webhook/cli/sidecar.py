@@ -48,9 +48,8 @@ def command(config: tuple[Path, ...], *, wait: bool, check: bool) -> None:
     # Here and not above: --help and a mistyped option need none of it.
     import asyncio  # noqa: PLC0415
 
-    from webhook import garbage, log  # noqa: PLC0415
+    from webhook import garbage, heap, log  # noqa: PLC0415
     from webhook.decisions.configuration import InvalidConfiguration, load_all  # noqa: PLC0415
-    from webhook.decisions.sidecar.memory import bound_allocator  # noqa: PLC0415
     from webhook.decisions.sidecar.process import run_sidecar  # noqa: PLC0415
     from webhook.decisions.sidecar.settings import read_settings  # noqa: PLC0415
 
@@ -64,7 +63,9 @@ def command(config: tuple[Path, ...], *, wait: bool, check: bool) -> None:
     if check:
         click.echo("the configuration is good")
         return
-    bound_allocator()
+    # Batches of a few hundred KiB leave holes in each thread's arena: with gRPC that was 73 MiB resident
+    # where 56 are with one arena and batches mapped on their own (60,000 records sent at once).
+    heap.bound(arenas_max=1, mapped_bytes=64 * 1024)
     lines = log.open_log()
     log.adopt_standard_logging(lines)
     garbage.running()

@@ -1,4 +1,4 @@
-"""What a check is given: files, folders and standard input, read into manifests."""
+"""Reads files, folders and standard input into manifests for a check."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What was read: policies and resources, and documents that are no objects of Kubernetes.
+    """The policies and resources that were read, and documents that are no objects of Kubernetes.
 
     ``left_out`` are folders and files of test suites, and ``skipped`` files with something in
     them that is no object.
@@ -109,7 +109,7 @@ def read_sources(
             else:
                 texts += _read_path(path, sources, any_value=any_value, keep_going=keep_going)
         except (UnreadableFile, OSError) as error:
-            _refuse(sources, _told(path, error), keep_going=keep_going)
+            _refuse(sources, _fault_text(path, error), keep_going=keep_going)
     sources.left_out[:] = [name for name in sources.left_out if Path(name) not in paths]
     inputs = suite_inputs((file, text.value) for file, text, _ in texts)
     for file, text, named in texts:
@@ -134,7 +134,7 @@ def read_sources(
     return sources
 
 
-def _told(path: Path, error: UnreadableFile | OSError) -> str:
+def _fault_text(path: Path, error: UnreadableFile | OSError) -> str:
     if isinstance(error, OSError):
         return f'reading: path "{path}": {error.strerror}'
     return f"reading: {error}"
@@ -184,7 +184,7 @@ def _read_path(
         try:
             texts += [(str(file), text, named) for text in read_values(file)]
         except UnreadableFile as error:
-            _refuse(sources, _told(file, error), keep_going=keep_going)
+            _refuse(sources, _fault_text(file, error), keep_going=keep_going)
     return texts
 
 
@@ -227,7 +227,7 @@ def _add_once(names: list[str], name: str) -> None:
 
 
 def _about_files(sources: Sources) -> list[str]:
-    """What of the files was not read as policies or resources, a line for each reason."""
+    """Name the parts of files that were read neither as policies nor as resources, a line for each reason."""
     lines = []
     if sources.skipped:
         lines.append(f"skipped, because it is not a Kubernetes object: {listed(sources.skipped)}")

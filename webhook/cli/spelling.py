@@ -45,7 +45,7 @@ def spelled(arguments: Sequence[str], command: click.Command) -> list[str]:
 
 
 def _value_of(option: click.Option | None, rest: Iterator[str]) -> list[str]:
-    """What follows an option as its value, whatever it looks like."""
+    """Return the value that follows an option, whatever it looks like."""
     if option is None or option.is_flag:
         return []
     value = next(rest, None)

@@ -37,7 +37,7 @@ among the files only kinds that it lists count.
 
 
 class CannotCompare(Exception):
-    """What is synced cannot be compared: why, and what to do."""
+    """The reason why what is synced cannot be compared, and what to do."""
 
 
 @click.group("sync")
@@ -83,7 +83,7 @@ def test(filenames: tuple[str, ...], *, omit: bool, output: str) -> int:
 def compare(
     manifests: Sequence[Manifest], *, omit: bool
 ) -> tuple[dict[str, Requirements], dict[str, Requirements]]:
-    """What each template needs, and what of it is not synced; raises :class:`CannotCompare`."""
+    """Return what each template needs, and what of that is not synced; raises :class:`CannotCompare`."""
     from webhook.api.config import CONFIG, SYNC_SET, synced_kinds  # noqa: PLC0415  # as above
     from webhook.api.gvk import name_of  # noqa: PLC0415
     from webhook.constraint import template  # noqa: PLC0415

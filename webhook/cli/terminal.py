@@ -1,4 +1,4 @@
-"""What goes to the terminal: styled only where it is one, and never a policy's control codes."""
+"""Writes to the terminal: styled only where it is one, and never a policy's control codes."""
 
 from __future__ import annotations
 

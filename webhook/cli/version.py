@@ -17,10 +17,10 @@ from webhook.cli.table import table
 from webhook.cli.terminal import write
 from webhook.extras import installed_from
 
-OPA_LEVEL: Final = "1.22.0"
+OPA_LEVEL: Final = "1.22.4"
 """The OPA whose Rego this is."""
 
-KUBERNETES_LEVEL: Final = "1.35"
+KUBERNETES_LEVEL: Final = "1.37"
 """The Kubernetes whose CEL this is (docs/cel.md)."""
 
 

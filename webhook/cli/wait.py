@@ -81,12 +81,12 @@ def command(
 ) -> int:
     """Watch the objects, their statuses and the Pods."""
     try:
-        wanted = [_named(item) for item in objects]
+        named = [_named(item) for item in objects]
         seconds = read_duration("timeout", timeout)
     except (InvalidFlag, ValueError) as error:
         complain(str(error))
         return exit_codes.UNKNOWN
-    if not wanted:
+    if not named:
         complain("nothing to wait for: name KIND/NAME")
         return exit_codes.UNKNOWN
     if condition != "enforced":
@@ -99,7 +99,7 @@ def command(
 
     async def run() -> int:
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-            return await _wait_for_all(client, wanted, namespace, seconds)
+            return await _wait_for_all(client, named, namespace, seconds)
 
     try:
         return event_loop.run(run())
@@ -121,7 +121,7 @@ class _Named(NamedTuple):
 
 
 def _named(text: str) -> _Named:
-    """What ``KIND/NAME`` is; the kind may carry its group, as kubectl prints it."""
+    """Read ``KIND/NAME``; the kind may carry its group, as kubectl prints it."""
     kind, _, name = text.partition("/")
     kind, _, group = kind.partition(".")
     row = next((row for row in EXCEPTION_KINDS if row.kind.lower() == kind.lower()), None)
@@ -147,10 +147,10 @@ def _resource(kind: str, group: str) -> Resource:
 
 
 async def _wait_for_all(
-    client: ClusterClient, wanted: Sequence[_Named], namespace: str, seconds: float
+    client: ClusterClient, awaited: Sequence[_Named], namespace: str, seconds: float
 ) -> int:
     """Wait, print each object's last state, and return the exit code."""
-    waits = [_Wait(client, named, namespace) for named in wanted]
+    waits = [_Wait(client, named, namespace) for named in awaited]
     results: list[int] = []
     try:
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
@@ -185,7 +185,7 @@ class _Wait:
         self._news.set()
 
     def tell_timeout(self, seconds: float) -> int:
-        """What was missing at the end; the exit code."""
+        """Tell what was missing at the end; returns the exit code."""
         if self._result is not None:
             return self._result
         complain(f"{self._shown}: not enforced within {seconds:g} s: {self._why()}")
@@ -278,14 +278,14 @@ class _Wait:
 
     async def _asking(self, document: Object) -> AskedState | None:
         """How far the API server asks about the object, as its configurations are now."""
-        from webhook.cli.asked import read_cluster  # noqa: PLC0415  # see command
+        from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
         from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415  # see command
         from webhook.policies.asked import is_judged, who_is_asked  # noqa: PLC0415  # see command
 
         if not is_judged(document):
             return None
         try:
-            standing, read = await read_cluster(self._client, self._namespace)
+            standing, read = await read_webhook_configurations(self._client, self._namespace)
         except (ApiError, ApiUnreachable):
             return None
         return who_is_asked(standing, self._namespace, read)(document)
@@ -327,7 +327,7 @@ def _of_exception(document: Object) -> tuple[str, str]:
 
 
 def _faults(state: Convergence) -> str:
-    """What each replica lacks that does not enforce the object."""
+    """Return what each replica lacks that does not enforce the object."""
     if state.is_deleted:
         return "it is being deleted"
     lacking = [standing for standing in state.counted if standing.state != "enforced"]

@@ -1,4 +1,4 @@
-"""Who a token is, and what somebody may do: questions that the API server alone answers."""
+"""Asks the API server who a token's user is, and what a user may do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def user_of(client: ClusterClient, token: str) -> Json | None:
-    """Whose bearer token this is, as the API server names users; None for nobody's."""
+    """Return the user of a bearer token, as the API server names it; None for nobody's token."""
     body = _question(TOKEN_REVIEWS, {"token": token})
     status = object_of((await client.create(TOKEN_REVIEWS, body)).get("status"))
     user = object_of(status.get("user"))

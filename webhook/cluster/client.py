@@ -185,12 +185,12 @@ class ClusterClient:
                     except ApiError as error:
                         if error.status not in _RETRIED:
                             raise
-                        asked = error.retry_after_seconds
-                        if asked is None:
-                            asked = backoff.next_seconds()
-                        if asked > deadline_seconds:
+                        delay = error.retry_after_seconds
+                        if delay is None:
+                            delay = backoff.next_seconds()
+                        if delay > deadline_seconds:
                             raise
-                        await asyncio.sleep(min(asked, RETRY_AFTER_SECONDS_MAX))
+                        await asyncio.sleep(min(delay, RETRY_AFTER_SECONDS_MAX))
         except TimeoutError:
             raise ApiUnreachable(
                 f"{method} {path}: no answer within {deadline_seconds:g} s"
@@ -332,11 +332,11 @@ class ClusterClient:
         """
         backoff = Backoff(initial_seconds=0.05, max_seconds=1.0)
         for attempt in range(1, _CONFLICT_TRIES + 1):
-            wanted = change(await self.get(resource, name, namespace))
-            if wanted is None:
+            desired = change(await self.get(resource, name, namespace))
+            if desired is None:
                 return None
             try:
-                return await self.replace(resource, wanted, subresource=subresource)
+                return await self.replace(resource, desired, subresource=subresource)
             except ApiError as error:
                 if not error.is_conflict or attempt == _CONFLICT_TRIES:
                     raise

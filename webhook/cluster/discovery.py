@@ -71,7 +71,7 @@ class Discovery:
         raise UnknownKind(f"the API server serves no {gvk.kind} of {gvk.group}")
 
     def _believed(self, gvk: GroupVersionKind) -> _Served | None:
-        """What is known of the kind's group, if it is fresh enough to answer by."""
+        """Return what discovery holds of the kind's group, if it is fresh enough to answer by."""
         served = self._groups.get((gvk.group, gvk.version))
         if served is None:
             return None

@@ -1,4 +1,4 @@
-"""What can go wrong at the API server, told apart by what a caller does about it."""
+"""The errors of requests to the API server, one class for each way a caller goes on."""
 
 from __future__ import annotations
 

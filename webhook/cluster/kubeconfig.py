@@ -1,4 +1,4 @@
-"""What is wrong with a kubeconfig, in words: asked when its reader refused it, or logged and went on."""
+"""Names the fault of a kubeconfig that its reader refused, or read in spite of it."""
 
 from __future__ import annotations
 

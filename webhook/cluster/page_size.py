@@ -46,7 +46,7 @@ class PageSize:
 
     @property
     def bytes_max(self) -> int | None:
-        """What an answer may have; one object is taken as it is."""
+        """Return how many bytes an answer may have; a single object is taken at any size."""
         return PAGE_BYTES_MAX if self.objects > 1 else None
 
     def took(self, page: Any, page_bytes: int) -> None:
@@ -78,11 +78,11 @@ async def sized_page(
     :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     while True:
-        asked = {**query, **size.query}
+        sized_query = {**query, **size.query}
         try:
             page, page_bytes = await client.page(
                 path,
-                asked,
+                sized_query,
                 deadline_seconds=deadline_seconds,
                 bytes_max=size.bytes_max,
                 accept=accept,

@@ -1,4 +1,4 @@
-"""What an API server sends of lists and watches, read as what it should be.
+"""Reads the API server's lists and watch events into checked objects.
 
 A proxy in between, a server that is going down or an aggregated API may send anything. What
 is no page and no event at all ends the list or watch, which is tried again; an object that is

@@ -36,7 +36,7 @@ from webhook.cluster.store import Change, Store, slim
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
@@ -64,7 +64,7 @@ LINE_SECONDS_MAX: Final = 60.0
 
 @dataclass(slots=True)
 class ReflectorStatistics:
-    """What a reflector has seen: counts since its start, and how it is now."""
+    """The state of a reflector, and its counts since its start."""
 
     lists: int = 0
     watches: int = 0
@@ -180,7 +180,7 @@ class ObjectSelection:
 
 
 class ChangeReceiver(Protocol):
-    """Who gets the changes; called on the event loop, and must not wait or fail."""
+    """Receives the changes; called on the event loop, and must not wait or fail."""
 
     def change(self, changes: Iterable[Change]) -> None:
         """These happened, in this order."""
@@ -324,8 +324,8 @@ class Reflector:
                 self._take_absence()
             limit = self._settings.missing_seconds
             return random.uniform(limit / 2, limit)  # noqa: S311  # as above
-        asked = min(error.retry_after_seconds or 0.0, RETRY_AFTER_SECONDS_MAX)
-        return max(self._backoff.next_seconds(), asked)
+        delay = min(error.retry_after_seconds or 0.0, RETRY_AFTER_SECONDS_MAX)
+        return max(self._backoff.next_seconds(), delay)
 
     def _tell(self, what: str, error: str) -> None:
         """Log a failure, now and then while it is the same."""
@@ -604,3 +604,28 @@ class Reflector:
         if not version:
             raise ApiUnreachable(f"{self._path}: no resourceVersion where there must be one")
         return version
+
+
+class FollowedObject:
+    """One object of the cluster, followed by its name; ``tell`` is called when it may differ."""
+
+    def __init__(
+        self, client: ClusterClient, resource: Resource, name: str, tell: Callable[[], None]
+    ) -> None:
+        self.resource, self.name, self._tell = resource, name, tell
+        selection = ObjectSelection(fields=f"metadata.name={name}")
+        self.reflector = Reflector(client, resource, self, selection=selection)
+
+    def change(self, changes: Iterable[Change]) -> None:
+        """Tell of a change; the store has the object."""
+        del changes
+        self._tell()
+
+    def synced(self) -> None:
+        """Tell that the object is known, or known not to be there."""
+        self._tell()
+
+    @property
+    def document(self) -> Mapping[str, Any] | None:
+        """The object as the API server has it; None where there is none."""
+        return self.reflector.store.get("", self.name)

@@ -103,7 +103,7 @@ class Store:
         return [Change("delete", key, obj)]
 
     def mark(self, namespace: str, name: str) -> Mark:
-        """What is known of an object before a request of ours writes it."""
+        """Return a mark of an object's version before a request of ours writes it."""
         return Mark(self.get(namespace, name), self._deletions)
 
     def take_answer(self, mark: Mark, obj: Object) -> None:

@@ -52,7 +52,7 @@ class Configuration:
 
     @property
     def documents(self) -> list[Any]:
-        """What policies see one by one."""
+        """Return the documents that policies review one by one."""
         return self.value if type(self.value) is list else [self.value]
 
 

@@ -86,7 +86,7 @@ def _modules(folder: str) -> list[Module]:
 
 
 def sections(modules: list[Module]) -> list[DocumentedSection]:
-    """What is annotated in the order of its paths, with headings that go down step by step."""
+    """Yield the annotated rules in the order of their paths, with headings that go down step by step."""
     entries = [entry for module in modules for entry in _annotated(module)]
     entries.sort(key=lambda entry: (entry[0], entry[1].location.file, entry[1].location.row))
     parts = []
@@ -138,7 +138,7 @@ def _markdown(part: DocumentedSection) -> str:
 
 
 def _value(part: DocumentedSection) -> dict[str, Any]:
-    """What a template sees of a section."""
+    """Return a section as a template sees it."""
     members = part.annotations.value
     fields = {name: _plain(members.get(key, empty)) for name, (key, empty) in _FIELDS.items()}
     fields["RelatedResources"] = [

@@ -84,7 +84,7 @@ def _fetch_all(
 
 
 def detect(text: str) -> FetchSource:
-    """What a source's text means; raises ``ValueError`` for what is not fetched here."""
+    """Read a source's text; raises ``ValueError`` for what is not fetched here."""
     text = text.replace("localhost", "127.0.0.1")
     forced = _FORCED.fullmatch(text)
     kind, plain = (forced[1].lower(), forced[2]) if forced else ("", text)

@@ -144,7 +144,7 @@ def namespace_of(module: Module) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What of a namespace is asked: rules by name with their entries, and how many they are."""
+    """The rules of a namespace by name with their entries, and how many they are."""
 
     entries: dict[str, Entrypoint]
     count: int
@@ -168,7 +168,7 @@ class ConftestPolicies:
         return list(dict.fromkeys(map(namespace_of, self._modules)))
 
     def check(self, path: str, documents: Iterable[Value], namespace: str) -> CheckResult:
-        """What the rules of a namespace say of a file; raises :class:`ConftestPolicyError`."""
+        """Check a file by the rules of a namespace; raises :class:`ConftestPolicyError`."""
         rules = self._of(namespace)
         data = {**self._data, "conftest": _with_file(self._data.get("conftest"), path)}
         place = CheckResult(path, namespace)
@@ -311,7 +311,7 @@ def without_prefix(name: str) -> str:
 
 
 def findings_of(value: Value, query: str) -> list[RuleResult]:
-    """What a rule's value means; raises :class:`ConftestPolicyError` for an object without a message."""
+    """Read the findings of a rule's value; raises :class:`ConftestPolicyError` for an object without a message."""
     if value is UNDEFINED:
         return []
     elements: list[Value] = []

@@ -1,4 +1,4 @@
-"""What checks come to, counted as conftest counts (output/result.go)."""
+"""The results of checks, counted as conftest counts (output/result.go)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What one query gave, with its trace and what it printed, line by line."""
+    """The result of one query, with its trace and what it printed, line by line."""
 
     query: str
     findings: tuple[RuleResult, ...] = ()
@@ -82,7 +82,7 @@ class ConftestTotals:
 
 @dataclass(slots=True)
 class CheckResult:
-    """What the policies of a namespace say of one file."""
+    """The results of a namespace's policies for one file."""
 
     file: str
     namespace: str = ""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class UnreadableResults(ValueError):
-    """What was given are no results; the text says where it goes wrong."""
+    """The given text holds no results; the message says where it goes wrong."""
 
 
 def read_results(text: str) -> list[CheckResult]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
-    """What is to be tested, against what."""
+    """The files to test, and the policies to test them against."""
 
     __test__ = False  # no test of ours
 

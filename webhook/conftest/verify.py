@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What the tests came to: as results, and as they are with the trace of each."""
+    """The outcome of unit tests: as results, and with the trace of each."""
 
     results: list[CheckResult] = field(default_factory=list)
     tests: list[tuple[RegoTestResult, list[str]]] = field(default_factory=list)

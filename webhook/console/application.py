@@ -19,13 +19,12 @@ from webhook.console import decisions, pages, violations
 from webhook.console.drawing import Drawing
 from webhook.console.entrance import VISITOR, Entrance
 from webhook.console.gate import LOOPBACK
-from webhook.console.live import NamedObject, NotReadable
 from webhook.console.pages import NotThere
-from webhook.console.picture import EMPTY, Picture
+from webhook.console.picture import EMPTY, NamedObject, NotReadable, Picture
 from webhook.console.playground import MODES, TEXT_CHARACTERS_MAX, Attempt, Busy, Playground
 from webhook.console.responses import as_file, as_json, ok, static, wants_json
 from webhook.console.rights import RightsUnknown
-from webhook.console.session import BEGIN, END, SignInRefused
+from webhook.console.visitor import BEGIN, END, SignInRefused
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     from webhook.console.login import Login
     from webhook.console.picture import Shown, ShownCluster, ShownViolation
     from webhook.console.rights import Rights
-    from webhook.console.session import Sent
-    from webhook.console.visitor import Right, Visitor
+    from webhook.console.visitor import Right, Sent, Visitor
     from webhook.log import Logger
     from webhook.review.policy_set import PolicySet
 
@@ -89,7 +87,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConsoleOptions:
-    """What a console is told at its start."""
+    """The options of a console at its start."""
 
     decisions: Path | None = None
     hosts: Collection[str] = LOOPBACK
@@ -153,7 +151,7 @@ class Console:
         return Entrance(inner, self.options.hosts, self.options.login)
 
     async def _seen(self, request: Request) -> Picture:
-        """What whoever asks may see; raises :class:`RightsUnknown`."""
+        """Return the picture that the visitor may see; raises :class:`RightsUnknown`."""
         if self.options.rights is None:
             return self.shown.picture
         visitor = _visitor(request)
@@ -232,7 +230,7 @@ class Console:
     async def _live(
         self, request: Request, picture: Picture, document: pages.ObjectDocument
     ) -> dict[str, Any]:
-        """What the policies in force say of an object as it is now; an ``error`` where nothing can."""
+        """Review an object as it is now by the policies in force; an ``error`` where that cannot be done."""
         objects = self.source.objects
         gvk = gvk_of(document)
         if objects is None or not gvk.kind or not document["name"]:

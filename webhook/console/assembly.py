@@ -56,7 +56,7 @@ NOWHERE: Final = "no audit has published any, and the cluster serves no policy r
 
 @dataclass(frozen=True, slots=True)
 class ClusterObjects:
-    """What is known of a cluster at one moment. ``reports`` is None where none are served."""
+    """The objects of a cluster at one moment. ``reports`` is None where none are served."""
 
     policies: Sequence[Object] = ()
     statuses: Sequence[Object] = ()
@@ -279,7 +279,7 @@ def carrier(group: str, plural: str, namespace: str) -> Right:
 
 
 def kept_report(document: Object, resource: Resource) -> Object:
-    """What is kept of a report: its identity, and what is wrong as rows, in little memory."""
+    """Return the kept part of a report: its identity, and its failures as rows, in little memory."""
     metadata = document["metadata"]
     right = carrier(resource.gvk.group, resource.plural, metadata.get("namespace", ""))
     rows = tuple(

@@ -34,7 +34,7 @@ PAGES_MAX: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class DecisionSearch:
-    """What is looked for; empty is anything. ``uid`` is a request's or a resource's."""
+    """The filters of a search; empty is anything. ``uid`` is a request's or a resource's."""
 
     text: str = ""
     uid: str = ""
@@ -48,7 +48,7 @@ class DecisionSearch:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> DecisionSearch:
-        """What a query says."""
+        """Read a search from a query."""
         return cls(
             query.get("q", ""),
             query.get("uid", ""),
@@ -71,7 +71,7 @@ class DecisionSearch:
 
 
 def _values(record: Mapping[str, Any], name: str) -> list[str]:
-    """What a record is by a filter."""
+    """Return the values of a record for a filter."""
     if name == "policy":
         named = [object_of(one.get("constraint")) for one in objects_of(record.get("results"))]
         return [f"{one.get('kind', '')}/{one.get('name', '')}" for one in named]
@@ -236,7 +236,7 @@ _ENTRIES: Final = {"fail": "fails closed", "ignore": "fails open"}
 
 
 def row(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a page shows of a record; the whole of it is in the log."""
+    """Return the row of a record for a page; the whole of it is in the log."""
     return {
         "time": record.get("timestamp", ""),
         "verdict": record.get("verdict", ""),

@@ -9,7 +9,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from webhook.console.gate import HEADERS, PROBES, refusal
-from webhook.console.session import BEGIN, END
+from webhook.console.visitor import BEGIN, END
 
 if TYPE_CHECKING:
     from collections.abc import Collection

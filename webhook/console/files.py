@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import timestamp
 from webhook.api.admission import InvalidReview
 from webhook.api.gvk import gvk_of, name_of, namespace_of
-from webhook.console.live import NotReadable
-from webhook.console.picture import Picture, ShownPolicy, ShownViolation
+from webhook.console.picture import NotReadable, Picture, ShownPolicy, ShownViolation
 from webhook.console.review import EXCUSED, review
 from webhook.console.sorts import action_of, category_of, described, shown_name
 from webhook.console.violations import gravity
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from webhook.console.live import NamedObject
-    from webhook.console.picture import PictureState, Shown
+    from webhook.console.picture import NamedObject, PictureState, Shown
     from webhook.console.visitor import Right
     from webhook.constraint.client import Client
     from webhook.external_data.exchange import Ask
@@ -228,7 +226,7 @@ def _objects(paths: Iterable[Path]) -> tuple[list[Manifest], list[str]]:
 
 
 class _Judged:
-    """What objects violate, as ``waddle test`` finds it, and which constraints none of them met."""
+    """The violations of objects, as ``waddle test`` finds them, and the constraints that matched nothing."""
 
     def __init__(self, policies: PolicySet, ask: Ask | None) -> None:
         self._policies = policies

@@ -1,4 +1,4 @@
-"""Who may ask at all: a page of a stranger's must not reach this console by a visitor's browser."""
+"""Refuses requests that another site's page makes by a visitor's browser."""
 
 from __future__ import annotations
 

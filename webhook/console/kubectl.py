@@ -1,4 +1,4 @@
-"""What would be typed to do what one would want to do about what a page shows: nothing is written here."""
+"""Writes the kubectl commands that would act on what a page shows; the console itself writes nothing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def of_resource(resource: Sequence[str], policies: Iterable[ShownPolicy]) -> lis
 
 
 def at(context: str, commands: Iterable[Command]) -> list[Command]:
-    """The same commands, at the cluster of a context; "" is the one that kubectl asks anyway."""
+    """Return the commands for the cluster of a context; "" is the one that kubectl asks anyway."""
     option = f"kubectl --context={shlex.quote(context)} " if context else "kubectl "
     return [
         {**one, "command": option + one["command"].removeprefix("kubectl ")} for one in commands

@@ -16,7 +16,7 @@ CHOICES_MAX: Final = 200
 
 
 def choices(counts: Counter[str], chosen: str) -> list[dict[str, Any]]:
-    """What a filter may be, the most frequent first; what is chosen is there in any case."""
+    """Return the values of a filter, the most frequent first; the chosen one is there in any case."""
     ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:CHOICES_MAX]
     if chosen and chosen not in dict(ordered):
         ordered.append((chosen, counts[chosen]))

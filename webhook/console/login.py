@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
 from webhook.console.provider import Provider, SignIn
-from webhook.console.session import BEGIN, END, Sent, SignInRefused
-from webhook.console.visitor import Visitor
+from webhook.console.visitor import BEGIN, END, Sent, SignInRefused, Visitor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Sealing(Protocol):
-    """What seals cookies (:class:`webhook.console.sealing.Sealer`)."""
+    """Seals cookies (:class:`webhook.console.sealing.Sealer`)."""
 
     def seal(self, use: str, value: object, until: float) -> str:
         """A text that only we can make and read."""
 
     def open(self, use: str, sealed: str, now: float) -> list[object] | None:
-        """What was sealed; None where it was not, or is over."""
+        """Return the sealed values; None where the seal is not ours, or its time is over."""
 
 
 SIGN_IN_SECONDS: Final = 600
@@ -65,7 +64,7 @@ class Login:
         self._prefix = "__Host-" if self._is_secure else ""
 
     def visitor(self, cookie: str) -> Visitor | None:
-        """Who a request is of, by its Cookie header."""
+        """Return the visitor of a request, by its Cookie header."""
         sealed = _cookies(cookie).get(self._prefix + _SESSION)
         said = self._sealer.open("session", sealed, self._now()) if sealed else None
         if said is None:

@@ -10,14 +10,14 @@ from webhook.api.gvk import gvk_of
 from webhook.cluster.discovery import UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import SECRETS
-from webhook.console.live import NotReadable
+from webhook.console.picture import NotReadable
 from webhook.console.visitor import Right
 
 if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.discovery import Discovery
-    from webhook.console.live import NamedObject
+    from webhook.console.picture import NamedObject
 
 OBJECT_SECONDS: Final = 5.0
 

@@ -1,4 +1,4 @@
-"""What each page says: a picture and a query become a JSON document, which a template then draws."""
+"""Writes each page: a picture and a query become a JSON document, which a template then draws."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class NotThere(Exception):
 
 
 def shown(picture: Picture, visitor: Visitor | None) -> ObjectDocument:
-    """What every page says: of what it is, of when, what is wrong with that, and for whom."""
+    """Return the part that every page has: source, time, faults and visitor."""
     return {
         "over": picture.over,
         "place": picture.place,
@@ -253,7 +253,7 @@ def policy(picture: Picture, query: Query) -> ObjectDocument:
 
 
 def _reads(item: ShownPolicy, of: ShownPolicy | None) -> list[str]:
-    """What a template, or a constraint ``of`` one, depends on; none where it cannot be used."""
+    """Return what a template, or a constraint ``of`` one, depends on; none where it cannot be used."""
     template = item if item.category == "template" else of
     if template is None or template.faults or item.faults:
         return []
@@ -274,7 +274,7 @@ def _reads(item: ShownPolicy, of: ShownPolicy | None) -> list[str]:
 
 
 def _commands(picture: Picture, offered: Sequence[kubectl.Command]) -> list[kubectl.Command]:
-    """What kubectl does about a cluster; about files it does nothing."""
+    """Return the kubectl commands about a cluster; there are none about files."""
     return kubectl.at(picture.context, offered) if picture.over == "cluster" else []
 
 

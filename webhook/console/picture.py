@@ -1,4 +1,4 @@
-"""What a console shows at one moment: values, made by a source and never changed."""
+"""The picture of a console at one moment: values, made by a source and never changed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from webhook.api.gvk import GroupVersionKind
     from webhook.api.revision import PolicyRevision
     from webhook.console.visitor import Right
 
@@ -35,7 +36,7 @@ one; ``not asked``: no webhook configuration sends anything that it is for, or n
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStanding:
-    """What one replica does about one policy."""
+    """The standing of one policy at one replica."""
 
     replica: str
     state: str
@@ -86,7 +87,7 @@ class ShownPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ShownViolation:
-    """What one constraint found in one object. ``place`` is ``file:line``, or empty."""
+    """The violation of one constraint by one object. ``place`` is ``file:line``, or empty."""
 
     policy: str
     """``Kind/name`` of the constraint."""
@@ -106,13 +107,13 @@ class ShownViolation:
 
     @property
     def resource(self) -> tuple[str, str, str, str]:
-        """What violates: API version, kind, namespace and name."""
+        """Return the violating object: API version, kind, namespace and name."""
         return self.api_version, self.kind, self.namespace, self.name
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaPod:
-    """What the page of health shows of a replica's Pod."""
+    """A replica's Pod on the page of health."""
 
     name: str
     ready: bool
@@ -237,3 +238,16 @@ class Shown:
         while self.number == seen and not self.ended:
             await self._changed.wait()
         return self.number
+
+
+class NotReadable(Exception):
+    """An object cannot be had; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedObject:
+    """Which object of which kind."""
+
+    gvk: GroupVersionKind
+    namespace: str
+    name: str

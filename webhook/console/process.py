@@ -11,10 +11,9 @@ from webhook.console.application import FORM_BYTES_MAX, Console, Source
 from webhook.console.drawing import Drawing
 from webhook.console.playground import Playground
 from webhook.metrics.registry import Registry
-from webhook.server.http.bound_socket import bind
 from webhook.server.http.hub import Hub
 from webhook.server.http.limits import ConnectionLimits
-from webhook.server.http.listener import Listener
+from webhook.server.http.listener import Listener, bind
 
 if TYPE_CHECKING:
     import socket
@@ -50,7 +49,7 @@ LIMITS: Final = ConnectionLimits(
 
 
 class RunningSource(Source, Protocol):
-    """What a picture is made of."""
+    """Makes the pictures of a console."""
 
     async def run(self) -> None:
         """Follow until cancelled."""

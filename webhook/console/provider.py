@@ -30,8 +30,7 @@ from joserfc.errors import (
 from joserfc.jwk import KeySet
 
 from webhook.api.encoding import DecodeError, decode
-from webhook.console.session import SignInRefused
-from webhook.console.visitor import Visitor
+from webhook.console.visitor import SignInRefused, Visitor
 from webhook.proxies import InvalidProxy, proxy_for
 from webhook.values import dataclass
 
@@ -96,7 +95,7 @@ class SignIn:
 
 @dataclass(slots=True)
 class _Known:
-    """What a provider says of itself, and its keys."""
+    """A provider's own description, and its keys."""
 
     metadata: Mapping[str, Any] = field(default_factory=dict)
     metadata_at: float = float("-inf")
@@ -136,7 +135,7 @@ class Provider:
         return str(address), sign_in
 
     async def finish(self, said: Mapping[str, str], sign_in: SignIn) -> Visitor:
-        """Who came back with a code. Raises :class:`SignInRefused`."""
+        """Return the user who came back with a code. Raises :class:`SignInRefused`."""
         if not hmac.compare_digest(said.get("state", "").encode(), sign_in.state.encode()):
             raise SignInRefused("this answer belongs to another sign-in: sign in again", 400)
         if said.get("iss", self.options.issuer_url) != self.options.issuer_url:  # RFC 9207

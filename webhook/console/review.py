@@ -30,7 +30,7 @@ def review(
     seconds: float = REVIEW_SECONDS,
     ask: Ask | None = None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """What a review finds, and why that is not all there is; the subject's limits are set here.
+    """Review a subject, and say why that is not all there is; the subject's limits are set here.
 
     ``ask`` answers for providers.
     """
@@ -49,7 +49,7 @@ def review(
 
 
 def _remark(remark: Remark) -> dict[str, Any]:
-    """What a policy says beside its verdict."""
+    """Return the row of a policy's remark beside its verdict."""
     key = {"kind": remark.constraint.kind, "name": remark.constraint.name}
     told = {"action": "note", "message": remark.message}
     return {**key, **told, "severity": "", "details": {}, "exception": ""}

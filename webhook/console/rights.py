@@ -1,4 +1,4 @@
-"""What a visitor may read, asked of the API server: SubjectAccessReviews, remembered for 30 seconds."""
+"""Asks the API server what a visitor may read: SubjectAccessReviews, remembered for 30 seconds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PICTURES_MAX: Final = 4
 
 
 class RightsUnknown(Exception):
-    """What somebody may read cannot be asked; the text says why."""
+    """The rights of a visitor cannot be found out; the text says why."""
 
 
 class AccessAuthority(Protocol):
@@ -89,7 +89,7 @@ class Rights:
         return {one: task.result() for one, task in asked.items()}
 
     async def seen(self, visitor: Visitor, picture: Picture) -> Picture:
-        """What of a picture the visitor may see; raises :class:`RightsUnknown`."""
+        """Return the part of a picture that the visitor may see; raises :class:`RightsUnknown`."""
         granted = await self.granted(visitor, sight.broad(picture))
         further, unasked = sight.narrow(picture, granted)
         if further:

@@ -61,7 +61,7 @@ class Sealer:
         return base64.urlsafe_b64encode(nonce + sealed).decode().rstrip("=")
 
     def open(self, use: str, sealed: str, now: float) -> Any:
-        """What was sealed for this use; None where it was not sealed here, or its time is over."""
+        """Return the values sealed for this use; None where the seal is not ours, or its time is over."""
         try:
             content = base64.b64decode(sealed + "=" * (-len(sealed) % 4), b"-_", validate=True)
             opened = self._cipher.decrypt(

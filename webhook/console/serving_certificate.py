@@ -74,7 +74,7 @@ def address_of(configuration: Mapping[str, Any]) -> tuple[str, int, bytes] | Non
 
 
 async def _presented(host: str, port: int, bundle: bytes | None) -> bytes:
-    """What a server shows, as DER; with a bundle only where that leads to it. Raises OSError."""
+    """Return a server's certificate as DER; with a bundle only where it leads to that. Raises OSError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if bundle is None:
         context.check_hostname = False

@@ -1,4 +1,4 @@
-"""What a policy says of itself: its sort, title, description, owner, severity and action."""
+"""Reads a policy's own description: its sort, title, description, owner, severity and action."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def in_order(violations: list[ShownViolation], sort: str) -> list[ShownViolation
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is looked for; empty is anything. ``text`` is part of any column, whatever its case."""
+    """The filters of a search; empty is anything. ``text`` is part of any column, whatever its case."""
 
     text: str = ""
     policy: str = ""
@@ -93,7 +93,7 @@ class Search:
         return [item for item, misses in self._looked_at(violations) if not misses]
 
     def choices(self, violations: Iterable[ShownViolation]) -> dict[str, list[dict[str, Any]]]:
-        """What each filter may be beside the others, with how many violations it would find."""
+        """Return the values of each filter beside the others, with the number of violations of each."""
         counts: dict[str, Counter[str]] = {name: Counter() for name in FILTERS}
         for item, misses in self._looked_at(violations):
             if len(misses) > 1:
@@ -114,12 +114,12 @@ class Search:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Search:
-        """What a query says."""
+        """Read a search from a query."""
         return cls(query.get("q", ""), *(query.get(name, "") for name in FILTERS))
 
 
 def _values(item: ShownViolation, name: str) -> Sequence[str]:
-    """What a violation is by a filter."""
+    """Return the values of a violation for a filter."""
     if name == "action":
         return item.action.split(",")
     if name == "namespace":

@@ -1,4 +1,4 @@
-"""What of a picture somebody may see: all that the API server would let them read, and nothing else.
+"""Decides which part of a picture a visitor may see: what the API server would let them read.
 
 A policy is seen by who may list its kind. A violation by who may list what it is told by: the policy
 reports of its namespace, or the constraint whose status has it. Replicas by who may list Waddle's Pods.
@@ -48,7 +48,7 @@ def right_of(item: ShownPolicy) -> Right:
 
 
 def broad(picture: Picture) -> list[Right]:
-    """What is asked about first: rights to whole kinds."""
+    """Return the rights to ask about first: those to whole kinds."""
     others = {right_of(item) for item in picture.policies if item.category != "constraint"}
     kinds = {right for one in picture.kinds if (right := _right_of_kind(one)) is not None}
     constraints = {one for one in kinds if one.group == constraint.GROUP}
@@ -64,7 +64,7 @@ def broad(picture: Picture) -> list[Right]:
 
 
 def narrow(picture: Picture, granted: Collection[Right]) -> tuple[list[Right], int]:
-    """What is asked about then, and how much more there would be to ask about.
+    """Return the rights to ask about next, and how many more there would be.
 
     Kinds of constraints, and namespaces, that are not known to be seen.
     """

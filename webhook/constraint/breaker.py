@@ -73,7 +73,7 @@ SMALLER: Final = 2
 
 
 class Evaluated(Protocol):
-    """What is guarded: a template's entry in a snapshot."""
+    """A template's entry in a snapshot, as the breaker guards it."""
 
     @property
     def evaluator(self) -> object:

@@ -73,17 +73,17 @@ class Client:
         drivers: Sequence[Driver],
         enforcement_points: Sequence[str] = enforcement.POINTS,
         isolation: Isolation = DEFAULT,
-        asked: Collection[str] | None = None,
+        reviewed_targets: Collection[str] | None = None,
         on_bug: OnBug | None = None,
     ) -> None:
         """The order of ``drivers`` is their priority for a template with several sources.
 
-        ``asked`` names the targets that reviews are about, None for all: templates for others are
+        ``reviewed_targets`` names the targets that reviews are about, None for all: templates for others are
         checked and kept, no more. ``on_bug`` is told of faults of ours that end evaluations.
         """
         self._on_bug = on_bug
         self._targets = {target.name: target for target in targets}
-        self._asked = None if asked is None else frozenset(asked)
+        self._reviewed_targets = None if reviewed_targets is None else frozenset(reviewed_targets)
         self._drivers = {driver.name: driver for driver in drivers}
         self._points = tuple(enforcement_points)
         self._isolation = isolation
@@ -98,12 +98,12 @@ class Client:
 
     @property
     def snapshot(self) -> Snapshot:
-        """What is in force now."""
+        """Return the snapshot in force."""
         if self._snapshot is None:
             self._revision += 1
-            asked, targets = self._asked, self._targets.items()
+            reviewed, targets = self._reviewed_targets, self._targets.items()
             self._snapshot = Snapshot(
-                targets={name: of for name, of in targets if asked is None or name in asked},
+                targets={name: of for name, of in targets if reviewed is None or name in reviewed},
                 entries=tuple(self._resolved_entries()),
                 inventory=self._inventory.publish(),
                 namespaces=self._publish_namespaces(),
@@ -118,7 +118,11 @@ class Client:
     def elsewhere(self, template: str) -> str:
         """Return why no review evaluates a template: it is for other targets alone; empty if one may."""
         entry = self._entries.get(template)
-        return "" if entry is None or self._asked is None else entry.elsewhere(self._asked)
+        return (
+            ""
+            if entry is None or self._reviewed_targets is None
+            else entry.elsewhere(self._reviewed_targets)
+        )
 
     def _undecidable(self) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
         """Yield the broken policies, which decide differently, for the digest."""
@@ -134,7 +138,7 @@ class Client:
             drivers=tuple(self._drivers.values()),
             enforcement_points=self._points,
             isolation=self._isolation,
-            asked=self._asked,
+            reviewed_targets=self._reviewed_targets,
             on_bug=self._on_bug,
         )
         other._entries = dict(self._entries)
@@ -508,7 +512,7 @@ class Client:
         *,
         is_whole: bool = True,
     ) -> Constraint:
-        """What a constraint matches and does, and with ``is_whole`` what a group is made of."""
+        """Read a constraint's match and actions, and with ``is_whole`` the members of a group."""
         action = enforcement.action_of(document)
         points = enforcement.points_of(document, self._points) if action == "scoped" else {}
         spec = document.get("spec") or {}

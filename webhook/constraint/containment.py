@@ -1,4 +1,4 @@
-"""What reading or evaluating a policy may raise, as that policy's fault: nothing of it gets further.
+"""Turns whatever reading or evaluating a policy raises into a fault of that policy alone.
 
 Lexer, parser, checks, generator and CPython's compiler, schemas and matches work on what a user
 wrote. What they refuse is said with an error of the framework. Beyond that a text may be nested
@@ -39,7 +39,7 @@ def of_constraint(read: _Read) -> _Read:
 
 
 def of_evaluation(error: Exception) -> PolicyError:
-    """What an evaluation raised, as the failure of this one policy."""
+    """Return the failure of one policy for what its evaluation raised."""
     if isinstance(error, PolicyError):
         # Whoever keeps it in a variable would keep, in a circle, all that the evaluation had made.
         error.__context__ = None

@@ -1,4 +1,4 @@
-"""What constraints say of themselves, by their annotations and those of their templates."""
+"""Reads the descriptions of constraints from their annotations and those of their templates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEVERITIES: Final = frozenset({"critical", "high", "medium", "low", "info"})
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A policy in words; what nobody says is empty, and so is a severity that is none."""
+    """A policy in words; a text that no annotation gives is empty, and so is an unknown severity."""
 
     title: str = ""
     description: str = ""
@@ -35,9 +35,9 @@ class Description:
 
 
 def describe(*documents: Mapping[str, Any]) -> Description:
-    """A policy by its objects' annotations: a constraint's own word counts, then its template's.
+    """Describe a policy by the annotations of its objects: the constraint first, then its template.
 
-    Each annotation is that of the first object which has it.
+    Each text is that of the first object which has the annotation.
     """
     annotations = [_annotations(document) for document in documents]
     severity = _first(annotations, SEVERITY_ANNOTATIONS).lower()
@@ -51,7 +51,7 @@ def describe(*documents: Mapping[str, Any]) -> Description:
 
 
 def described(snapshot: Snapshot) -> dict[tuple[str, str], Description]:
-    """Every constraint in force, by its key."""
+    """Describe every constraint in force, by its key."""
     return {
         constraint.key: describe(constraint.document, entry.template.document)
         for entry in snapshot.entries

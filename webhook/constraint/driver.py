@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DriverViolation(NamedTuple):
-    """What a template reports: a message and free details."""
+    """A violation that a template reports: a message and free details."""
 
     msg: str
     details: Any
@@ -32,7 +32,7 @@ class Evaluator(Protocol):
     def begin(
         self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
     ) -> Any:
-        """What one review's evaluations of this template share, handed back to :meth:`evaluate`.
+        """Return what one review's evaluations of this template share; :meth:`evaluate` gets it back.
 
         ``shared`` is what all templates' evaluations of the review do: its driver's to fill.
         """

@@ -108,7 +108,7 @@ def scoped_actions(
 
 
 def actions_at(constraint: Constraint, point: str, client_points: Sequence[str]) -> tuple[str, ...]:
-    """What a constraint does at a point, whether scoped or not."""
+    """Return the actions of a constraint at a point, whether scoped or not."""
     if constraint.enforcement_action == "scoped":
         return scoped_actions(constraint, point, client_points)
     return (constraint.enforcement_action,)
@@ -132,7 +132,7 @@ def validate(constraint: Mapping[str, Any], action: str | None = None) -> None:
 
 
 def fault_of(constraint: Mapping[str, Any]) -> str:
-    """What of a constraint's actions and points nobody knows, so that it has no effect; or empty."""
+    """Name the actions and points that do not exist, and so have no effect; empty for none."""
     try:
         validate(constraint)
     except InvalidEnforcementAction as error:

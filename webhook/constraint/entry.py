@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.digest import is_same_generation
-from webhook.constraint.group_evaluation import GROUP_EVALUATOR, AskedOfGroup
+from webhook.constraint.group_evaluation import GROUP_EVALUATOR, GroupReview
 from webhook.constraint.several_targets import SeveralTargets
 from webhook.values import dataclass
 
@@ -55,10 +55,10 @@ class Entry:
         """Return whether ``document`` is the generation in force, and the newest one known."""
         return self.broken is None and is_same_generation(self.template.document, document)
 
-    def asked(self, review: Review, operation: str | None = None) -> Any:
+    def evaluator_input(self, review: Review, operation: str | None = None) -> Any:
         """Return what the evaluator gets of a review; a group's also gets the operation."""
         if self.evaluator is GROUP_EVALUATOR:
-            return AskedOfGroup(review, operation)
+            return GroupReview(review, operation)
         return review.document
 
     def given(self, constraint: Constraint) -> Any:
@@ -78,18 +78,18 @@ class Entry:
         """The template's targets, that of this entry first."""
         return (self.target, *(other.target for other in self.others))
 
-    def elsewhere(self, asked: Collection[str]) -> str:
-        """Return why no review evaluates the template; empty where a target is in ``asked``.
+    def elsewhere(self, reviewed_targets: Collection[str]) -> str:
+        """Return why no review evaluates the template; empty where a target is in ``reviewed_targets``.
 
-        ``asked`` are the names of the targets that this process reviews.
+        ``reviewed_targets`` are the names of the targets that this process reviews.
         """
-        if any(target.name in asked for target in self.targets):
+        if any(target.name in reviewed_targets for target in self.targets):
             return ""
         return f"enforces nothing here: it is for {self.template.targets} alone"
 
     @property
     def matching(self) -> Target | SeveralTargets:
-        """What gives the schema of ``spec.match``: the target, or all targets together."""
+        """Return the schema of ``spec.match``: the target's, or that of all targets together."""
         return SeveralTargets(self.targets) if self.others else self.target
 
     def match(self, target: Target, match: Mapping[str, Any]) -> CompiledMatch:

@@ -1,12 +1,15 @@
 """The framework's errors, with the texts that Gatekeeper's users know.
 
 All are policy faults: they belong in the status of the template or constraint
-concerned. The sentences in front are those of the constraint framework.
+concerned. The sentences in front are those of the constraint framework; messages about fields have
+apimachinery's form: ``spec.x: Invalid value: "y": why``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.encoding import encode
 
 if TYPE_CHECKING:
     from webhook.constraint.causes import FaultStage
@@ -136,3 +139,13 @@ class PolicyError(Exception):
         self.no_verdict = no_verdict
         self.overrun = overrun
         self.too_deep = too_deep
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message about a field shows it: as JSON."""
+    return encode(value).decode()
+
+
+def invalid(path: str, value: Any, why: str) -> str:
+    """Return the message about a field whose value is not acceptable."""
+    return f"{path}: Invalid value: {shown(value)}: {why}"

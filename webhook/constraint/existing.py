@@ -22,7 +22,7 @@ REFUSE: Final = "refuse"
 
 
 def allows_existing(document: Mapping[str, Any]) -> bool:
-    """What a constraint says; raises :class:`~webhook.constraint.errors.InvalidConstraint`."""
+    """Return whether old violations may stay; raises :class:`~webhook.constraint.errors.InvalidConstraint`."""
     annotations = (document.get("metadata") or {}).get("annotations")
     value = annotations.get(ANNOTATION) if type(annotations) is dict else None
     if value in (None, REFUSE):

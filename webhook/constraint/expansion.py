@@ -90,7 +90,7 @@ class _Step(NamedTuple):
 
 
 class _Steps(NamedTuple):
-    """What is made of a kind."""
+    """The templates that expand a kind."""
 
     steps: tuple[_Step, ...]
     are_last: bool
@@ -101,8 +101,8 @@ def read_expansion_template(document: Mapping[str, Any]) -> ExpansionTemplate:
     """Read an ExpansionTemplate; raises :class:`InvalidExpansion`."""
     name = name_of(document)
     if faults := kind_schemas.spec_faults(document, kind_schemas.EXPANSION_TEMPLATE):
-        told = "; ".join(dict.fromkeys(faults))
-        raise InvalidExpansion(f"ExpansionTemplate {name} has fields of a wrong type: {told}")
+        message = "; ".join(dict.fromkeys(faults))
+        raise InvalidExpansion(f"ExpansionTemplate {name} has fields of a wrong type: {message}")
     spec = document.get("spec") or {}
     if not name:
         raise InvalidExpansion("ExpansionTemplate has empty name field")
@@ -231,7 +231,7 @@ class Expansion:
 
 
 class _Room:
-    """What one object may still imply: its templates bound that already, mutators and size do not."""
+    """How much one object may still imply: its templates bound that already, mutators and size do not."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -249,7 +249,7 @@ class _Room:
     def mutated(
         self, settled: Callable[[dict[str, Any]], dict[str, Any]], document: dict[str, Any]
     ) -> dict[str, Any]:
-        """What mutators make of one."""
+        """Return one implied object as mutators change it."""
         changed = settled(document)
         if changed is not document:
             self._bytes -= self._size
@@ -289,7 +289,7 @@ class ExpansionSet:
 
     @property
     def expansion(self) -> Expansion:
-        """What the templates expand, without those in a circle or beyond the bounds."""
+        """Return the expansion by all templates that are in no circle and within the bounds."""
         return self._follow()
 
     def add(self, template: ExpansionTemplate) -> None:
@@ -309,9 +309,9 @@ class ExpansionSet:
         if self._expansion is None:
             graph = _Graph.of(self._templates.values())
             self._cyclic = graph.cyclic
-            left = [one for name, one in self._templates.items() if name not in self._cyclic]
-            self._excess = _excess(left, graph.order)
-            self._expansion = Expansion(one for one in left if one.name not in self._excess)
+            expanding = [one for name, one in self._templates.items() if name not in self._cyclic]
+            self._excess = _excess(expanding, graph.order)
+            self._expansion = Expansion(one for one in expanding if one.name not in self._excess)
         return self._expansion
 
 
@@ -335,11 +335,11 @@ class _Graph(NamedTuple):
         for start in by_kind:
             due = [] if start in index else [(start, iter(by_kind[start]))]
             while due:
-                kind, left = due[-1]
+                kind, remaining = due[-1]
                 if kind not in index:
                     index[kind] = lowest[kind] = len(index)
                     path.append(kind)
-                for template in left:
+                for template in remaining:
                     made = template.generates
                     if made in by_kind and made not in index:
                         due.append((made, iter(by_kind[made])))

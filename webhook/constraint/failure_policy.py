@@ -1,4 +1,4 @@
-"""What becomes of requests that a constraint is about while no replica answers.
+"""The failure policy of constraints: whether requests pass while no replica answers.
 
 ``waddle.dev/failure-policy: fail`` on a constraint or a group: it is decided by the webhook entry that
 fails closed, at a path of its own; ``ignore``, or nothing, by the one that fails open. A constraint
@@ -66,7 +66,7 @@ _GROUPS: Final = {
 
 
 def failure_policy_of(document: Mapping[str, Any], spared: Collection[str] = ()) -> FailurePolicy:
-    """What a constraint says; ``spared`` are further namespaces that a cluster is repaired from.
+    """Return a constraint's failure policy; ``spared`` are further namespaces that a cluster is repaired from.
 
     Raises :class:`~webhook.constraint.errors.InvalidConstraint` for another word, and where failing
     closed would lock the cluster out.
@@ -96,7 +96,7 @@ def readable_failure_policy(document: Mapping[str, Any]) -> FailurePolicy:
 
 
 def _lock_outs(match: Mapping[str, Any], spared: Collection[str]) -> Iterator[str]:
-    """What nobody could do while requests that match are refused, a clause each."""
+    """Name what nobody could do while requests that match are refused, a clause each."""
     for namespace in texts_of(match.get("namespaces")):
         if namespace in _NAMESPACES or namespace in spared:
             yield f"it is for namespace {namespace}, from which the cluster is repaired"

@@ -60,7 +60,7 @@ _Groups = tuple[tuple["Constraint", ...], ...]
 
 
 class PlannedSnapshot(Protocol):
-    """What is reviewed by: a snapshot."""
+    """A snapshot, as a review goes by it."""
 
     @property
     def inventory(self) -> Mapping[str, Any]:
@@ -68,7 +68,7 @@ class PlannedSnapshot(Protocol):
 
     @property
     def isolation(self) -> Isolation:
-        """What the operator chose about faults of policies."""
+        """Return the operator's choices about faults of policies."""
 
     @property
     def on_bug(self) -> OnBug | None:
@@ -87,7 +87,7 @@ class PlannedSnapshot(Protocol):
 
 
 class Findings:
-    """What one review has found so far."""
+    """The findings of one review so far."""
 
     __slots__ = (
         "_is_in_order",
@@ -179,7 +179,7 @@ class Findings:
     def _recalled(
         self, memo: Remembering, selection: Planned, review: Review
     ) -> tuple[tuple[Entry, _Groups], ...]:
-        """What of a selection is left to evaluate; an observer is to see it all."""
+        """Return the part of a selection that is left to evaluate; an observer sees all of it."""
         matching = selection.matching
         if self.limits.observer is not None or selection.unmatchable or not matching:
             return matching
@@ -199,12 +199,12 @@ class Findings:
         deadline = self.limits.deadline
         for step in matching:
             entry, groups = step
-            left = self._evaluate_all(entry, groups, review)
-            if left is None:
+            unfinished = self._evaluate_all(entry, groups, review)
+            if unfinished is None:
                 self.deferred = True
                 return
-            if left:
-                self._run_out(review, entry, left)
+            if unfinished:
+                self._run_out(review, entry, unfinished)
             now = time.monotonic()
             if deadline is not None and now > deadline:
                 for later, groups_later in matching[matching.index(step) + 1 :]:
@@ -240,10 +240,10 @@ class Findings:
         takes too long here and may elsewhere.
         """
         if self._recall is not None and (known := self._recall.all_of(groups)) is not None:
-            for group, told in zip(groups, known, strict=True):
+            for group, violations in zip(groups, known, strict=True):
                 self.evaluated += len(group)
-                for constraint in group if told else ():
-                    self._add_all(review.target, constraint, told)
+                for constraint in group if violations else ():
+                    self._add_all(review.target, constraint, violations)
             return ()
         deadline, budget = self.limits.deadline, self.limits.budget
         if not self._shares or deadline is None or budget is None:
@@ -266,10 +266,10 @@ class Findings:
         evaluator = entry.evaluator
         assert evaluator is not None  # The plan has put the others aside.
         evaluate = self._evaluating(evaluator, groups, review)
-        asked = entry.asked(review, self._operation)
+        document = entry.evaluator_input(review, self._operation)
         is_whole = evaluator.reads_constraint
         mark = len(self.results)
-        left: _Groups = ()
+        unfinished: _Groups = ()
         failure: PolicyError | None = None
         state: Any = _UNBEGUN
         for group in groups:
@@ -278,7 +278,7 @@ class Findings:
                 if state is _UNBEGUN:
                     state = evaluator.begin(limits, self.snapshot.inventory, self._shared)
                 given = group[0].document if is_whole else group[0].parameters
-                told = evaluate(given, asked, state)
+                violations = evaluate(given, document, state)
             except Unanswered as wanting:
                 self.requests += wanting.requests
                 continue
@@ -287,7 +287,7 @@ class Findings:
                 if error.bug is not None and self.snapshot.on_bug is not None:
                     self.snapshot.on_bug(entry.template.kind, error.bug)
                 if self._is_late(limits, error):
-                    left = groups[groups.index(group) :]
+                    unfinished = groups[groups.index(group) :]
                     break
                 if error.overrun:
                     if not self._overran(entry, group, review, error):
@@ -296,14 +296,14 @@ class Findings:
                     self._failed(entry, group, review, error)
                     failure = failure or error
                 continue
-            if told:
+            if violations:
                 for constraint in group:
-                    self._add_all(review.target, constraint, told)
+                    self._add_all(review.target, constraint, violations)
         if failure is not None:
             self._fail(entry, groups, review, failure, mark)
         if self._watches and self.guard is not None and not self.requests:
-            self._finish(self.guard, entry, groups[: len(groups) - len(left)], review.size)
-        return left
+            self._finish(self.guard, entry, groups[: len(groups) - len(unfinished)], review.size)
+        return unfinished
 
     def _evaluating(self, evaluator: Evaluator, groups: _Groups, review: Review) -> _Evaluate:
         """Return what evaluates groups in this order, and passes results to an observer."""
@@ -400,7 +400,7 @@ class Findings:
     def _admitted(
         self, guard: Guard, matching: tuple[tuple[Entry, _Groups], ...], review: Review
     ) -> tuple[tuple[Entry, _Groups], ...]:
-        """What is not suspended; the rest is answered for."""
+        """Return the evaluations that the breaker admits; the others get their answer here."""
         self._watches = True
         whose, size = self.limits.requester, review.size
         admitted = []
@@ -476,7 +476,7 @@ class Findings:
         return enforcement.actions_at(constraint, self.point, points)
 
     def _add_all(
-        self, target: str, constraint: Constraint, told: Sequence[DriverViolation]
+        self, target: str, constraint: Constraint, violations: Sequence[DriverViolation]
     ) -> None:
         """Add the violations of a constraint; there may be thousands."""
         points = self.snapshot.enforcement_points
@@ -490,7 +490,7 @@ class Findings:
             new(
                 Result, (target, constraint, msg, details, action, scoped, "violation", None, False)
             )
-            for msg, details in told
+            for msg, details in violations
         ]
 
     def _add(
@@ -524,7 +524,7 @@ class Findings:
             self._put_in_order()
         if self.undecided:
             self.undecided.sort(key=lambda item: item.constraint.key)
-        told = (
+        fields = (
             tuple(self.results),
             tuple(self.faults),
             self.deadline_exceeded,
@@ -536,7 +536,7 @@ class Findings:
             (),
             self.recalled,
         )
-        return tuple.__new__(Responses, told)  # As calling it would, at a third of its cost.
+        return tuple.__new__(Responses, fields)  # As calling it would, at a third of its cost.
 
 
 def _chooses(entry: Entry, constraint: Constraint) -> bool:
@@ -554,7 +554,7 @@ def _observed(
         group = next(remaining)
         began = time.monotonic_ns()
         try:
-            told = tuple(evaluate(given, document, state))
+            violations = tuple(evaluate(given, document, state))
         except Unanswered:
             observer.evaluated(group, began, time.monotonic_ns(), 0, "")
             raise
@@ -562,8 +562,8 @@ def _observed(
             error = quoting_no_secret(containment.of_evaluation(raised), review.document)
             observer.evaluated(group, began, time.monotonic_ns(), 0, str(error))
             raise
-        observer.evaluated(group, began, time.monotonic_ns(), len(told), "")
-        return told
+        observer.evaluated(group, began, time.monotonic_ns(), len(violations), "")
+        return violations
 
     return evaluated
 

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
-from webhook.api.patterns import LABEL, SUBDOMAIN, UUID
+from webhook.api.names import LABEL, SUBDOMAIN, UUID
 from webhook.duration import InvalidDuration, TooLongDuration, parse_duration
 from webhook.golang.mail import is_address
 from webhook.golang.url import fault_of_request_uri

@@ -43,7 +43,7 @@ class Formula:
             yield from operand.members()
 
     def verdict(self, ask: Callable[[str], Verdict]) -> Verdict:
-        """What it comes to; ``ask`` is called for members from left to right, while they matter."""
+        """Evaluate the formula; ``ask`` is called for members from left to right, while they matter."""
         match self.operator:
             case "":
                 return ask(self.member) if self.member else self.value

@@ -51,7 +51,7 @@ CRD: Final[Mapping[str, Any]] = {
 
 
 def entry_of(target: Target) -> Entry:
-    """What holds groups as a template's entry holds its constraints."""
+    """Return an entry that holds groups as a template's entry holds its constraints."""
     return Entry(TEMPLATE, target, GROUP_EVALUATOR, (), CRD)
 
 
@@ -73,7 +73,7 @@ def is_group(document: Mapping[str, Any]) -> bool:
 
 
 def check_group(document: Mapping[str, Any]) -> None:
-    """What a constraint's CRD is asked, of a group.
+    """Check a group as a constraint is checked by its CRD.
 
     Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
     """
@@ -215,7 +215,7 @@ def broken_by_member(constraint: Constraint, error: MemberFault) -> Constraint:
 
 
 def parts_of(constraint: Constraint, entries: Mapping[str, Entry]) -> tuple[Any, ...]:
-    """What resolving a group looks at: it comes to the same as long as these are the same objects."""
+    """Return the objects that resolving a group reads: while they are the same, so is the result."""
     group: Group = constraint.parameters
     parts: list[Any] = [constraint]
     for member in group.members.values():

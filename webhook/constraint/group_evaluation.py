@@ -69,7 +69,7 @@ class Group:
     """The group's constraint as it was before its members got evaluators; None for that one."""
 
 
-class AskedOfGroup(NamedTuple):
+class GroupReview(NamedTuple):
     """The review that cases match, and the operation by which templates are selected."""
 
     review: Review
@@ -88,7 +88,7 @@ class GroupEvaluator:
         return _MemberStates(limits, inventory, shared)
 
     def evaluate(
-        self, given: Group, review: AskedOfGroup, state: _MemberStates
+        self, given: Group, review: GroupReview, state: _MemberStates
     ) -> Sequence[DriverViolation]:
         """Return one violation of the group, or those of the member of a case without a message."""
         members = _Members(given, review, state)
@@ -119,9 +119,9 @@ class _MemberStates:
 class _Members:
     """The members in one evaluation of a group: each is evaluated at most once."""
 
-    def __init__(self, group: Group, asked: AskedOfGroup, states: _MemberStates) -> None:
+    def __init__(self, group: Group, question: GroupReview, states: _MemberStates) -> None:
         self._group = group
-        self._asked = asked
+        self._question = question
         self._states = states
         self.violations: dict[str, Sequence[DriverViolation]] = {}
         """The violations of each member that was evaluated."""
@@ -150,18 +150,18 @@ class _Members:
             raise Unanswered([item for requests in self._requests.values() for item in requests])
 
     def _evaluated(self, name: str) -> Sequence[DriverViolation]:
-        member, operation = self._group.members[name], self._asked.operation
+        member, operation = self._group.members[name], self._question.operation
         evaluator, template = member.evaluator, member.template
         if evaluator is None or template is None:
             raise AssertionError("a group whose members cannot be evaluated is not asked")
         if operation is not None and not template.matches_operation(operation):
             return ()  # a constraint of this template would not be evaluated either
         state = self._states.state_of(evaluator)
-        return tuple(evaluator.evaluate(member.given, self._asked.review.document, state))
+        return tuple(evaluator.evaluate(member.given, self._question.review.document, state))
 
     def member_of_case(self) -> str:
         """Return the member of the first case that matches; empty where the case accepts everything."""
-        review = self._asked.review
+        review = self._question.review
         for number, case in enumerate(self._group.cases):
             try:
                 if case.match is None or case.match.full(review):

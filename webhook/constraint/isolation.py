@@ -1,4 +1,4 @@
-"""What a request gets where a constraint that matches it could not be decided.
+"""The answer to a request where a constraint that matches it could not be decided.
 
 A fault of a policy costs only what that policy decides. Which answer it is, the
 owner of the policy says (``onError``): docs/isolation.md has the table.
@@ -37,7 +37,7 @@ FaultAnswer: TypeAlias = Literal["reject", "warn", "record"]
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What the operator chose about faults of policies.
+    """The operator's choices about faults of policies.
 
     ``on_error`` is for policies that do not say. ``error_is_violation`` gives an
     evaluation's error Gatekeeper's meaning; without it such a request has no
@@ -56,7 +56,7 @@ DEFAULT: Final = Isolation()
 
 @dataclass(frozen=True, slots=True)
 class FaultView:
-    """What is wrong with the newest revision of a policy, and what that means.
+    """The fault of a policy's newest revision, and what that means.
 
     ``answer`` is what a request gets that it matches at admission; ``lastGood``
     where the revision before decides it.
@@ -73,12 +73,12 @@ class InvalidOnError(ValueError):
 
 
 def on_error_of(document: Mapping[str, Any]) -> OnError | None:
-    """What an object's annotation says, None without one. Raises :class:`InvalidOnError`."""
+    """Read an object's annotation, None without one; raises :class:`InvalidOnError`."""
     return cast("OnError | None", _annotated(document, ANNOTATION, ON_ERROR))
 
 
 def on_undecidable_of(document: Mapping[str, Any]) -> OnUndecidable | None:
-    """The same of :data:`ON_UNDECIDABLE_ANNOTATION`."""
+    """Read the annotation :data:`ON_UNDECIDABLE_ANNOTATION`, None without one; raises :class:`InvalidOnError`."""
     value = _annotated(document, ON_UNDECIDABLE_ANNOTATION, ON_UNDECIDABLE)
     return cast("OnUndecidable | None", value)
 
@@ -120,7 +120,7 @@ def _readable_on_undecidable(document: Mapping[str, Any]) -> OnUndecidable | Non
 def on_undecidable_for(
     constraint: Mapping[str, Any], template: Mapping[str, Any], default: OnUndecidable
 ) -> OnUndecidable:
-    """What holds for a constraint: what it says itself, else its template, else the operator.
+    """Return the choice for a constraint: its own, else its template's, else the operator's.
 
     Read from the documents when it is needed, which is rare.
     """

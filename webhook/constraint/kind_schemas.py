@@ -60,7 +60,7 @@ MUTATOR: Final = _object(
 
 
 def spec_faults(document: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
-    """What a schema of ``spec`` has against an object's, with the API server's words."""
+    """Return the faults of an object by the schema of ``spec``, with the API server's words."""
     # Here and not above: who needs the names of kinds alone needs no patterns.
     from webhook.constraint import structural  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What one review, and one evaluation within it, may spend."""
+"""The bounds of one review, and of one evaluation within it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ wait for the interpreter."""
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one evaluation of one constraint may take.
+    """The bounds of one evaluation of one constraint.
 
     ``seconds`` are of its thread's processor: a replica that is throttled, or
     shares its core, must not find fault with a policy for it. ``steps`` bound
@@ -92,7 +92,7 @@ class Remembering(Protocol):
     """Keeps what evaluations found (:mod:`webhook.constraint.memo`). For one thread."""
 
     def recall(self, snapshot: Any, selection: Any, document: Any) -> Any:
-        """What is known of a review by a snapshot's selection; None for nothing."""
+        """Return the kept findings of a review by a snapshot's selection; None for nothing."""
 
     def keep(self, recall: Any) -> None:
         """Keep what was found of the rest."""

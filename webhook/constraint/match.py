@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class View:
-    """What matching looks at in one object; labels are read when first asked for."""
+    """The fields of one object that matching reads; labels are read when first asked for."""
 
     __slots__ = (
         "_labels",
@@ -72,7 +72,7 @@ class View:
 
 @dataclass(slots=True)
 class MatchSubject:
-    """What matching looks at in one review.
+    """The fields of one review that matching reads.
 
     ``namespace`` is the Namespace that the review concerns, None where there is
     none or nobody has it. ``fault`` says why the objects cannot be looked at. ``place`` is the
@@ -100,7 +100,7 @@ class MatchSubject:
 
 
 def for_process(match: Mapping[str, Any], process: str) -> Mapping[str, Any]:
-    """What a ``spec.match`` is for a process: ``processes`` say where excludedNamespaces holds."""
+    """Return a ``spec.match`` for a process: ``processes`` say where excludedNamespaces holds."""
     processes = match.get("processes")
     if not processes or "*" in processes or process in processes:
         return match
@@ -171,7 +171,7 @@ def compile_criteria(match: Mapping[str, Any]) -> Callable[[View, MatchSubject],
 
 
 def _in_place(match: Mapping[str, Any]) -> Callable[[str], bool] | None:
-    """What the lists of namespaces say of one: the same as their criteria below."""
+    """Return whether the lists of namespaces include one: by the same rules as their criteria below."""
     included, excluded = match.get("namespaces"), match.get("excludedNamespaces")
     if not included:
         if not excluded:
@@ -322,10 +322,10 @@ def _name(pattern: str) -> Criterion:
     return lambda view, _: view.is_named(pattern)
 
 
-def _source(wanted: str) -> Criterion:
+def _source(source: str) -> Criterion:
     def criterion(view: View, subject: MatchSubject) -> bool:
         if not subject.source:
             raise MatchError(f"source field not specified for resource {view.name}")
-        return subject.source == wanted
+        return subject.source == source
 
     return criterion

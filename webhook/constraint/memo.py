@@ -1,4 +1,4 @@
-"""What evaluations found, kept by what they read: a review that reads the same is not evaluated again.
+"""Keeps findings by what their evaluations read: a review that reads the same is not evaluated again.
 
 The compiler tells what decides each constraint. Those that match together are put in *circles*: those
 of a circle have one digest of a review, over all that decides any of them. Under it is kept that there
@@ -139,7 +139,7 @@ class MemoMember:
 
     @property
     def deciding(self) -> ReadSet:
-        """What of a review decides whether there is a violation."""
+        """Return the parts of a review that decide whether there is a violation."""
         assert self.reads is not None
         return self._review(self.reads.deciding)
 
@@ -215,7 +215,7 @@ class MemoPace(NamedTuple):
 
 
 class RememberedSnapshot(Protocol):
-    """What of a snapshot tells whether what is kept still holds."""
+    """The parts of a snapshot by which kept findings are still valid."""
 
     @property
     def digest(self) -> str:
@@ -227,7 +227,7 @@ class RememberedSnapshot(Protocol):
 
 
 class _Rest(NamedTuple):
-    """What is left of a selection where some circles are known to find nothing."""
+    """The rest of a selection where some circles are known to find nothing."""
 
     matching: _Matching
     """The templates with at least one constraint whose results are not kept, with all their constraints."""
@@ -250,7 +250,7 @@ class _Known(NamedTuple):
     """By the circles that are known to find nothing."""
 
     def rest(self, circles: tuple[Circle, ...]) -> _Rest:
-        """What is left then."""
+        """Return the rest of the selection."""
         rest = self.rests.get(circles)
         if rest is None:
             if len(self.rests) >= RESTS_KEPT_MAX:
@@ -273,7 +273,7 @@ class _Known(NamedTuple):
 
 
 class Recall:
-    """What is known of one review, and what evaluations find of the rest of it."""
+    """The kept findings of one review, and those of the evaluations that were left."""
 
     __slots__ = (
         "_groups",
@@ -303,7 +303,7 @@ class Recall:
         return bool(self.told or self.missed)
 
     def all_of(self, groups: Sequence[_Group]) -> list[_Told] | None:
-        """What groups told, where that is known of each of them."""
+        """Return the findings of groups, where those of each are known."""
         told = [self.told.get(id(group)) for group in groups]
         known = [one for one in told if one is not None]
         return known if len(known) == len(told) else None
@@ -341,7 +341,7 @@ class Recall:
         circle.saved += known / len(circle.places)
 
     def kept_of(self, circle: Circle) -> Sequence[_Told | None] | None:
-        """What of evaluations of a circle's members is kept; None where that is nothing."""
+        """Return the kept findings of a circle's members; None where there are none."""
         told = [self.fresh.get(id(self._groups[place])) for place in circle.places]
         if not any(told) and None not in told:
             return _NOTHING
@@ -361,7 +361,7 @@ class Recall:
 
 
 class MemoCounts(NamedTuple):
-    """What a memo did until now."""
+    """The counts of a memo since its start."""
 
     hits: int = 0
     """Constraints that were not evaluated, as it was known what they find."""
@@ -373,7 +373,7 @@ class MemoCounts(NamedTuple):
 
 
 class Memo:
-    """What is kept for one thread."""
+    """The kept findings of one thread."""
 
     def __init__(
         self,
@@ -401,7 +401,7 @@ class Memo:
 
     @property
     def counts(self) -> MemoCounts:
-        """What it did until now."""
+        """Return the counts so far."""
         resting = sum(
             len(circle.places)
             for plan in list(self._plans.values())  # another thread may ask
@@ -413,7 +413,7 @@ class Memo:
     def recall(
         self, snapshot: RememberedSnapshot, selection: Planned, document: Any
     ) -> Recall | None:
-        """What is known of a review; None where nothing is ever kept of it, or not yet."""
+        """Return the kept findings of a review; None where none are ever kept of it, or not yet."""
         if snapshot is not self._snapshot:
             self._adopt(snapshot)
         known = self._selections.get(id(selection))
@@ -570,7 +570,7 @@ class _Store:
         self.bytes = 0
 
     def get(self, key: bytes) -> Any:
-        """What is kept under a key, None for nothing."""
+        """Return the value under a key, None for nothing."""
         entry = self._protected.pop(key, None)
         if entry is None:
             entry = self._new.pop(key, None)
@@ -631,5 +631,5 @@ def _copied(told: _Told) -> _Told | None:
 
 
 def _bytes(told: _Told | None) -> int:
-    """What violations take, about: their texts, and what CPython needs beside."""
+    """Estimate the bytes of violations: their texts, and what CPython needs beside."""
     return sum(200 + 2 * len(repr(one)) for one in told) if told else 16

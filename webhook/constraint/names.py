@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from webhook.api.patterns import LABEL_1035, LABEL_VALUE, QUALIFIED, SUBDOMAIN
+from webhook.api.names import LABEL_1035, LABEL_VALUE, QUALIFIED, SUBDOMAIN
 
 SUBDOMAIN_MAX: Final = 253
 LABEL_MAX: Final = 63

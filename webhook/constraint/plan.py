@@ -1,4 +1,4 @@
-"""What a snapshot does for things of one kind at one enforcement point.
+"""Plans the evaluations of a snapshot for things of one kind at one enforcement point.
 
 A plan holds the templates with constraints that may match, and the distinct
 matchers among those constraints, each run once for a review however many
@@ -37,7 +37,7 @@ can make."""
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """What a plan does for one template: constraints, each with its matcher's number or -1."""
+    """The step of a plan for one template: constraints, each with its matcher's number or -1."""
 
     entry: Entry
     constraints: tuple[tuple[Constraint, int], ...]
@@ -55,7 +55,7 @@ class BrokenStep:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is to be done for one outcome of the matchers.
+    """The evaluations for one outcome of the matchers.
 
     ``matching`` are the constraints to evaluate, template by template and those
     of equal parameters together: what they find is equal too, so one evaluation
@@ -102,7 +102,10 @@ class Plan:
         steps = []
         for step in self.steps:
             chosen = tuple(
-                (constraint, numbers.setdefault(self._left(constraint, number), len(numbers) - 1))
+                (
+                    constraint,
+                    numbers.setdefault(self._matcher_of(constraint, number), len(numbers) - 1),
+                )
                 for constraint, number in step.constraints
                 if _may_match(constraint, place)
             )
@@ -112,7 +115,7 @@ class Plan:
             replace(
                 item,
                 number=numbers.setdefault(
-                    self._left(item.constraint, item.number), len(numbers) - 1
+                    self._matcher_of(item.constraint, item.number), len(numbers) - 1
                 ),
             )
             for item in self.broken
@@ -121,8 +124,8 @@ class Plan:
         matchers = tuple(self.matchers[number] for number in numbers if number >= 0)
         return Plan(matchers, tuple(steps), broken, self.denying, is_of_key=self.is_of_key)
 
-    def _left(self, constraint: Constraint, number: int) -> int:
-        """The number of what is left to ask in a place that may match; -1 for nothing."""
+    def _matcher_of(self, constraint: Constraint, number: int) -> int:
+        """Return the number of the matcher to ask in a place that may match; -1 where none is needed."""
         match = constraint.match
         is_settled = self.is_of_key and match is not None and match.is_settled_by_place
         return -1 if is_settled else number

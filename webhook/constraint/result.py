@@ -1,4 +1,4 @@
-"""What a review answers."""
+"""The values that a review answers with."""
 
 from __future__ import annotations
 

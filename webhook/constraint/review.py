@@ -1,4 +1,4 @@
-"""What is reviewed: three kinds of things, and the one form that targets give them.
+"""The three kinds of things that are reviewed, and the one form that targets give them.
 
 A caller passes an :class:`AugmentedReview`, an :class:`AugmentedObject` or a
 :class:`Document` to :meth:`webhook.constraint.snapshot.Snapshot.review`; each

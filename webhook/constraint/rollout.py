@@ -96,7 +96,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """What the annotations and the spec ask for."""
+    """The rollout that the annotations and the spec ask for."""
 
     stages: tuple[Stage, ...]
     final: str
@@ -120,7 +120,7 @@ class RolloutStep:
 
 @dataclass(frozen=True, slots=True)
 class RolloutRecord:
-    """What happened: the steps of one generation so far, the last one being in force."""
+    """The steps of one generation so far; the last one is in force."""
 
     generation: int
     steps: tuple[RolloutStep, ...]
@@ -150,7 +150,7 @@ class RolloutRecord:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known when a step is considered."""
+    """The facts by which a step is considered."""
 
     enforced: bool
     """Whether every replica enforces this generation at the present stage."""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import structural
 from webhook.constraint.constraint import GROUP
-from webhook.constraint.errors import InvalidConstraint, InvalidTemplate, SchemaViolation
-from webhook.constraint.field import shown
+from webhook.constraint.errors import InvalidConstraint, InvalidTemplate, SchemaViolation, shown
 from webhook.constraint.names import POLICY_NAME_MAX, subdomain_faults
 from webhook.constraint.schema_check import schema_faults
 from webhook.constraint.schema_types import unsatisfiable

@@ -1,4 +1,4 @@
-"""Whether a template's parameter schema makes a CRD that the API server accepts.
+"""Checks that a template's parameter schema makes a CRD that the API server accepts.
 
 A schema must be *structural*: every level states its type outside of the
 logical operators, which may only restrict. Its defaults must fit it, and the rules
@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.patterns import LABEL_1035
-from webhook.constraint.field import invalid
+from webhook.api.names import LABEL_1035
+from webhook.constraint.errors import invalid
 from webhook.constraint.names import dns_label_faults
 from webhook.constraint.schema_defaults import default_faults
 from webhook.constraint.schema_expressions import expression_faults, rule_faults
@@ -59,11 +59,17 @@ _NESTED_UNDEFINED: Final = (
     "x-kubernetes-map-type",
 )
 _META_TYPES: Final = {"apiVersion": "string", "kind": "string", "metadata": "object"}
+_MAP_KEYS: Final = "x-kubernetes-list-map-keys"
+_TYPELESS: Final = {
+    "field": "must not be empty for specified object fields",
+    "item": "must not be empty for specified array items",
+}
+"""The fault of a level without a type, by where the level stands; the root has none."""
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 
 
 def schema_faults(template: Template, schema: Schema) -> list[str]:
-    """Everything against a template's names and schema, sorted within the schema."""
+    """Return the faults of a template's names and schema, those of the schema sorted."""
     faults = list(_name_faults(template))
     checks: tuple[Callable[[], Iterator[str]], ...] = (
         lambda: type_faults(schema, _ROOT),
@@ -72,7 +78,7 @@ def schema_faults(template: Template, schema: Schema) -> list[str]:
         lambda: expression_faults(schema, _ROOT),
     )
     # Each check takes for granted what those before it have found to be so.
-    of_schema = next((told for check in checks if (told := sorted(set(check())))), [])
+    of_schema = next((in_order for check in checks if (in_order := sorted(set(check())))), [])
     return faults + of_schema
 
 
@@ -91,14 +97,8 @@ def _name_faults(template: Template) -> Iterator[str]:
             yield invalid(f"spec.names.shortNames[{index}]", name, why)
 
 
-_WHERE: Final = {
-    "field": "must not be empty for specified object fields",
-    "item": "must not be empty for specified array items",
-}
-
-
 def _level(schema: Schema, path: str, where: str) -> Iterator[str]:
-    """The faults of one level outside of logical operators, and of those below."""
+    """Yield the faults of one level outside of logical operators, and of those below."""
     yield from _own_faults(schema, path, where)
     yield from _keyword_faults(schema, path)
     yield from _logic(schema, path)
@@ -117,8 +117,8 @@ def _own_faults(schema: Schema, path: str, where: str) -> Iterator[str]:
     kind = schema.get("type") or ""
     flags = {flag: bool(schema.get(flag)) for flag in _FLAGS}
     preserve, embedded, int_or_string = flags.values()
-    if not kind and not preserve and not int_or_string and where in _WHERE:
-        yield f"{path}.type: Required value: {_WHERE[where]}"
+    if not kind and not preserve and not int_or_string and where in _TYPELESS:
+        yield f"{path}.type: Required value: {_TYPELESS[where]}"
     if int_or_string and preserve:
         why = "must be false if x-kubernetes-int-or-string is true"
         yield f"{path}.x-kubernetes-preserve-unknown-fields: Invalid value: true: {why}"
@@ -135,21 +135,21 @@ def _own_faults(schema: Schema, path: str, where: str) -> Iterator[str]:
 
 
 def _embedded_faults(schema: Schema, path: str) -> Iterator[str]:
-    """The faults of what holds objects of Kubernetes."""
+    """Yield the faults of what holds objects of Kubernetes."""
     if schema.get("additionalProperties") is not None:
         why = "must not be used if x-kubernetes-embedded-resource is set"
         yield f"{path}.additionalProperties: Forbidden: {why}"
     properties = schema.get("properties") or {}
-    for name, wanted in _META_TYPES.items():
+    for name, expected in _META_TYPES.items():
         kind = properties.get(name, {}).get("type") or ""
-        if name in properties and kind != wanted:
-            yield invalid(f"{path}.properties[{name}].type", kind, f"must be {wanted}")
+        if name in properties and kind != expected:
+            yield invalid(f"{path}.properties[{name}].type", kind, f"must be {expected}")
     if "metadata" in properties:
         yield from _inside_metadata(properties["metadata"], f"{path}.properties[metadata]")
 
 
 def _inside_metadata(schema: Schema, path: str) -> Iterator[str]:
-    """What must not stand in the schema of an object's metadata, at any depth."""
+    """Return the faults in the schema of an object's metadata, at any depth."""
     if schema.get("x-kubernetes-embedded-resource"):
         why = "must not be used inside of resource meta"
         yield f"{path}.x-kubernetes-embedded-resource: Forbidden: {why}"
@@ -175,7 +175,7 @@ def _without_defaults(schema: Schema, path: str) -> Iterator[str]:
 
 
 def _keyword_faults(schema: Schema, path: str) -> Iterator[str]:
-    """The faults of keywords, which are the same within logical operators."""
+    """Yield the faults of keywords, which are the same within logical operators."""
     kind = schema.get("type") or ""
     if kind and kind not in _TYPES:
         allowed = ", ".join(f'"{name}"' for name in _TYPES)
@@ -205,7 +205,7 @@ def _keyword_faults(schema: Schema, path: str) -> Iterator[str]:
 
 
 def _merge_faults(schema: Schema, path: str) -> Iterator[str]:
-    """The faults of how lists and maps are merged."""
+    """Yield the faults of how lists and maps are merged."""
     for name, known in (("list", _LIST_TYPES), ("map", _MAP_TYPES)):
         keyword = f"x-kubernetes-{name}-type"
         value = schema.get(keyword)
@@ -237,15 +237,12 @@ def _merge_faults(schema: Schema, path: str) -> Iterator[str]:
 
 
 def _set_faults(items: Schema, path: str) -> Iterator[str]:
-    """The faults of the items of a set, which are compared whole."""
+    """Yield the faults of the items of a set, which are compared whole."""
     for kind, name, unset in (("array", "list", "atomic"), ("object", "map", "granular")):
         keyword = f"x-kubernetes-{name}-type"
         if items.get("type") == kind and items.get(keyword, unset) != "atomic":
             why = "must be atomic as item of a list with x-kubernetes-list-type=set"
             yield invalid(f"{path}.{keyword}", items.get(keyword), why)
-
-
-_MAP_KEYS: Final = "x-kubernetes-list-map-keys"
 
 
 def _map_list_faults(schema: Schema, path: str, keys: list[str]) -> Iterator[str]:
@@ -286,7 +283,7 @@ def _map_list_faults(schema: Schema, path: str, keys: list[str]) -> Iterator[str
 
 
 def _logic(schema: Schema, path: str, *, is_within: bool = False) -> Iterator[str]:
-    """The faults within allOf, anyOf, oneOf and not, and of the pattern.
+    """Yield the faults within allOf, anyOf, oneOf and not, and of the pattern.
 
     Outside of them anyOf may say that it is a number or a text, and the first of allOf may.
     """
@@ -309,7 +306,7 @@ def _logic(schema: Schema, path: str, *, is_within: bool = False) -> Iterator[st
 
 
 def _nested(schema: Any, path: str, *, first: bool = False) -> Iterator[str]:
-    """The faults of a level within a logical operator, which may only restrict."""
+    """Yield the faults of a level within a logical operator, which may only restrict."""
     for name, why in _NESTED_FORBIDDEN:
         if schema.get(name):
             yield f"{path}.{name}: Forbidden: {why}"

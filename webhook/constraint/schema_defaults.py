@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.patterns import LABEL, SUBDOMAIN
+from webhook.api.names import LABEL, SUBDOMAIN
 from webhook.constraint import structural
-from webhook.constraint.field import invalid
+from webhook.constraint.errors import invalid
 from webhook.constraint.names import dns_label_faults
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ _NAMES: Final = {
 
 
 def default_faults(schema: Schema, path: str) -> Iterator[str]:
-    """What is wrong with the defaults of a structural schema; recurses by schema."""
+    """Return the faults of the defaults of a structural schema; recurses by schema."""
     default = schema.get("default")
     if default is not None:
         at = f"{path}.default"
         if structural.is_pruned(default, schema):
             yield invalid(at, default, "must not have unknown fields")
         yield from _embedded_faults(default, schema, at) or structural.faults_at(
-            at, default, _asked_of_defaults(schema)
+            at, default, _schema_of_defaults(schema)
         )
     items = schema.get("items")
     if type(items) is dict:
@@ -40,25 +40,25 @@ def default_faults(schema: Schema, path: str) -> Iterator[str]:
         yield from default_faults(item, f"{path}.properties[{name}]")
 
 
-def _asked_of_defaults(schema: Any) -> Any:
+def _schema_of_defaults(schema: Any) -> Any:
     """The schema as a default is held against it: that it is a number or a text is not asked."""
     if type(schema) is list:
-        return [_asked_of_defaults(item) for item in schema]
+        return [_schema_of_defaults(item) for item in schema]
     if type(schema) is not dict:
         return schema
-    asked = {
-        keyword: item if keyword in {"enum", "default"} else _asked_of_defaults(item)
+    checked = {
+        keyword: item if keyword in {"enum", "default"} else _schema_of_defaults(item)
         for keyword, item in schema.items()
         if keyword != _INT_OR_STRING or item is not True
     }
     form = schema.get("format")
     if type(form) is str and form in _NAMES:
-        asked["allOf"] = [*(asked.get("allOf") or ()), _NAMES[form]]
-    return asked
+        checked["allOf"] = [*(checked.get("allOf") or ()), _NAMES[form]]
+    return checked
 
 
 def _malformed(name: str, text: str) -> str:
-    """What is wrong with the name of a kind or of a version; empty if nothing."""
+    """Return the fault of the name of a kind or of a version; empty for none."""
     if name == "apiVersion":
         return f"unexpected GroupVersion string: {text}" if text.count("/") > 1 else ""
     if faults := dns_label_faults(text.lower()):
@@ -67,7 +67,7 @@ def _malformed(name: str, text: str) -> str:
 
 
 def _embedded_faults(value: Any, schema: Schema | None, path: str) -> list[str]:
-    """What a default lacks where it holds an object of Kubernetes."""
+    """Return the faults of a default that holds an object of Kubernetes."""
     if schema is None:
         return []
     faults: list[str] = []

@@ -11,7 +11,7 @@ import re
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.constraint.field import invalid, shown
+from webhook.constraint.errors import invalid, shown
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _CONTRIBUTORS_MAX: Final = 4
 
 @dataclass(slots=True)
 class RuleCosts:
-    """What the rules of one schema are estimated to cost together, and which of them the most."""
+    """The estimated cost of all rules of one schema, and the most expensive of them."""
 
     total: int = 0
     dearest: list[tuple[int, str]] = field(default_factory=list)
@@ -78,18 +78,18 @@ class RuleCosts:
 def _too_much(path: str, what: str, cost: int, limit: int) -> str:
     factor = cost / limit
     if factor > 100:
-        told = "more than 100x"
+        times = "more than 100x"
     else:
-        told = f"{factor:.6f}x" if factor < 1.5 else f"{factor:.1f}x"
+        times = f"{factor:.6f}x" if factor < 1.5 else f"{factor:.1f}x"
     return (
-        f"{path}: Forbidden: {what} exceeds budget by factor of {told} (try simplifying the rule, "
+        f"{path}: Forbidden: {what} exceeds budget by factor of {times} (try simplifying the rule, "
         "or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are "
         "declared)"
     )
 
 
 def rule_faults(schema: Schema, path: str) -> Iterator[str]:
-    """What is wrong with the fields of the rules of one level."""
+    """Return the faults of the fields of the rules of one level."""
     for index, rule in enumerate(schema.get(KEYWORD) or ()):
         yield from _field_faults(schema, rule or {}, f"{path}.{KEYWORD}[{index}]")
 
@@ -161,7 +161,7 @@ class _Level:
 
 
 def expression_faults(schema: Schema, root: str) -> Iterator[str]:
-    """What is wrong with the expressions of a schema that is sound otherwise."""
+    """Return the faults of the expressions of a schema that is sound otherwise."""
     costs = RuleCosts()
     yield from _faults_from(schema, _Level(root), costs, is_root=True)
     yield from costs.faults(root)
@@ -233,12 +233,12 @@ def _times_within(schema: Schema, times: int | None) -> int | None:
 def _level_faults(
     schema: Schema, level: _Level, costs: RuleCosts, *, is_root: bool
 ) -> Iterator[str]:
-    """What is wrong with the expressions of one level."""
+    """Return the faults of the expressions of one level."""
     rules: Sequence[Any] = schema.get(KEYWORD) or ()
     if not rules:
         return
     # Here and not above: few schemas have rules, and CEL is large.
-    from webhook.cel.check.environment import Environment  # noqa: PLC0415
+    from webhook.cel.check.environment import Environment, accepted_functions  # noqa: PLC0415
     from webhook.cel.check.objects import REQUEST_BYTES, schema_type  # noqa: PLC0415
     from webhook.cel.check.types import BOOL, optional_of  # noqa: PLC0415
     from webhook.cel.engine import compile_checked  # noqa: PLC0415
@@ -256,7 +256,9 @@ def _level_faults(
     for index, rule in enumerate(rules):
         at = f"{level.path}.{KEYWORD}[{index}]"
         old = optional_of(of.type) if rule.get("optionalOldSelf") else of.type
-        environment = Environment({"self": of.type, "oldSelf": old}, of.messages)
+        environment = Environment(
+            {"self": of.type, "oldSelf": old}, of.messages, functions=accepted_functions()
+        )
         try:
             expression, checked = compile_checked(rule["rule"], environment)
         except CompileError as error:
@@ -280,7 +282,7 @@ def _level_faults(
 def _transition_faults(
     rule: Mapping[str, Any], path: str, level: _Level, *, is_transition: bool
 ) -> Iterator[str]:
-    """What is wrong with how a rule asks for what was before."""
+    """Return the faults of a rule that reads ``oldSelf``."""
     if is_transition and level.uncorrelatable:
         why = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
         yield invalid(f"{path}.rule", rule["rule"], f"{why} {level.uncorrelatable}")
@@ -307,11 +309,11 @@ def _message_faults(
         return
     where = f"{path}.messageExpression"
     try:
-        told, checked = compile_checked(message, environment)
+        expression, checked = compile_checked(message, environment)
     except CompileError as error:
         yield invalid(where, rule, f"messageExpression compilation failed: {error}")
     else:
-        if told.type != STRING:
+        if expression.type != STRING:
             yield invalid(where, rule, "messageExpression must evaluate to a string")
             return
         cost = static_cost(checked, declared)

@@ -35,12 +35,12 @@ def read_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema as Go has it; recurses by schema."""
     read: dict[str, Any] = {}
     for keyword, value in schema.items():
-        wanted = KEYWORDS.get(keyword)
-        if value is None or (wanted is None and keyword not in _UNTYPED):
+        value_type = KEYWORDS.get(keyword)
+        if value is None or (value_type is None and keyword not in _UNTYPED):
             continue
         if keyword == "dependencies" and value == {}:
             continue  # Go does not write it
-        read[keyword] = value if wanted is None else _as_read(value, wanted)
+        read[keyword] = value if value_type is None else _as_read(value, value_type)
     if not (
         type(schema.get("items")) is dict or (type(schema.get("items")) is list and schema["items"])
     ):
@@ -48,19 +48,19 @@ def read_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return read
 
 
-def _as_read(value: Any, wanted: str) -> Any:
+def _as_read(value: Any, value_type: str) -> Any:
     kind = type(value)
-    if wanted == INTEGER and kind is float and value.is_integer():
+    if value_type == INTEGER and kind is float and value.is_integer():
         return int(value)  # JSON has one kind of number, and YAML's 5.0 is written 5 there
-    if wanted in (SCHEMA, SCHEMA_OR_FLAG, SCHEMA_OR_SCHEMAS) and kind is dict:
+    if value_type in (SCHEMA, SCHEMA_OR_FLAG, SCHEMA_OR_SCHEMAS) and kind is dict:
         return read_schema(value)
-    if wanted in (SCHEMAS, SCHEMA_OR_SCHEMAS) and kind is list:
+    if value_type in (SCHEMAS, SCHEMA_OR_SCHEMAS) and kind is list:
         return [_inner(item) for item in value]
-    if wanted == NAMED_SCHEMAS and kind is dict:
+    if value_type == NAMED_SCHEMAS and kind is dict:
         return {name: _inner(item) for name, item in value.items()}
-    if wanted == TEXTS and kind is list:
+    if value_type == TEXTS and kind is list:
         return ["" if item is None else item for item in value]
-    if wanted == ARRAY and kind is list:
+    if value_type == ARRAY and kind is list:
         return list(value)
     return value
 

@@ -69,20 +69,20 @@ KEYWORDS: Final[Mapping[str, str]] = {
 
 
 def type_faults(schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    """What is of another type in a schema, and in those within it; recurses by schema."""
+    """Return the faults of types in a schema, and in those within it; recurses by schema."""
     for keyword, value in schema.items():
-        wanted = KEYWORDS.get(keyword)
-        if value is None or wanted is None:
+        value_type = KEYWORDS.get(keyword)
+        if value is None or value_type is None:
             continue
         below = f"{path}.{keyword}"
-        if not _is(value, wanted):
-            yield f"{below}: Invalid value: {_type(value)}: must be {wanted}"
-        elif wanted in (SCHEMA, SCHEMA_OR_FLAG, SCHEMA_OR_SCHEMAS) and type(value) is dict:
+        if not _is(value, value_type):
+            yield f"{below}: Invalid value: {_type(value)}: must be {value_type}"
+        elif value_type in (SCHEMA, SCHEMA_OR_FLAG, SCHEMA_OR_SCHEMAS) and type(value) is dict:
             yield from type_faults(value, below)
-        elif wanted in (SCHEMAS, SCHEMA_OR_SCHEMAS) and type(value) is list:
+        elif value_type in (SCHEMAS, SCHEMA_OR_SCHEMAS) and type(value) is list:
             for index, item in enumerate(value):
                 yield from _inner(item, f"{below}[{index}]")
-        elif wanted == NAMED_SCHEMAS:
+        elif value_type == NAMED_SCHEMAS:
             for name, item in value.items():
                 yield from _inner(item, f"{below}[{name}]")
 
@@ -93,14 +93,14 @@ def unsatisfiable(schema: Mapping[str, Any], path: str) -> Iterator[str]:
     if factor is not None and factor <= 0:
         yield f"{path}.multipleOf: Invalid value: {factor}: must be positive, or no value fits"
     for keyword, value in schema.items():
-        wanted = KEYWORDS.get(keyword)
+        value_type = KEYWORDS.get(keyword)
         below = f"{path}.{keyword}"
-        if wanted in (SCHEMA, SCHEMA_OR_FLAG, SCHEMA_OR_SCHEMAS) and type(value) is dict:
+        if value_type in (SCHEMA, SCHEMA_OR_FLAG, SCHEMA_OR_SCHEMAS) and type(value) is dict:
             yield from unsatisfiable(value, below)
-        elif wanted == SCHEMAS:
+        elif value_type == SCHEMAS:
             for index, item in enumerate(value or ()):
                 yield from unsatisfiable(item or {}, f"{below}[{index}]")
-        elif wanted == NAMED_SCHEMAS:
+        elif value_type == NAMED_SCHEMAS:
             for name, item in (value or {}).items():
                 yield from unsatisfiable(item or {}, f"{below}[{name}]")
 
@@ -112,9 +112,9 @@ def _inner(schema: Any, path: str) -> Iterator[str]:
         yield f"{path}: Invalid value: must be an object"
 
 
-def _is(value: Any, wanted: str) -> bool:
+def _is(value: Any, value_type: str) -> bool:
     kind = type(value)
-    match wanted:
+    match value_type:
         case "a string":
             return kind is str
         case "a boolean":

@@ -30,7 +30,7 @@ _WORD: Final = re.compile(r"[^\s\"'`:;,(){}\[\]]+")
 
 
 def quoting_no_secret(error: PolicyError, request: Any) -> PolicyError:
-    """What ended an evaluation, without its words where they quote a value of the request's Secret.
+    """Return an evaluation's error, without its words where they quote a value of the request's Secret.
 
     A part of a value counts, in any case of letters, and what base64 stands for.
     """
@@ -38,8 +38,8 @@ def quoting_no_secret(error: PolicyError, request: Any) -> PolicyError:
         return error
     bug = error.bug
     if bug is not None and any(_quotes(str(one), request) for one in _chain(bug)):
-        told = RuntimeError(f"{type(bug).__name__}; its text quotes a value of a Secret")
-        bug = told.with_traceback(bug.__traceback__)
+        withheld = RuntimeError(f"{type(bug).__name__}; its text quotes a value of a Secret")
+        bug = withheld.with_traceback(bug.__traceback__)
     if bug is error.bug and not _quotes(str(error), request):
         return error
     return PolicyError(WITHHELD, no_verdict=error.no_verdict, too_deep=error.too_deep, bug=bug)
@@ -54,7 +54,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def without_secrets(text: str, request: Mapping[str, Any]) -> str:
-    """What an engine says of a request's objects, unless it quotes a value of a Secret."""
+    """Return an engine's words about a request's objects, unless they quote a value of a Secret."""
     return WITHHELD if _quotes(text, request) else text
 
 

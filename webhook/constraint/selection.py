@@ -31,7 +31,7 @@ class Selection(NamedTuple):
 
 
 def select(snapshot: Snapshot, value: Any, enforcement_point: str) -> Selection:
-    """What :meth:`Snapshot.review` would evaluate for the same value."""
+    """Divide constraints into those that :meth:`Snapshot.review` would evaluate for a value, and the others."""
     matching: list[Constraint] = []
     others: list[Constraint] = []
     for target in snapshot.targets.values():

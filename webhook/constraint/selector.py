@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def compile_selector(selector: Mapping[str, Any]) -> Callable[[Mapping[str, str]], bool]:
     """A valid selector as a function of labels; an empty one holds for any labels."""
     tests: list[Test] = []
-    wanted = selector.get("matchLabels") or {}
-    if wanted:
-        tests.append(_equals(dict(wanted)))
+    labels = selector.get("matchLabels") or {}
+    if labels:
+        tests.append(_equals(dict(labels)))
     tests += [_requirement(expression) for expression in selector.get("matchExpressions") or ()]
     if len(tests) == 1:
         return tests[0]
@@ -30,8 +30,8 @@ def _every(tests: tuple[Test, ...]) -> Test:
     return every
 
 
-def _equals(wanted: dict[str, str]) -> Test:
-    items = tuple(wanted.items())
+def _equals(expected: dict[str, str]) -> Test:
+    items = tuple(expected.items())
 
     def equals(labels: Labels) -> bool:
         return all(labels.get(name) == value for name, value in items)

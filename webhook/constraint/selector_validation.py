@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.constraint.errors import InvalidConstraint
-from webhook.constraint.field import invalid
+from webhook.constraint.errors import InvalidConstraint, invalid
 from webhook.constraint.names import label_value_faults, qualified_name_faults
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ class SeveralTargets:
         return {"type": "object", "properties": self._all}
 
     def spec_schema(self) -> Mapping[str, Any]:
-        """What else may stand in ``spec``."""
+        """Return the schema of the other fields of ``spec``."""
         schema: dict[str, Any] = {}
         for target in self._targets:
             schema.update(target.spec_schema())
@@ -55,11 +55,11 @@ class SeveralTargets:
             target.validate_constraint(seen)
 
     def compile_match(self, target: Target, match: Mapping[str, Any]) -> CompiledMatch:
-        """What one of the targets makes of a match; raises InvalidConstraint."""
+        """Compile a match by one of the targets; raises InvalidConstraint."""
         return target.compile_match(self._own(self._targets.index(target), match))
 
     def _own(self, number: int, match: Mapping[str, Any]) -> dict[str, Any]:
-        """What a target has to see: its own fields, and those that nobody knows."""
+        """Return the fields that a target sees: its own, and those that no target knows."""
         fields = self._fields[number]
         return {
             name: said for name, said in match.items() if name in fields or name not in self._all

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import re2
 
 from webhook.constraint import formats
-from webhook.constraint.field import invalid, shown
+from webhook.constraint.errors import invalid, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What a kind of thing under review brings to the framework.
+"""A target: how one kind of thing under review is matched and put to policies.
 
 A template names its target. ``admission.k8s.gatekeeper.sh`` reviews admission requests and objects;
 the targets of documents review JSON. As in OPA's frameworks, a target says what ``spec.match`` means

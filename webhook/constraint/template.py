@@ -193,11 +193,11 @@ def _code(target: Mapping[str, Any], path: str) -> tuple[Code, ...]:
 
 def _schema(crd: Mapping[str, Any], *, legacy: bool) -> Mapping[str, Any] | None:
     validation = _mapping(crd, "validation", "spec.crd.spec.")
-    asked = validation.get("legacySchema")
-    if asked is not None:
-        if type(asked) is not bool:
+    legacy_schema = validation.get("legacySchema")
+    if legacy_schema is not None:
+        if type(legacy_schema) is not bool:
             raise _invalid("spec.crd.spec.validation.legacySchema must be a boolean")
-        legacy = asked
+        legacy = legacy_schema
     schema = validation.get("openAPIV3Schema")
     if schema is not None and type(schema) is not dict:
         raise _invalid("spec.crd.spec.validation.openAPIV3Schema must be an object")

@@ -12,16 +12,26 @@ boundary of its object. Who settles a key looks at what there is now, and says h
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from webhook.backoff import Backoff
 from webhook.cluster.work_queue import WorkQueue
-from webhook.controllers.write_pace import RETRY_SECONDS_MAX, TURN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
 
     from webhook.controllers.object_faults import Follower, ObjectFaults
+
+TURN_SECONDS: Final = 5.0
+"""How much longer each next replica waits for those before it to write."""
+
+WRITES_AT_ONCE: Final = 8
+"""Requests under way: a start with 2,500 objects takes seconds, and no seat of the API server's
+priority level is held for long."""
+
+RETRY_SECONDS_MAX: Final = 60.0
+"""How long at most waits what fails again and again, a write or a look: it begins with a turn, or
+less, and doubles."""
 
 KeyT = TypeVar("KeyT", bound="Hashable")
 

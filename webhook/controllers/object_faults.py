@@ -19,7 +19,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from webhook.cluster.errors import ApiError, ApiUnreachable
+from webhook.constraint import template
 from webhook.metrics.cluster import OBJECT_FAULTS, OBJECTS_SPOILED
+from webhook.policy_kinds.known import constraint_gvk
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
@@ -28,6 +30,18 @@ if TYPE_CHECKING:
     from webhook.cluster.work_queue import WorkQueue
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+
+TEMPLATES: Final = template.KIND
+"""The templates' name in readiness."""
+
+PolicyKey: TypeAlias = tuple[str, str]
+"""A constraint kind, or :data:`TEMPLATES`, or the kind of another policy with its group; and a name."""
+
+
+def constraint_kind(kind: str) -> str:
+    """A constraint kind's name in readiness."""
+    return f"{kind}.{constraint_gvk(kind).group}"
+
 
 T = TypeVar("T")
 KeyT = TypeVar("KeyT", bound="Hashable")

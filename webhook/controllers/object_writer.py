@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import Reflector
-from webhook.controllers.keeper import Keeper
+from webhook.controllers.keeper import WRITES_AT_ONCE, Keeper
 from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.write_pace import WRITES_AT_ONCE
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ class ObjectWriter:
         self._failed = failed
         self._grace_seconds = grace_seconds
         self._unwanted_at: dict[str, float] = {}
-        self._wanted: Mapping[str, Json] = {}
+        self._desired: Mapping[str, Json] = {}
         self._prune = False
         self._keeper: Keeper[str] = Keeper(
             self._follower,
@@ -158,8 +157,8 @@ class ObjectWriter:
 
     def want(self, documents: Mapping[str, Json], *, prune: bool) -> None:
         """The objects there should be, by name; with ``prune`` there should be no others."""
-        before, was_pruned = self._wanted, self._prune
-        self._wanted, self._prune = dict(documents), prune
+        before, was_pruned = self._desired, self._prune
+        self._desired, self._prune = dict(documents), prune
         if prune != was_pruned:
             self.compare_all()
         else:
@@ -168,7 +167,7 @@ class ObjectWriter:
     def compare_all(self) -> None:
         """Compare again what was right: the API server may keep more of it by now."""
         known = {document["metadata"]["name"] for document in self.store}
-        self._compare(sorted(known | self._wanted.keys()))
+        self._compare(sorted(known | self._desired.keys()))
 
     def _compare(self, names: Iterable[str]) -> None:
         for name in names:
@@ -205,8 +204,8 @@ class ObjectWriter:
     async def _settle(self, name: str) -> None:
         """Bring one object in step."""
         written, write = True, self._difference(name)
-        if (left := self._grace_left(name, write)) > 0:
-            self._keeper.add(name, left)
+        if (seconds := self._grace_left(name, write)) > 0:
+            self._keeper.add(name, seconds)
         elif write is not None:
             written = await self._write(write)
         if written:
@@ -215,7 +214,7 @@ class ObjectWriter:
             self._keeper.retry(name)
 
     def _difference(self, name: str) -> Write | None:
-        desired, current = self._wanted.get(name), self.store.get(self._namespace, name)
+        desired, current = self._desired.get(name), self.store.get(self._namespace, name)
         return difference(
             name, desired, current, self._overlay, prune=self._prune, stale=self._stale
         )

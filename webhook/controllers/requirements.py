@@ -54,6 +54,6 @@ def missing(
 
 
 def missing_text(absent: Requirements) -> str:
-    """What a template waits for, in a line."""
-    wanted = "; ".join(" or ".join(str(gvk) for gvk in sorted(kinds)) for kinds in absent)
-    return f"not evaluated until its data is synced: {wanted}"
+    """Name the data that a template waits for, in a line."""
+    kinds_text = "; ".join(" or ".join(str(gvk) for gvk in sorted(kinds)) for kinds in absent)
+    return f"not evaluated until its data is synced: {kinds_text}"

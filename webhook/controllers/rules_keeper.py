@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.config import MUTATION_PROCESS, WEBHOOK_PROCESS
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, WEBHOOK_CONFIGURATIONS
-from webhook.cluster.reflector import ObjectSelection, Reflector
+from webhook.cluster.reflector import FollowedObject
 from webhook.controllers.keeper import Keeper
 from webhook.controllers.served_kinds import MISSING_SECONDS, ServedKinds
 from webhook.metrics.policies import WEBHOOK_RULES_WRITES
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from webhook.api.resource import Resource
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.store import Change
     from webhook.controllers.object_faults import ObjectFaults
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -57,7 +56,7 @@ LOOK_SECONDS: Final = 20.0
 
 
 class RuleOptions:
-    """Whose rules are kept: our configurations by name, and the groups of policies."""
+    """The webhook configurations whose rules are kept, by name, and the groups of policies."""
 
     __slots__ = ("mutating", "own_groups", "validating")
 
@@ -68,30 +67,14 @@ class RuleOptions:
         self.own_groups = tuple(own_groups)
 
 
-class _Configuration:
+class _Configuration(FollowedObject):
     """One of our configurations, followed."""
 
     def __init__(
         self, client: ClusterClient, resource: Resource, name: str, tell: Callable[[], None]
     ) -> None:
-        self.resource, self.name, self._tell = resource, name, tell
-        selection = ObjectSelection(fields=f"metadata.name={name}")
-        self.reflector = Reflector(client, resource, self, selection=selection)
+        super().__init__(client, resource, name, tell)
         self.upkeep: dict[str, EntryUpkeep] = {}
-
-    def change(self, changes: Iterable[Change]) -> None:
-        """It came, changed or went."""
-        del changes  # the store has it
-        self._tell()
-
-    def synced(self) -> None:
-        """It is known, or known not to be there."""
-        self._tell()
-
-    @property
-    def document(self) -> Mapping[str, Any] | None:
-        """As the API server has it."""
-        return self.reflector.store.get("", self.name)
 
 
 @dataclass(slots=True)
@@ -148,7 +131,7 @@ class RulesKeeper:
         self._keeper.add(process, GATHER_SECONDS)
 
     def follow(self, revision: Revision) -> None:
-        """What is in force by now."""
+        """Take the policies in force."""
         snapshot = revision.snapshot
         every = {one.kind.lower(): one.document for one in snapshot.templates}
         operations = {name: operations_of(document) for name, document in every.items()}
@@ -193,7 +176,7 @@ class RulesKeeper:
         self._keeper.settled(process, min(waits) if waits else None)
 
     def _planned(self, process: str, document: Mapping[str, Any]) -> _Plan:
-        """What a configuration is to be by what is in force here."""
+        """Plan a configuration by the policies in force here."""
         path = VALIDATING_PATH if process == WEBHOOK_PROCESS else MUTATING_PATH
         upkeep = self._configurations[process].upkeep
         needs = [one for one in self._needs or () if one.process == process]

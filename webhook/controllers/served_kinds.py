@@ -1,4 +1,4 @@
-"""What the API server serves of custom kinds, as webhook rules name it."""
+"""Looks up the custom kinds that the API server serves, as webhook rules name them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from webhook.webhook_rules.kinds import GroupAndKind
 
 LOOK_UP_SECONDS: Final = 2.0
-"""How long a look waits for discovery: what stands behind an aggregated API may hang."""
+"""How long a look-up waits for discovery: the server behind an aggregated API may hang."""
 
 SERVED_SECONDS: Final = 600.0
-"""How long what is served of a custom resource is believed, as discovery has it."""
+"""How long the answer about a kind that is served is kept, as long as discovery keeps it."""
 
 MISSING_SECONDS: Final = 10.0
-"""The same of what is not served: its CRD may come."""
+"""How long the answer about a kind that is not served is kept: its CRD may come."""
 
 
 async def served_targets(discovery: Discovery, group: str, kind: str) -> tuple[RuleTarget, ...]:
-    """What the API server serves of a custom kind; raises what requests raise."""
+    """Look up a custom kind at the API server; raises what requests raise."""
     resources = await discovery.of_kind(group, kind)
     scopes = {one.plural: one.namespaced for one in resources}
     return tuple(
@@ -39,18 +39,18 @@ async def served_targets(discovery: Discovery, group: str, kind: str) -> tuple[R
 
 
 class ServedKinds:
-    """Remembers what was looked up. Used on one event loop."""
+    """Keeps the answers of discovery about custom kinds. Used on one event loop."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._discovery = Discovery(client)
         self._served: dict[GroupAndKind, tuple[float, tuple[RuleTarget, ...] | None]] = {}
 
     def targets(self, group: str, kind: str) -> tuple[RuleTarget, ...] | None:
-        """The targets of a custom kind; None where its name is to be guessed."""
+        """Return the targets of a custom kind; None where its name is to be guessed."""
         return self._served.get((group, kind), (0.0, None))[1]
 
     async def look_up(self, kinds: Iterable[GroupAndKind]) -> bool:
-        """Learn which resources the custom kinds among some have; whether each is served."""
+        """Look up the custom kinds among these; returns whether each of them is served."""
         now, is_whole = time.monotonic(), True
         for group, kind in kinds:
             if WILDCARD in (group, kind) or group in BUILTIN_GROUPS:

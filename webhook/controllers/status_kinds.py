@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LabelledSubject(NamedTuple):
-    """What a status is about, as its labels say.
+    """The subject of a status, as its labels name it.
 
     ``constraint_kind`` is the kind of a constraint or of a mutator, and empty for other kinds.
     """
@@ -49,7 +49,7 @@ def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> LabelledSubject:
 
 
 def subject_named(gvk: GroupVersionKind, name: str) -> LabelledSubject:
-    """What status objects about an object of a kind say that they are about."""
+    """Return the subject of status objects about an object of a kind."""
     row = kind_of(gvk)
     assert row is not None
     assert row.status is not None, f"nothing is said of {gvk}"

@@ -53,7 +53,7 @@ _WORDS: Final = {
 
 
 class AdmissionEvents:
-    """What was found in admissions, as Events. :meth:`note` is the admission thread's."""
+    """Reports findings of admissions as Events. :meth:`note` is the admission thread's."""
 
     def __init__(
         self, namespace: str, registry: Registry, log: Logger, *, in_involved_namespace: bool

@@ -90,7 +90,7 @@ class CountedEvents:
         return None
 
     async def _read(self, key: tuple[str, str], event: dict[str, Any]) -> tuple[int, str]:
-        """What the API server has of it, by a write that changes no count: no right to read is needed."""
+        """Read the Event at the API server by a write that changes no count: no right to read is needed."""
         namespace, name = key
         patch = {"lastTimestamp": event["lastTimestamp"]}
         return _seen(await self._client.merge(EVENTS, name, namespace, patch))

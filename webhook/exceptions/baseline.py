@@ -1,4 +1,4 @@
-"""What violates a policy today, as exceptions: so that it can deny from now on what comes anew.
+"""Makes exceptions of the present violations of a policy, so that it can deny new ones from now on.
 
 Objects that a controller makes come and go under other names. Their exception is by the object that
 somebody wrote: a Deployment for its ReplicaSets and Pods. It is for the constraint as a whole, so
@@ -25,7 +25,7 @@ LABEL: Final = f"{GROUP}/baseline"
 
 
 class TopOwner(NamedTuple):
-    """What somebody wrote, and controllers made an object of; ``labels`` are what they select by."""
+    """The topmost owner of an object, which a user wrote; ``labels`` are what it selects by."""
 
     group: str
     kind: str
@@ -107,7 +107,7 @@ def _named(one: StandingViolation) -> Json:
 
 
 def _name(one: StandingViolation, *, is_own: bool) -> str:
-    """The same each time; of several Pods of one Deployment the same."""
+    """Return the exception's name: the same each time, and for several Pods of one Deployment."""
     owner = one.owner
     by = one.name if owner is None or "*" not in _named(one)["name"] else owner.name
     identity = [*one.constraint.key, one.group, one.kind, by, "" if is_own else one.namespace]

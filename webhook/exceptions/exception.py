@@ -42,7 +42,7 @@ class InvalidException(ConstraintFrameworkError):
 
 @dataclass(frozen=True, slots=True)
 class SubjectTests:
-    """Whose requests an exception is for: users by name, and groups."""
+    """The requests that an exception is for, by their users and groups."""
 
     user: Callable[[str], bool]
     group: Callable[[str], bool]
@@ -82,10 +82,6 @@ class PolicyException:
     def namespace(self) -> str:
         """Its own."""
         return self.excuse.namespace
-
-    def is_in_force(self, now: float) -> bool:
-        """Whether it excuses at a time, in seconds since the epoch."""
-        return self.begins <= now < self.ends
 
     def is_soon(self, now: float) -> bool:
         """Whether it is in force, or will be within :data:`SOON_SECONDS`."""

@@ -67,7 +67,7 @@ def read_exception(document: Mapping[str, Any]) -> PolicyException:
 
 
 def _shape_faults(spec: Json, shape: Mapping[str, Any]) -> list[str]:
-    """What the schema has against a spec; files come as nobody has checked them."""
+    """Return the schema's faults of a spec; nobody has checked those in files."""
     faults = structural.faults(spec, shape, "spec")
     unknown = structural.unknown_fields(
         {"spec": spec}, {"type": "object", "properties": {"spec": shape}}
@@ -79,7 +79,7 @@ def _shape_faults(spec: Json, shape: Mapping[str, Any]) -> list[str]:
 
 
 def warnings_of_exception(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is likely to be wrong with an exception that can be used."""
+    """Return the probable mistakes of an exception that can be used."""
     spec = document["spec"]
     warnings = []
     narrowing = ("match", "subjects", "violations", "parts", "matchConditions")
@@ -96,7 +96,7 @@ def warnings_of_exception(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def warnings_in_files(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
-    """The same of one in a file, which nobody refuses for having ended."""
+    """Return the probable mistakes of an exception in a file, which nobody refuses for having ended."""
     item = read_exception(document)
     if item.ends <= now:
         return (f"it ended at {item.excuse.expires}: it excuses nothing any more",)
@@ -321,7 +321,7 @@ def _violation_test(item: Json) -> Callable[[Result], bool]:
 
 
 def _messages(message: str) -> Sequence[str]:
-    """What a message says, with and without the template by which it is implied."""
+    """Return a message, with and without the template by which it is implied."""
     if not message.startswith(IMPLIED):
         return (message,)
     return (message, message.partition("] ")[2])

@@ -128,7 +128,7 @@ class Excusing:
 
 
 class _Case:
-    """What was found of one object on the way to what is answered."""
+    """The findings of one object, on the way to the answer."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class _Case:
         """What is not found without the parts of some exceptions, by constraint."""
 
     def excused(self, tables: Sequence[_Table]) -> Responses:
-        """What is left of the responses; ``tables`` have what may be about the object."""
+        """Return the responses without excused results; ``tables`` have the exceptions that may match."""
         responses = self._responses
         kept: list[Result] = []
         excused: list[Result] = []
@@ -273,7 +273,7 @@ class _Case:
         return gone.get(result.constraint.key, Counter())[_violation(result)] > 0
 
     def _found_gone(self, parts: Sequence[Parts]) -> dict[tuple[str, str], Counter[_Violation]]:
-        """What was found and is not found without some parts, by constraint.
+        """Return the results that are gone when some parts are left out, by constraint.
 
         Of a constraint that finds anything new then, or cannot be decided, nothing counts as gone:
         its messages may tell of what is left in other words.
@@ -319,7 +319,7 @@ def _by_constraint(results: Iterable[Result]) -> dict[tuple[str, str], Counter[_
 
 
 def _without(value: Any, parts: Sequence[Parts]) -> Any:
-    """What is reviewed without some parts of its objects; None where it has none of them."""
+    """Return the review without some parts of its objects; None where it has none of them."""
     if type(value) is AugmentedObject:
         reviewed = _taken(value.object, parts)
         return None if reviewed is value.object else value._replace(object=reviewed)

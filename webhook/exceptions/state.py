@@ -1,4 +1,4 @@
-"""What is said of an exception as it is now: its status, and when to look again."""
+"""The state of an exception now: its status, and when to look again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ExceptionVerdict(NamedTuple):
 
 
 class ExceptionNews(NamedTuple):
-    """What an Event says of an exception."""
+    """The text of an Event about an exception."""
 
     reason: str
     message: str
@@ -55,7 +55,7 @@ class ExceptionNews(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExceptionFacts:
-    """What is known of an exception beside its text.
+    """The facts about an exception beside its text.
 
     ``item`` is None for one that cannot be read, and ``error`` says why. ``used_at`` is when it
     excused something last, 0 for never; ``condition_fault`` what went wrong in its conditions.
@@ -171,7 +171,7 @@ def ended_at(document: Mapping[str, Any]) -> float:
 
 
 def news_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> ExceptionNews | None:
-    """What is worth an Event where one status follows another."""
+    """Return the news that an Event tells where one status follows another."""
     state, message = state_of(after), str(after.get("message", ""))
     if _tells_its_end(after) and not _tells_its_end(before):
         return ExceptionNews("Expiring", message, is_warning=True)

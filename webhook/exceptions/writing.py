@@ -33,7 +33,7 @@ class KnownViolation(NamedTuple):
 
 
 class ExceptionTerms(NamedTuple):
-    """What is to be said of exceptions that are made: why, until when, with which effect."""
+    """The terms of exceptions that are made: reason, end and effect."""
 
     reason: str
     expires: str

@@ -28,7 +28,7 @@ _SCOPES: Final = frozenset({"Cluster", "Namespaced"})
 
 
 def vap_actions(constraint: Mapping[str, Any], action: str, *, by_default: bool) -> tuple[str, ...]:
-    """What a constraint does in the API server itself; nothing where it has no part there.
+    """Return the actions of a constraint in the API server itself; none where it has no part there.
 
     ``action`` is the enforcement action in force. Raises
     :class:`~webhook.constraint.errors.InvalidConstraint`.

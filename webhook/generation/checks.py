@@ -1,4 +1,4 @@
-"""What a template's expressions read that those of a policy cannot."""
+"""Finds what a template's expressions read and a policy's cannot."""
 
 from __future__ import annotations
 

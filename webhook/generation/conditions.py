@@ -44,7 +44,7 @@ class _Given(Protocol):
     """How the fields of a match are read."""
 
     def __call__(self, field: str) -> tuple[str, str] | None:
-        """What must not hold for the field to be there, and the field; None where it is absent."""
+        """Return what must not hold for the field to be there, and the field; None where it is absent."""
 
 
 def of_parameters() -> list[Json]:

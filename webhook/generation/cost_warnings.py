@@ -1,4 +1,4 @@
-"""What an API server would end for its cost, estimated from a template's expressions.
+"""Warns of expressions that an API server would end for their cost, by an estimate.
 
 Kubernetes estimates nothing of policies: it counts what an evaluation costs, and ends one that costs
 too much, which fails by the policy's failurePolicy. How much that is depends on the object; so what

@@ -36,7 +36,7 @@ NOT_WANTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the flags say: whether by default, and which form."""
+    """The options that flags set: whether policies are made by default, and in which form."""
 
     policies: bool = True
     bindings: bool = True
@@ -78,7 +78,7 @@ def _not_withdrawn(document: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What became of a template or constraint: the names of its objects, or why there are none.
+    """The result for a template or constraint: the names of its objects, or why there are none.
 
     ``waiting`` says what a binding waits for, ``withdrawn`` why there is none for now.
     """

@@ -56,7 +56,7 @@ class NotExpressible(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PolicyCode:
-    """What of a template goes into policies."""
+    """The part of a template that goes into policies."""
 
     kind: str
     operations: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What an API server refuses of a policy beside its expressions.
+"""Finds what an API server refuses of a policy beside its expressions.
 
 pkg/apis/admissionregistration/validation of Kubernetes; the webhook takes all of it.
 """

@@ -1,4 +1,4 @@
-"""What all generated policies are about: what the webhook is asked about, and no more.
+"""The scope of all generated policies: the requests that the webhook gets, and no more.
 
 From the webhook's own configuration, from Config and from the flags that exempt namespaces.
 """
@@ -39,7 +39,7 @@ class NoOperation(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PolicyScope:
-    """What policies apply to.
+    """The requests that policies apply to.
 
     ``conditions`` are the webhook's own match conditions.
     """

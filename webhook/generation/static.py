@@ -39,7 +39,7 @@ NOT_HERE: Final = "it enforces nothing at the API server"
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """Whose configurations are guarded, and who may change them all the same."""
+    """The guarded configurations, and who may change them all the same."""
 
     name: str
     namespace: str
@@ -56,7 +56,7 @@ class StaticExport:
 
 
 def default_scope(namespace: str, excluded: Sequence[str]) -> PolicyScope:
-    """What policies are about where no webhook configuration says so: never what repairs a cluster."""
+    """Return the scope where no webhook configuration names one: never what repairs a cluster."""
     spared = [namespace, "kube-system", "kube-node-lease", "kube-public"]
     return PolicyScope(
         namespace_selector={
@@ -75,7 +75,7 @@ def static_export(
     scope: PolicyScope,
     withdrawn: Callable[[Mapping[str, Any]], str],
 ) -> StaticExport:
-    """What there is of constraints; templates by name."""
+    """Export constraints as policies; templates by name."""
     plan = Planner(Options(alone=True), VERSION).plan(
         templates, constraints, scope, lambda _: "", withdrawn
     )
@@ -168,7 +168,7 @@ def _rule(group: str, operations: Sequence[str], *resources: str) -> Json:
 
 
 def admission_configuration(folder: str) -> Json:
-    """What `--admission-control-config-file` names, for policies in a folder."""
+    """Return the file of `--admission-control-config-file`, for policies in a folder."""
     return {
         "apiVersion": "apiserver.config.k8s.io/v1",
         "kind": "AdmissionConfiguration",

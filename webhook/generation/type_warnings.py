@@ -1,4 +1,4 @@
-"""What Kubernetes says of a policy's expressions when it knows the types of the objects.
+"""Finds Kubernetes' warnings about a policy's expressions by the types of the objects.
 
 As kube-controller-manager tells it in ``status.typeChecking`` of a ValidatingAdmissionPolicy
 (k8s.io/apiserver, admission/plugin/policy/validating/typechecking.go), and beyond it of objects
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.cel.check.environment import Environment
+from webhook.cel.check.environment import Environment, accepted_functions
 from webhook.cel.check.types import DYN
 from webhook.cel.engine import checked_expression
 from webhook.cel.errors import CompileError
@@ -76,10 +76,11 @@ class _Check:
         return Environment(
             {**plain.variables, **objects},
             {**plain.messages, **self._of.messages, composed: fields},
+            functions=accepted_functions(),
         )
 
     def problem(self, expression: str) -> str | None:
-        """What is wrong with an expression; None where nothing is."""
+        """Return the fault of an expression; None where it has none."""
         try:
             checked_expression(expression, self._declared)
         except CompileError as error:

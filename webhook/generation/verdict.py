@@ -1,4 +1,4 @@
-"""What a generated policy says of a request, evaluated here as an API server does.
+"""Evaluates a generated policy on a request as an API server does.
 
 Of resources only the plural is known that a kind usually has; rules that name one are taken by it.
 """
@@ -37,7 +37,7 @@ class UnusablePolicy(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a policy says: its messages, and whether errors were left to the webhook."""
+    """The verdict of a policy: its messages, and whether errors were left to the webhook."""
 
     messages: tuple[str, ...] = ()
     ignored: bool = False
@@ -77,7 +77,7 @@ class GeneratedPolicy:
         ]
 
     def say(self, binding: Json, constraint: Json, request: Json, namespace: Json | None) -> Said:
-        """What it says of a request; the Namespace where there is one."""
+        """Evaluate the policy on a request; the Namespace where there is one."""
         place = namespace if request.get("namespace") and not _is_namespace(request) else None
         matched = (self._constraints, binding["spec"]["matchResources"])
         if not all(_is_about(one, request, place) for one in matched):

@@ -42,7 +42,7 @@ def decode(text: str | bytes) -> bytes:
 
 
 def decode_url(text: str) -> bytes:
-    """The same of base64url, whose padding may be missing (RFC 7515, appendix C)."""
+    """Decode base64url, whose padding may be missing (RFC 7515, appendix C)."""
     data = text.encode("utf-8", "surrogateescape")
     if not data.endswith(b"="):
         missing = len(data) % 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def float_text(value: float) -> str:
-    """What Go's ``strconv.FormatFloat(value, 'g', -1, 64)`` gives."""
+    """Format a float as Go's ``strconv.FormatFloat(value, 'g', -1, 64)``."""
     if value.is_integer() and -1e6 < value < 1e6:  # where %e takes over
         whole = int(value)
         return str(whole) if whole or str(value) == "0.0" else "-0"

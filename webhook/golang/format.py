@@ -73,7 +73,7 @@ def _type_name(value: str | float) -> str:
 
 @dataclass(slots=True)
 class _Flags:
-    """What stands between the percent sign and the verb."""
+    """The flags between the percent sign and the verb."""
 
     sharp: bool = False
     zero: bool = False

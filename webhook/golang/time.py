@@ -235,7 +235,7 @@ def quote_time(text: str) -> str:
 
 @dataclass(slots=True)
 class _Reading:
-    """What has been read so far."""
+    """The parts of a time that have been read so far."""
 
     rest: str
     values: dict[str, int] = field(default_factory=dict)

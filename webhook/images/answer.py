@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImageAnswer:
-    """What is known of an image, and what each policy about it says."""
+    """The known facts about an image, and the verdict of each policy about it."""
 
     reference: Reference
     digest: str
@@ -42,7 +42,7 @@ class ImageAnswer:
         return tuple(text for one in self.judgements for text in one.why)
 
     def value(self) -> dict[str, Any]:
-        """What a provider answers for the image."""
+        """Return a provider's answer about the image."""
         return {
             "image": f"{self.reference.name}@{self.digest}",
             "digest": self.digest,
@@ -69,7 +69,7 @@ class ImageAnswer:
         }
 
     def document(self) -> dict[str, Any]:
-        """The same with what each policy says of each authority."""
+        """Return the answer as JSON, with the verdict of each policy about each authority."""
         return {
             **self.value(),
             "policies": [_judgement(one) for one in self.judgements],
@@ -103,7 +103,7 @@ def verify(
     policies: Sequence[VerificationPolicy],
     now: float,
 ) -> ImageAnswer:
-    """What the policies about an image say, from what was read beside it."""
+    """Judge an image by the policies about it, from the evidence that was read."""
     judgements = []
     for policy in policies_about(reference, policies):
         facts = [

@@ -35,10 +35,10 @@ CONCURRENCY: Final = 4
 
 
 class ImageRegistry(Protocol):
-    """What is asked of a registry. Each raises :class:`~webhook.registry.errors.RegistryError`."""
+    """Asks a registry. Each method raises :class:`~webhook.registry.errors.RegistryError`."""
 
     async def fetch(self, reference: Reference) -> OciManifest | OciIndex:
-        """What a tag or a digest names."""
+        """Fetch the content of a tag or a digest."""
 
     async def blob(self, reference: Reference, descriptor: Descriptor) -> bytes:
         """The bytes of a blob, which have its digest and size."""
@@ -100,7 +100,7 @@ def _bounded(notes: list[str]) -> tuple[str, ...]:
 async def _absent_or(
     registry: ImageRegistry, reference: Reference
 ) -> OciManifest | OciIndex | str | None:
-    """What a name stands for; None where there is nothing, a text where it cannot be used."""
+    """Return the content of a name; None where there is none, a text where it cannot be used."""
     try:
         return await registry.fetch(reference)
     except RegistryRefused as error:

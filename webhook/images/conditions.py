@@ -52,7 +52,7 @@ def fault_of(
 
 @functools.lru_cache(_CONDITIONS_KEPT)
 def compiled(condition: Condition) -> _Ask:
-    """What asks a condition; raises :class:`InvalidCondition`."""
+    """Compile a condition; raises :class:`InvalidCondition`."""
     return _cel(condition) if condition.language == "cel" else _rego(condition)
 
 

@@ -1,4 +1,4 @@
-"""What stands beside an image, read but not believed: signatures and attestations of both formats.
+"""Reads the evidence beside an image without trusting it: signatures and attestations of both formats.
 
 ===================================  ==================================================
 tag ``sha256-….sig``, or a referrer  cosign's first format: each layer is a payload
@@ -52,7 +52,7 @@ _SUBJECTS_MAX: Final = 1_000
 
 
 class UnreadableEvidence(ValueError):
-    """What stands beside an image and is no signature that is understood; the message says why."""
+    """The content beside an image is no signature that is understood; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is known of images in a file of SQLite's, so that a restart asks registries for nothing.
+"""Keeps facts about images in a file of SQLite's, so that a restart asks registries for nothing.
 
 A file that is damaged, of another release or somebody else's is begun anew: it holds nothing that
 cannot be asked for again. Whoever may write it may have any image verified, so it is its owner's alone.
@@ -72,7 +72,7 @@ class FactsFile:
             raise UnusableFactsFile(f"{path}: {error.strerror or error}") from None
 
     def rows(self, now: float) -> Iterator[KnownRow]:
-        """What is of use still, the oldest first. A row that cannot be read is passed over."""
+        """Return the rows that are still of use, the oldest first. One that cannot be read is passed over."""
         query = "SELECT kind, key, made, until, size, value FROM known WHERE made BETWEEN ? AND ? ORDER BY made"
         try:
             for kind, key, made, until, size, value in self._connection.execute(

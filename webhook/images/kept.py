@@ -32,7 +32,7 @@ class Kept(Generic[_V]):
 
 
 class KeptFile(Protocol):
-    """What outlives the process. Nothing here waits for it."""
+    """The facts that outlive the process. Nothing here waits for it."""
 
     def put(self, kind: str, key: str, kept: Kept[Any]) -> None:
         """Keep a value soon."""

@@ -1,4 +1,4 @@
-"""What is known of images, kept while it holds: one question at a time for each, bounded, and judged anew.
+"""Keeps facts about images while they hold: one question at a time for each, bounded, and judged anew.
 
 =====================  =====================================================================
 digest of a tag        kept for half a minute: a tag may be moved
@@ -108,7 +108,7 @@ class KnownFacts:
         self._metrics.set(IMAGES_KEPT_BYTES, self._digests.size + self._facts.size)
 
     async def value(self, key: str) -> dict[str, Any]:
-        """What a provider answers for a reference; raises :class:`UnansweredImage`."""
+        """Return a provider's answer for a reference; raises :class:`UnansweredImage`."""
         try:
             value = await self._value(key)
         except UnansweredImage:

@@ -48,7 +48,7 @@ class ImageLayout:
         self._directory = directory
 
     async def fetch(self, reference: Reference) -> OciManifest | OciIndex:
-        """What a tag or a digest names; raises :class:`~webhook.registry.errors.RegistryError`."""
+        """Fetch the content of a tag or a digest; raises :class:`~webhook.registry.errors.RegistryError`."""
         if reference.digest:
             return self._read(reference.digest, "")
         for entry in self._index().manifests:

@@ -61,7 +61,7 @@ ReadSecret: TypeAlias = "Callable[[str, str], bytes]"
 
 @dataclass(frozen=True, slots=True)
 class NamedBytes:
-    """What gives the bytes that a policy names."""
+    """The readers of the files and Secrets that a policy names."""
 
     read_file: ReadFile
     read_secret: ReadSecret
@@ -74,7 +74,7 @@ def no_secrets(name: str, key: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class IdentityTest:
-    """Whose certificates are taken: issuer and subject, both whole, as they are or by a pattern."""
+    """The accepted identities of certificates: issuer and subject, both whole, as they are or by a pattern."""
 
     told: str
     issuer: Callable[[str], bool]
@@ -83,14 +83,14 @@ class IdentityTest:
 
 @dataclass(frozen=True, slots=True)
 class KeyAuthority:
-    """Who holds the private half of a key."""
+    """An authority by its public key."""
 
     key: PublicKey
 
 
 @dataclass(frozen=True, slots=True)
 class KeylessAuthority:
-    """Who could show an identity to an authority of the trusted root."""
+    """An authority by an identity that a certificate authority of the trusted root confirmed."""
 
     identities: tuple[IdentityTest, ...]
     needs_sct: bool
@@ -98,7 +98,7 @@ class KeylessAuthority:
 
 @dataclass(frozen=True, slots=True)
 class CertificateAuthority:
-    """Whose certificate comes from one of these authorities."""
+    """An authority by a certificate from one of these certificate authorities."""
 
     roots: tuple[x509.Certificate, ...]
     subject: Callable[[str], bool] | None
@@ -135,7 +135,7 @@ class RequiredAttestation:
 
 @dataclass(frozen=True, slots=True)
 class VerificationPolicy:
-    """What is asked of images."""
+    """The demands of a policy on images."""
 
     name: str
     patterns: tuple[str, ...]
@@ -166,7 +166,7 @@ def is_verification_policy(document: Mapping[str, Any]) -> bool:
 
 
 def unusable_policy(document: Mapping[str, Any], fault: str) -> VerificationPolicy:
-    """What stands for a policy that cannot be used: by it no image of its patterns is verified.
+    """Return the stand-in for a policy that cannot be used: it verifies no image of its patterns.
 
     Where it has no patterns that can be read, no image at all is.
     """
@@ -309,7 +309,7 @@ class _Reader:
         )
 
     def _bytes(self, holder: _Fields) -> bytes:
-        """What ``{data: TEXT}``, ``{file: NAME}`` or ``{secret: {name, key}}`` gives."""
+        """Read the bytes of ``{data: TEXT}``, ``{file: NAME}`` or ``{secret: {name, key}}``."""
         if sum(name in holder for name in ("data", "file", "secret")) != 1:
             raise InvalidVerificationPolicy(f"{holder.where} has one of data, file and secret")
         data, file = holder.text("data"), holder.text("file")

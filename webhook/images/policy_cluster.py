@@ -81,7 +81,7 @@ class FollowedPolicies:
                         await self._changed.wait()
 
     def _read(self, documents: list[dict[str, Any]]) -> tuple[tuple[VerificationPolicy, ...], int]:
-        """What is in force: of one that cannot be used its last good version, or a refusal."""
+        """Return the policies in force: for one that cannot be used its last good version, or a refusal."""
         policies, good, told = [], {}, {}
         for document in documents:
             name = name_of(document)

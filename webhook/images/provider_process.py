@@ -25,14 +25,12 @@ from webhook.images.policy import InvalidVerificationPolicy
 from webhook.images.policy_files import load_policies
 from webhook.metrics import images as metrics_of_images
 from webhook.metrics import server as metrics_of_servers
-from webhook.metrics.declaration import Metric
 from webhook.metrics.exposition import Exposition
 from webhook.metrics.images import IMAGE_POLICIES
-from webhook.metrics.registry import Registry
-from webhook.server.http.bound_socket import bind
+from webhook.metrics.registry import Metric, Registry
 from webhook.server.http.hub import Hub
 from webhook.server.http.limits import ConnectionLimits
-from webhook.server.http.listener import Listener
+from webhook.server.http.listener import Listener, bind
 from webhook.server.probes import make_health_application, make_metrics_application
 from webhook.values import dataclass
 
@@ -73,7 +71,7 @@ _LIMITS: Final = ConnectionLimits(
 
 @dataclass(frozen=True, slots=True)
 class ImageProviderOptions:
-    """What the process needs to know."""
+    """The options of the process."""
 
     policies: tuple[Path, ...]
     certificates: Path
@@ -246,7 +244,7 @@ class _Running:
             self._file.close()
 
     async def _following(self, stack: contextlib.AsyncExitStack) -> Coroutine[Any, Any, None]:
-        """Who follows the cluster's policies."""
+        """Return the coroutine that follows the cluster's policies."""
         from webhook.cluster.client import ClusterClient  # noqa: PLC0415  # only for who has one
         from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
         from webhook.images.policy_cluster import FollowedPolicies  # noqa: PLC0415

@@ -88,7 +88,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class SignedThing:
-    """What an entry has to be about."""
+    """The signed content that an entry has to be about."""
 
     payload: bytes
     """What hashes are made of: a simple signing payload, or what an envelope holds."""

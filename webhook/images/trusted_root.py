@@ -63,7 +63,7 @@ class TrustedAuthority:
 
 @dataclass(frozen=True, slots=True)
 class TrustedRoot:
-    """What is believed; logs by the identifier that entries name them with."""
+    """The trusted authorities and logs; logs by the identifier that entries name them with."""
 
     digest: str = ""
     logs: Mapping[bytes, TrustedLog] | None = None

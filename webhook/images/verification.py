@@ -64,7 +64,7 @@ class ProvenStatement:
 
 @dataclass(frozen=True, slots=True)
 class AuthorityFacts:
-    """What one authority has signed of an image, and why the rest is not its."""
+    """The signatures of one authority on an image, and why others are not its."""
 
     has_signed: bool
     statements: tuple[ProvenStatement, ...]
@@ -83,7 +83,7 @@ class ImageFacts:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAttestation:
-    """Who has signed an attestation that satisfies its conditions, or why it is missing."""
+    """The signer of an attestation that satisfies its conditions, or why it is missing."""
 
     name: str
     predicate_type: str
@@ -105,7 +105,7 @@ class JudgedAuthority:
 
 @dataclass(frozen=True, slots=True)
 class PolicyJudgement:
-    """What one policy says of an image."""
+    """The verdict of one policy on an image."""
 
     policy: str
     is_met: bool

@@ -7,6 +7,7 @@ import re
 from dataclasses import field
 from typing import Any, Final
 
+from webhook.cel.syntax.parser import RESERVED
 from webhook.values import dataclass
 
 
@@ -23,31 +24,6 @@ class HeldPattern:
 
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RESERVED: Final = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "false",
-        "for",
-        "function",
-        "if",
-        "import",
-        "in",
-        "let",
-        "loop",
-        "namespace",
-        "null",
-        "package",
-        "return",
-        "true",
-        "var",
-        "void",
-        "while",
-    ]
-)
 _ANCHOR: Final = re.compile(r"([=X^<+]?)\((.+)\)")
 _QUANTITY: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([kMGTPE]i?|m|Ki)")
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -176,7 +152,7 @@ class _Writer:
 
 def _member(at: str, name: str) -> tuple[str, str]:
     """Whether a map has a name, and what it has there."""
-    if _NAME.fullmatch(name) and name not in _RESERVED:
+    if _NAME.fullmatch(name) and name not in RESERVED:
         return f"has({at}.{name})", f"{at}.{name}"
     return f"({written(name)} in {at})", f"{at}[{written(name)}]"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.metrics.declaration import Metric
+from webhook.metrics.registry import Metric
 
 AUDIT_SECONDS: Final = tuple(60.0 * n for n in (1, 3, 5, 10, 15, 20, 40, 80, 160, 320))
 """Gatekeeper's bounds of a sweep's duration."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.metrics.declaration import Metric
+from webhook.metrics.registry import Metric
 
 CLUSTER_FAULTS: Final = Metric(
     "waddle_cluster_faults",

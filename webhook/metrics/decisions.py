@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.metrics.declaration import Metric
+from webhook.metrics.registry import Metric
 
 DECISIONS_OFFERED: Final = Metric(
     "waddle_decisions_offered",

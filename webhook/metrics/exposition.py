@@ -1,18 +1,46 @@
-"""Metrics as a scrape gets them: prometheus-client renders them, and is imported at the first."""
+"""All metrics, and the text that a scrape gets: prometheus-client renders it, and is imported at the first."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from webhook.metrics.admission import VIOLATIONS
-from webhook.metrics.catalogue import METRICS
-from webhook.metrics.mutation import MUTATOR_OUTCOMES
+from webhook.metrics import (
+    admission,
+    audit,
+    cluster,
+    decisions,
+    images,
+    mutation,
+    policies,
+    providers,
+    reports,
+    server,
+)
+from webhook.metrics.registry import Metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.metrics.declaration import Metric
     from webhook.metrics.registry import Exemplar, Histogram, LabelValues, Registry
+
+METRICS: Final = tuple(
+    declared
+    for subject in (
+        admission,
+        mutation,
+        providers,
+        server,
+        policies,
+        decisions,
+        cluster,
+        audit,
+        reports,
+        images,
+    )
+    for declared in vars(subject).values()
+    if isinstance(declared, Metric)
+)
+"""All metrics in the order of the documentation: subject by subject, as declared."""
 
 
 class Refreshed(Protocol):
@@ -72,9 +100,9 @@ class Collector:
 
 def counts(registry: Registry, metric: Metric) -> Mapping[LabelValues, int]:
     """The series of a counter."""
-    if metric is VIOLATIONS:
+    if metric is admission.VIOLATIONS:
         return registry.violations.series
-    if metric is MUTATOR_OUTCOMES:
+    if metric is mutation.MUTATOR_OUTCOMES:
         return registry.mutators.series
     return registry.counters.get(metric, {})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.metrics.declaration import Metric
+from webhook.metrics.registry import Metric
 
 IMAGE_ANSWERS: Final = Metric(
     "waddle_image_answers",

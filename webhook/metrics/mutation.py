@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from webhook.metrics.admission import REQUEST_SECONDS
-from webhook.metrics.declaration import Metric
 from webhook.metrics.policies import INGESTION_SECONDS
+from webhook.metrics.registry import Metric
 
 MUTATION_REQUESTS: Final = Metric(
     "gatekeeper_mutation_request_count",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.metrics.declaration import Metric
+from webhook.metrics.registry import Metric
 
 INGESTION_SECONDS: Final = (
     *(0.001, 0.002, 0.005),

@@ -1,4 +1,4 @@
-"""The numbers of one process, kept plainly.
+"""What a metric is, and the numbers of one process, kept plainly.
 
 A count on the admission path is one addition on a dictionary, without a lock:
 admission has one thread, and the thread that is asked for ``/metrics`` only
@@ -9,12 +9,28 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from webhook.metrics.declaration import Metric
+
+MetricKind = Literal["counter", "gauge", "histogram"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # by identity: they are keys on the hot path
+class Metric:
+    """A metric as declared; a counter's name is without the ``_total`` that readers see."""
+
+    name: str
+    kind: MetricKind
+    help: str
+    labels: tuple[str, ...] = ()
+    gatekeeper: bool = False
+    buckets: tuple[float, ...] = ()
+
 
 LabelValues = tuple[str, ...]
 
@@ -107,7 +123,7 @@ GROUPS_MAX: Final = 64
 
 
 class ObjectSeries:
-    """What is counted for each constraint, or each mutator, a bounded number of them."""
+    """Counts for each constraint, or each mutator, a bounded number of them."""
 
     __slots__ = ("_known", "_max", "_state")
 

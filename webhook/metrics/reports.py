@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.metrics.declaration import Metric
+from webhook.metrics.registry import Metric
 
 REPORT_RESULTS: Final = Metric(
     "waddle_report_results",

@@ -1,10 +1,10 @@
-"""The metrics of the server: connections, handshakes, the admission thread, the process."""
+"""The metrics of the server: connections, handshakes, the admission thread, the process, telemetry."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from webhook.metrics.declaration import Metric
+from webhook.metrics.registry import Metric
 
 IN_FLIGHT: Final = Metric(
     "waddle_requests_in_flight", "gauge", "Requests received and not yet answered."
@@ -73,3 +73,20 @@ READY: Final = Metric(
 )
 
 BUILD: Final = Metric("waddle_build_info", "gauge", "Always 1.", ("version",))
+
+
+TRACES: Final = Metric(
+    "waddle_traces",
+    "counter",
+    "Traces by what became of them: sent, failed (the collector did not take them), queue_full, or "
+    "too_many in their second. Only with --enable-tracing.",
+    ("outcome",),
+)
+
+TELEMETRY_FAILURES: Final = Metric(
+    "waddle_telemetry_failures",
+    "counter",
+    "Messages that the collector did not take, by signal (traces, metrics). Only with "
+    "--otlp-endpoint.",
+    ("signal",),
+)

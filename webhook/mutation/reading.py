@@ -61,11 +61,6 @@ def is_mutator(document: Mapping[str, Any]) -> bool:
     return gvk.group == GROUP and gvk.kind in VERSIONS
 
 
-def id_of(document: Mapping[str, Any]) -> MutatorId:
-    """The identity of a mutator that may not be readable otherwise."""
-    return MutatorId(gvk_of(document).kind, name_of(document))
-
-
 def with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
     """A mutator with its schema's defaults, of which a ModifySet's operation alone matters.
 

@@ -146,7 +146,7 @@ class _Reader:
         return node
 
     def _flags(self, line: str) -> tuple[str, list[str]]:
-        """What comes after the flags (``--name=value``), and these."""
+        """Return the text after the flags (``--name=value``), and the flags."""
         flags: list[str] = []
         at = 0
         while True:

@@ -1,4 +1,4 @@
-"""What BuildKit refuses of an instruction whose words are known: ``check``.
+"""Checks an instruction whose words are known as BuildKit does.
 
 A build of such a file would fail, and ``conftest`` refuses to read it.
 (frontend/dockerfile/instructions of moby/buildkit.)
@@ -40,7 +40,7 @@ _ALLOWED: Final = {
 
 
 def check(name: str, values: Sequence[str], flags: Sequence[str], *, is_json: bool) -> str:
-    """What is wrong with the instruction of this lower-case name; "" where nothing is."""
+    """Return the fault of the instruction of this lower-case name; "" for none."""
     checked = _CHECKS.get(name)
     fault = checked(values) if checked else ""
     if fault or name in _UNFLAGGED or (name == "healthcheck" and values[0].upper() == "NONE"):

@@ -9,8 +9,7 @@ import os
 import re
 from typing import Any, Final
 
-from webhook.parsers.errors import ParseError
-from webhook.parsers.expansion import Expansion
+from webhook.parsers.errors import Expansion, ParseError
 
 _LINE: Final = re.compile(
     r"\A\s*(?:export\s+)?([\w.]+)(?:\s*=\s*|:\s+?)"

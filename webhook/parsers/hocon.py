@@ -10,8 +10,7 @@ import re
 from dataclasses import field
 from typing import Any, Final
 
-from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, ParseError, line_at
-from webhook.parsers.expansion import Expansion
+from webhook.parsers.errors import RECURSIVE_DEPTH_MAX, Expansion, ParseError, line_at
 from webhook.parsers.numbers import typed
 from webhook.values import dataclass
 
@@ -43,7 +42,7 @@ class _Reference:
 
 @dataclass(slots=True)
 class _Value:
-    """What stands at a key: texts, arrays and references one after another, or an object."""
+    """The value at a key: texts, arrays and references one after another, or an object."""
 
     parts: list[Any] = field(default_factory=list)
     items: dict[str, _Value] | None = None

@@ -34,7 +34,7 @@ _STACK_MAX: Final = 500
 
 
 def parse(raw: bytes, path: str = "") -> Any:
-    """What the program comes to; it imports files from where it is."""
+    """Evaluate the program; it imports files from where it is."""
     if find_spec("_jsonnet") is None:
         raise ParseError(
             f"Jsonnet is read by a library that is not installed: {install_command('jsonnet')}"

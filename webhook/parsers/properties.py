@@ -56,7 +56,7 @@ def _delimiter(text: str, at: int) -> int:
 
 
 def _piece(text: str, at: int, ends: str) -> tuple[str, int]:
-    """What stands up to one of the ends, unescaped; and where it ends."""
+    """Read unescaped text up to one of the ends; returns where it ends, too."""
     kept: list[str] = []
     while at < len(text) and text[at] not in ends:
         if text[at] != "\\":

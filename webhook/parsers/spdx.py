@@ -91,7 +91,7 @@ def _has_identifier(element: dict[str, Any] | None, kind: str, name: str) -> Non
 
 @dataclass(slots=True)
 class _Reader:
-    """What has been read, and the section and the element that tags are about."""
+    """The document read so far, and the section and the element that tags are about."""
 
     version: str
     section: Section = DOCUMENT

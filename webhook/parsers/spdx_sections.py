@@ -12,7 +12,7 @@ _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Section(NamedTuple):
-    """What may stand in a section; the mappings give names in JSON."""
+    """The tags of a section; the mappings give names in JSON."""
 
     name: str
     single: Mapping[str, str]

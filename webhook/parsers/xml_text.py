@@ -107,7 +107,7 @@ class _Reader:
         self.open[-1].add(element)
 
     def _text(self) -> None:
-        """What was written since the last mark replaces the element's text."""
+        """Replace the element's text by what was written since the last mark."""
         if self._pieces:
             self._cdata()
 

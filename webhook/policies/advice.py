@@ -1,4 +1,4 @@
-"""What a policy that can be used will probably not do: green though nothing was judged.
+"""Warns of policies that can be used and will probably judge nothing.
 
 Three things are told: a constraint whose match names a kind that there is not, with the nearest
 one; a constraint on kinds of which no webhook is ever asked; and, after a review of objects, the
@@ -71,7 +71,7 @@ class Matched:
         self._keys.update(one.key for one in constraints)
 
     def take(self, responses: Responses) -> None:
-        """What was found or undecided without an evaluation was matched, too."""
+        """Note constraints with a result that took no evaluation as matched, too."""
         self._keys.update(one.constraint.key for one in responses.results)
         self._keys.update(one.constraint.key for one in responses.undecided)
 
@@ -90,7 +90,7 @@ class Matched:
 
 
 def advice_on(snapshot: Snapshot, seen: Collection[GroupAndKind] = ()) -> list[Problem]:
-    """What constraints will probably not do; ``seen`` are kinds that there are beside the known."""
+    """Warn of constraints that will probably match nothing; ``seen`` are further kinds that exist."""
     problems: list[Problem] = []
     for entry in snapshot.entries:
         if entry.target.name == admission.NAME:
@@ -102,14 +102,14 @@ def advice_on(snapshot: Snapshot, seen: Collection[GroupAndKind] = ()) -> list[P
 def advice_on_constraint(
     constraint: Constraint, seen: Collection[GroupAndKind] = ()
 ) -> list[Problem]:
-    """What one constraint will probably not do."""
+    """Warn of one constraint that will probably match nothing."""
     return advice_on_document(constraint.document, seen)
 
 
 def advice_on_document(
     document: Mapping[str, Any], seen: Collection[GroupAndKind] = ()
 ) -> list[Problem]:
-    """The same of a constraint as it is written, or of another policy that names kinds."""
+    """Warn of a constraint as it is written, or of another policy that names kinds."""
     key, problems = (gvk_of(document).kind, name_of(document)), []
     never: list[str] = []
     for field, groups, kinds in _named(document):
@@ -133,7 +133,7 @@ def advice_on_document(
 def advice_on_groups(
     snapshot: Snapshot, concerned: AbstractSet[tuple[str, str]]
 ) -> Iterator[Problem]:
-    """What groups will probably not do, where they or a member of theirs are ``concerned``.
+    """Warn of groups that will probably match nothing, where they or a member are ``concerned``.
 
     A member that is enforced itself refuses what the group accepts.
     """
@@ -212,7 +212,7 @@ def unasked(snapshot: Snapshot, matched: Matched) -> list[Problem]:
 
 
 def unmatched(missing: Iterable[Constraint], seen: Collection[GroupAndKind] = ()) -> list[Problem]:
-    """What to say of constraints that matched no object: the kinds that were probably meant."""
+    """Warn of constraints that matched no object, and name the kinds that were probably meant."""
     return [problem for one in missing for problem in advice_on_constraint(one, seen)]
 
 
@@ -252,7 +252,7 @@ def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] =
 
 
 def advice_on_resources(document: Mapping[str, Any]) -> Iterator[Problem]:
-    """What rules of the API server's own policies, or of Kyverno's, name that it does not serve.
+    """Warn of resources that the API server does not serve, in rules of its own policies or Kyverno's.
 
     Of groups that are not Kubernetes' own nothing is said: what a custom resource is called is not
     known. Nor is it of a name without a near one: an API server may be newer than this list.

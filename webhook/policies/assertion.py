@@ -18,7 +18,7 @@ _WRONG_COUNT = (
 
 
 class AssertionFailure(Exception):
-    """What an assertion found instead; or why it cannot be run."""
+    """The differing outcome of an assertion, or why it cannot be run."""
 
 
 @dataclass(frozen=True, slots=True)

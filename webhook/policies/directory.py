@@ -48,7 +48,7 @@ Announce: TypeAlias = "Callable[[Iterable[Mapping[str, Any]]], None]"
 
 @dataclass(frozen=True, slots=True)
 class PolicyReport:
-    """What a load found: how much is in force, and what is wrong with the files.
+    """The result of a load: how much is in force, and the faults of the files.
 
     ``configuration`` holds Gatekeeper's own objects besides templates and
     constraints; it is for the caller to use or refuse. ``skipped`` names the files

@@ -1,4 +1,4 @@
-"""What policies would change for objects that are there already.
+"""Finds the effect of changed policies on objects that exist.
 
 Each object is reviewed by the policies in force and by those to come, as an audit
 does it; what one finds and the other does not is the effect.
@@ -48,7 +48,7 @@ class Example(NamedTuple):
 
 @dataclass(slots=True)
 class ConstraintEffect:
-    """What changes for one constraint."""
+    """The changes for one constraint."""
 
     before: int = 0
     """Violations by the policies in force."""
@@ -138,7 +138,7 @@ class Effect:
 def effect_on_data(
     before: PolicySet, after: PolicySet, keys: Collection[ConstraintKey], seconds: float
 ) -> tuple[Effect, bool]:
-    """What changes for the synced objects of the policies in force, and whether all were looked at.
+    """Find the effect on the synced objects, and whether all of them were looked at.
 
     It ends after so many seconds.
     """

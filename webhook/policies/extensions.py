@@ -42,7 +42,7 @@ IN_FORCE: Final = ""
 
 
 class Extensions:
-    """What manifests say beside templates and constraints. Used by one task."""
+    """Collects the policies of manifests beside templates and constraints. Used by one task."""
 
     def __init__(self, made: Mapping[Part, PolicyPart] | None = None) -> None:
         """``made`` are parts in place of those that would be made here."""
@@ -72,7 +72,7 @@ class Extensions:
         return policy_set(snapshot, exclusions or Exclusions(), values)
 
     def warnings_of(self, mutator: MutatorId) -> tuple[str, ...]:
-        """What is likely to be wrong with a mutator, though it can be applied."""
+        """Return the probable mistakes of a mutator that can be applied."""
         return self._parts[MUTATIONS].standing(mutator, "").warnings
 
     def load(self, manifests: Iterable[Manifest]) -> list[PolicyFault]:

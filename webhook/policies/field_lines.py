@@ -44,7 +44,7 @@ class FilesFieldLines:
 
 
 def _content(file: Path) -> str:
-    """What is in a file; nothing for a pipe, which is read but once."""
+    """Read a file; nothing for a pipe, which is read but once."""
     try:
         return file.read_text("utf-8") if file.is_file() else ""
     except (OSError, ValueError):
@@ -132,7 +132,7 @@ def _step(node: yaml.Node, segment: _Segment) -> tuple[yaml.Node, int] | None:
 
 
 def _paths(message: str, details: Any) -> Iterator[Sequence[_Segment]]:
-    """What looks like a path, in the message and then in the details."""
+    """Find the texts that look like paths, in the message and then in the details."""
     yield from _paths_in(message)
     pending = [details]
     while pending:

@@ -58,7 +58,7 @@ class Disagreement:
 
 @dataclass(slots=True)
 class Agreement:
-    """What was compared, and what differed.
+    """The number of compared reviews, and their differences.
 
     ``left`` counts errors of evaluations that a policy leaves to the webhook; ``without`` says of
     whom there is no policy, and why.

@@ -1,4 +1,4 @@
-"""What is to become of the policies of a package in a cluster: decided, and asked of nobody."""
+"""Plans the installation of a package's policies in a cluster, without asking it."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class PolicyLoader:
         return self._state
 
     def faults(self) -> tuple[str, ...]:
-        """What is wrong with the files, as last read; any thread may ask."""
+        """Return the faults of the files, as last read; any thread may ask."""
         return (*self._faults, self._idle) if self._idle else self._faults
 
     def load(self) -> bool:

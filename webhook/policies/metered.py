@@ -35,11 +35,15 @@ class MeteredClient(Client):
         targets: Sequence[Target],
         drivers: Sequence[Driver],
         isolation: Isolation,
-        asked: Collection[str] | None = None,
+        reviewed_targets: Collection[str] | None = None,
         on_bug: OnBug | None = None,
     ) -> None:
         super().__init__(
-            targets=targets, drivers=drivers, isolation=isolation, asked=asked, on_bug=on_bug
+            targets=targets,
+            drivers=drivers,
+            isolation=isolation,
+            reviewed_targets=reviewed_targets,
+            on_bug=on_bug,
         )
         self._registry = registry
         self._log = log

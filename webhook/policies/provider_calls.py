@@ -29,7 +29,7 @@ _SETS: Final = (ast.Set, ast.SetComprehension)
 
 
 class ProviderCalls(NamedTuple):
-    """What a template says of providers, as far as it is written out."""
+    """The providers that a template calls, as far as their names are written out."""
 
     names: frozenset[str] = frozenset()
     set_lines: tuple[int, ...] = ()
@@ -98,7 +98,7 @@ def provider_of_mutator(document: Mapping[str, Any]) -> str:
 
 
 def advice_on_calls(template: Template) -> Iterator[Problem]:
-    """What calls of a template will never have: an answer to keys in a set."""
+    """Warn of calls in a template whose answers it cannot have: to keys in a set."""
     for line in provider_calls(template).set_lines:
         message = (
             f"line {line}: {NAME} gets its keys as a set, which it never answers: its rule never "

@@ -28,7 +28,7 @@ class InvalidAnswers(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RecordedProvider:
-    """What one provider answers: of keys that it does not know, nothing."""
+    """Answers as one provider did; nothing for keys that it does not know."""
 
     values: Mapping[str, Any]
     errors: Mapping[str, str]
@@ -67,7 +67,7 @@ class RecordedAnswers:
         return {request: self._answer(request) for request in requests}
 
     async def ask(self, requests: Sequence[ProviderRequest]) -> ProviderAnswers:
-        """The same for who awaits it."""
+        """Answer the requests, for a caller that awaits it."""
         return self(requests)
 
     def _answer(self, request: ProviderRequest) -> ProviderResponse:
@@ -90,7 +90,7 @@ def read_answers(path: Path) -> RecordedProvider:
 
 
 def recorded_provider(document: Any, place: str) -> RecordedProvider:
-    """The same of a document; ``place`` stands in what is said of it."""
+    """Read a recorded provider from a document; ``place`` stands in its faults."""
     if type(document) is not dict:
         raise InvalidAnswers(f"{place}: expected an object with items")
     for name in document:

@@ -98,7 +98,7 @@ def load_bundles(
 
 
 class _Refused(Exception):
-    """What is wrong with a bundle."""
+    """The fault of a bundle."""
 
 
 def _load(place: str, version: RegoVersion, ignore: Sequence[str], files: RegoFiles) -> list[str]:

@@ -36,7 +36,7 @@ YAML: Final = (".yaml", ".yml")
 
 
 class LoadErrors(Exception):
-    """What could not be loaded, each line with its file; all of it is in ``messages``.
+    """The files that could not be loaded, a line for each; all of it is in ``messages``.
 
     ``faults`` are the same, those of sources as they were raised.
     """
@@ -55,7 +55,7 @@ class LoadErrors(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RegoFiles:
-    """What was loaded: modules in the order of their paths, and the documents below ``data``."""
+    """The loaded modules in the order of their paths, and the documents below ``data``."""
 
     modules: list[Module] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
@@ -100,7 +100,7 @@ def ignored(name: str, patterns: Sequence[str]) -> bool:
 
 
 def system_words(error: OSError) -> str:
-    """What the system says is wrong with a file, as OPA has it."""
+    """Return the system's words for the fault of a file, as OPA has them."""
     return (error.strerror or "cannot be read").lower()
 
 
@@ -112,7 +112,7 @@ def _split_prefix(path: str) -> tuple[tuple[str, ...], str]:
 
 
 class _Loading:
-    """What has been loaded so far."""
+    """The modules and documents loaded so far."""
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class _Loading:
 
 
 def _entries(folder: Path) -> Iterator[Path]:
-    """What a folder holds, in the order of names as bytes."""
+    """List a folder, in the order of names as bytes."""
     return iter(sorted(folder.iterdir(), key=lambda path: os.fsencode(path.name)))
 
 

@@ -64,7 +64,7 @@ class ReplayDifference(NamedTuple):
 
 @dataclass(slots=True)
 class Replay:
-    """What a replay found; the counts of what was passed over say why."""
+    """The result of a replay; the counts of records that were passed over say why."""
 
     replayed: int = 0
     differences: dict[tuple[str, str], ReplayDifference] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Replay:
         ]
 
     def document(self) -> dict[str, Any]:
-        """The same as JSON."""
+        """Return the replay as JSON."""
         return {
             "constraints": [
                 {"kind": kind, "name": name, "added": one.added, "removed": one.removed}
@@ -161,7 +161,7 @@ def recorded_requests(records: Iterable[Mapping[str, Any]]) -> list[dict[str, An
 
 
 def subject_of(record: Mapping[str, Any]) -> AugmentedReview | AugmentedObject | None:
-    """What was reviewed; None where it was not recorded with its object."""
+    """Return the reviewed object; None where it was not recorded."""
     obj = record.get("object")
     if type(obj) is not dict and type(record.get("oldObject")) is not dict:
         return None
@@ -176,7 +176,7 @@ def subject_of(record: Mapping[str, Any]) -> AugmentedReview | AugmentedObject |
 def replayed_subject(
     value: AugmentedReview | AugmentedObject, point: str, limits: Limits, at: float | None = None
 ) -> Subject:
-    """What was recorded, to be reviewed again: mutators had changed it before.
+    """Return a recorded subject to review again: mutators had changed it before.
 
     ``at`` is when it was decided: exceptions that were in force then are in force again.
     """
@@ -210,7 +210,7 @@ def recorded_ask(record: Mapping[str, Any], ask: Ask | None = None) -> Ask:
 
 
 def answers_of(record: Mapping[str, Any]) -> dict[ProviderRequest, ProviderResponse]:
-    """What providers said on the way to a decision, where the record has it whole."""
+    """Return the providers' answers on the way to a decision, where the record has them whole."""
     answers = {}
     for one in objects_of(record.get("externalData")):
         provider, keys = one.get("provider"), one.get("keys")
@@ -323,7 +323,7 @@ def _recorded(result: Mapping[str, Any]) -> ReplayedViolation:
 
 
 def _actions(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """What was done about a recorded violation."""
+    """Return the actions of a recorded violation."""
     action = str(result.get("enforcementAction", ""))
     return tuple(result.get("enforcementActions") or ()) if action == "scoped" else (action,)
 
@@ -331,7 +331,7 @@ def _actions(result: Mapping[str, Any]) -> tuple[str, ...]:
 def _excusals(
     record: Mapping[str, Any], responses: Responses, keys: Collection[tuple[str, str]] | None
 ) -> tuple[Excusal, ...]:
-    """What is excused now and was not then, by any exception."""
+    """Return the violations that are excused now and were not then, by any exception."""
     known = {_recorded(one) for one in objects_of(record.get("excused"))}
     return tuple(
         (violation, one.excuse.title, one.excuse.effect)

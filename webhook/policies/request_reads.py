@@ -122,7 +122,7 @@ def _of_rego(code: Code) -> frozenset[str]:
 
 
 def _texts_of(ref: ast.Ref) -> _Path:
-    """What a reference names, as far as it is written: ``data.lib.a[x]`` is ``lib``, ``a``."""
+    """Return the names of a reference as far as it is written: ``data.lib.a[x]`` is ``lib``, ``a``."""
     names: list[str] = []
     for part in ref.path:
         if not isinstance(part, ast.String):
@@ -132,7 +132,7 @@ def _texts_of(ref: ast.Ref) -> _Path:
 
 
 class _Needs:
-    """What the rules of a module need of a request."""
+    """Finds the parts of a request that the rules of a module need."""
 
     def __init__(self, module: ast.Module, libraries: Mapping[_Path, _Needs]) -> None:
         """``libraries`` are those that it may call, by their packages."""
@@ -152,7 +152,7 @@ class _Needs:
         """Variables that stand for the request, or a field of it."""
 
     def _of_library(self, head: ast.Term, path: _Path) -> frozenset[str]:
-        """What a rule of a library needs, where this names one."""
+        """Find what a rule of a library needs, where this names one."""
         if not isinstance(head, ast.Var):
             return frozenset()
         whole = path if head.name == "data" else (*self._imports.get(head.name, ()), *path)
@@ -162,7 +162,7 @@ class _Needs:
         return frozenset()
 
     def of_name(self, name: str) -> frozenset[str]:
-        """What each of the rules of a name needs, one or the other; none where one needs nothing."""
+        """Find what each rule of a name needs, one or the other; none where one needs nothing."""
         if name in self._known:
             return self._known[name]
         self._known[name] = frozenset()  # A rule that calls itself is refused elsewhere.
@@ -215,7 +215,7 @@ class _Needs:
         return True
 
     def _whole(self, term: Any) -> _Path | None:
-        """What a term reads of the request: ``review``, the field, and what lies below; or None."""
+        """Return the part of the request that a term reads: ``review``, the field, and the path below; or None."""
         head, path = (term.head, _texts_of(term)) if isinstance(term, ast.Ref) else (term, ())
         if not isinstance(head, ast.Var):
             return None
@@ -298,7 +298,7 @@ _CEL_ALLOWS: Final = re.compile(
 
 
 def _of_cel(code: Code) -> frozenset[str]:
-    """What each validation, or a condition of all of them, reads of a request."""
+    """Find the parts of a request that each validation reads, or a condition of all of them."""
     source = code.source
     conditions = [frozenset(_reads(one)) for one in _expressions(source, "matchCondition")]
     if needed := frozenset().union(*conditions):

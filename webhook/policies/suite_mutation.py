@@ -75,7 +75,7 @@ def mutated_for_suite(
 
 
 def expectation_fault(mutated: dict[str, Any], expected: dict[str, Any]) -> str:
-    """What is different from what a case expects; empty where nothing is."""
+    """Return the difference to what a case expects; empty for none."""
     patch = make_patch(mutated, expected)
     if not patch:
         return ""

@@ -1,4 +1,4 @@
-"""What running suites gave: a tree of results, each with its error if it has one."""
+"""The results of suites: a tree, each node with its error if it has one."""
 
 from __future__ import annotations
 

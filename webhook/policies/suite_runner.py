@@ -65,7 +65,7 @@ class _Failure(Exception):
 
 
 class _Extensions(NamedTuple):
-    """What a test has beside its template and constraint."""
+    """The objects of a test beside its template and constraint."""
 
     expansion: Expansion
     mutations: MutationSnapshot
@@ -298,7 +298,7 @@ def _expansion(folder: Path, name: str) -> Expansion:
 
 
 def _answers(folder: Path, files: Mapping[str, str]) -> Ask:
-    """What providers answer, by files."""
+    """Read the providers' answers from files."""
     providers = {}
     for name, file in files.items():
         try:
@@ -322,7 +322,7 @@ def _mutations(folder: Path, name: str) -> MutationSnapshot:
 
 
 def _exceptions(folder: Path, name: str) -> tuple[ResultStage, ...]:
-    """What excuses in a test; nothing where it names no file."""
+    """Read the exceptions of a test; none where it names no file."""
     if not name:
         return ()
     path = _join(folder, name)
@@ -428,7 +428,7 @@ def _check_mutated(folder: Path, case: Case, subject: dict[str, Any]) -> None:
 
 
 def _split(targets: Sequence[DocumentTarget], value: Any, name: str) -> list[Document]:
-    """What the first target that takes a document finds in it."""
+    """Split a document by the first target that takes it."""
     refusals = []
     for target in targets:
         try:
@@ -458,7 +458,7 @@ def _review(
     document: dict[str, Any],
     printed: list[str],
 ) -> Responses:
-    """What a case's object violates, or the request that an AdmissionReview holds.
+    """Review a case's object, or the request that an AdmissionReview holds.
 
     The object was mutated before, to be compared with what the case expects. A request is not
     expanded, as gator does not expand it.

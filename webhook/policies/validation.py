@@ -1,4 +1,4 @@
-"""What is wrong with policies before anybody applies them.
+"""Finds the faults of policies before anybody applies them.
 
 Templates are compiled, constraints checked as admission checks them, and each is
 tried on a few objects of the kinds it is about (:mod:`webhook.policies.samples`)
@@ -111,7 +111,7 @@ def _add(client: Client, document: Mapping[str, Any]) -> None:
 
 
 def _try(entry: Entry, item: Constraint, seconds: float, until: float) -> Iterator[Problem]:
-    """What an evaluation of each sample says; each kind of problem once."""
+    """Evaluate each sample, and return the problems, each kind once."""
     told: set[str] = set()
     spec = item.document.get("spec") or {}
     for sample in samples(spec.get("match")):
@@ -150,7 +150,7 @@ def _evaluate(entry: Entry, item: Constraint, sample: dict[str, Any], seconds: f
     try:
         limits = Limits(budget=Budget.of(seconds), known=lambda _: _NOTHING_KNOWN)
         state = entry.evaluator.begin(limits, {})
-        entry.evaluator.evaluate(entry.given(item), entry.asked(review), state)
+        entry.evaluator.evaluate(entry.given(item), entry.evaluator_input(review), state)
     except MemoryError:
         raise  # what it may take is for whoever has it tried to say
     except Exception as raised:  # whatever it is costs this policy alone

@@ -1,4 +1,4 @@
-"""What there is to know of a kind of policy object, and of the part of a policy set that it fills."""
+"""The facts about a kind of policy object, and about the part of a policy set that it fills."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ of a kind that lives in namespaces."""
 
 
 def extension_key(document: PolicyObject, *, namespaced: bool = False) -> ExtensionKey:
-    """What an object is known by; a namespace that one of a cluster names is none."""
+    """Return the key of an object; the namespace that an object of the cluster names is left out."""
     name = name_or_digest(document)
     return gvk_of(document).kind, f"{namespace_of(document)}/{name}" if namespaced else name
 
@@ -39,7 +39,7 @@ Role: TypeAlias = Literal["template", "constraint", "configuration", "extension"
 
 
 class ExtensionStanding(NamedTuple):
-    """What an object is among the others of its part, when its status is made.
+    """The standing of an object among the others of its part, when its status is made.
 
     ``shared_error`` is what is wrong because of others, as a status has it.
     """
@@ -50,11 +50,11 @@ class ExtensionStanding(NamedTuple):
 
 
 class PolicyPart(Protocol):
-    """What the objects of some kinds come to together. Used by one task."""
+    """The part of a policy set that the objects of some kinds fill. Used by one task."""
 
     @property
     def value(self) -> Any:
-        """What stands in a policy set; the same object as long as nothing changes."""
+        """Return the value for a policy set; it is the same object as long as nothing changes."""
 
     @property
     def keys(self) -> Collection[ExtensionKey]:
@@ -77,10 +77,10 @@ class PolicyPart(Protocol):
         """Whether something of an object is in force, and no other keeps it from being applied."""
 
     def shared_faults(self) -> dict[ExtensionKey, str]:
-        """What is wrong with objects because of others."""
+        """Return the faults that objects have because of others."""
 
     def standing(self, key: ExtensionKey, shared: str) -> ExtensionStanding:
-        """What an object is among the others; ``shared`` is its shared fault, empty for none."""
+        """Return an object's standing among the others; ``shared`` is its shared fault, empty for none."""
 
 
 class Part(NamedTuple):

@@ -1,4 +1,4 @@
-"""What is asked of the table of kinds."""
+"""The questions that other packages ask of the table of kinds."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def extension_named(kind: str) -> PolicyKind:
 
 
 def key_of_extension(document: Mapping[str, Any]) -> ExtensionKey:
-    """What a policy beside templates and constraints is known by."""
+    """Return the key of a policy beside templates and constraints."""
     row = kind_of_document(document)
     assert row is not None
     return row.name, extension_key(document, namespaced=row.namespaced)[1]
@@ -158,7 +158,7 @@ def is_foreign_policy(gvk: GroupVersionKind) -> bool:
 
 
 def effectless(document: Mapping[str, Any]) -> list[str]:
-    """What of an object has no effect, and nobody would miss; nothing is said of other groups'.
+    """Name the fields of an object that have no effect; objects of other groups have none.
 
     A misspelt kind is one that an API server does not know.
     """

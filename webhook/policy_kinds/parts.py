@@ -282,7 +282,7 @@ def read_new_mutator(document: Mapping[str, Any]) -> Mutator:
 
 
 def warnings_of_mutator(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is likely to be wrong with a mutator that is being brought in."""
+    """Return the probable mistakes of a mutator that is being admitted."""
     return read_new_mutator(document).warnings
 
 

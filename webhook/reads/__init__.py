@@ -1,4 +1,4 @@
-"""What an evaluation can read: a set of paths, derived from a policy without running it.
+"""Finds the set of paths that an evaluation can read, from a policy, without running it.
 
 Both languages are interpreted over abstract values (:mod:`webhook.reads.abstract`): a value is the
 places of the input or of data that it may be, or what a policy made of them. What a policy looks at

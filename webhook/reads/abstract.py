@@ -23,12 +23,12 @@ STEPS_MAX: Final = 200_000
 
 
 class Unclear(Exception):
-    """What a policy reads cannot be told: then it is taken to read everything."""
+    """The reads of a policy cannot be found: then it is taken to read everything."""
 
 
 @dataclass(frozen=True, slots=True, unsafe_hash=True)
 class Abstract:
-    """What a value may be: what is at ``places``, a known scalar, or something made of others.
+    """The possible values of a term: those at ``places``, a known scalar, or a collection of others.
 
     ``anything`` is any value that depends on nothing but what has been recorded. ``fields`` and
     ``items`` are of objects and arrays (by known keys, and at any), ``members`` of sets.
@@ -64,7 +64,7 @@ class Abstract:
 
     @property
     def parts(self) -> list[Abstract]:
-        """What it is made of."""
+        """Return the parts of the value."""
         parts = [value for _, value in self.fields]
         return parts + [part for part in (self.items, self.members, self.told) if part is not None]
 
@@ -74,7 +74,7 @@ EMPTY: Final = Abstract(container=True)
 
 
 def at_place(*path: str) -> Abstract:
-    """What is at a place of the input or of data."""
+    """Return the value at a place of the input or of data."""
     return Abstract(places=frozenset((path,)))
 
 
@@ -90,7 +90,7 @@ def _scalar(value: Any) -> Scalar:
 
 
 def united(values: Iterable[Abstract | None]) -> Abstract | None:
-    """What one of these may be; None where there is none."""
+    """Unite values; None where there are none."""
     result: Abstract | None = None
     for value in values:
         if value is not None and value is not result:
@@ -151,7 +151,7 @@ class AbstractReader:
             self.record.present(place)
 
     def shallow(self, value: Abstract) -> None:
-        """The same, and which scalar."""
+        """Record a shallow read: the kind of the value, and which scalar."""
         for place in value.places:
             self.record.shallow(place)
         self.whole(value.told)
@@ -182,7 +182,7 @@ class AbstractReader:
                 self.whole(value)
 
     def step(self, value: Abstract, key: Any = EVERY_KEY) -> Abstract | None:
-        """What is at a key, or at some key; None where nothing can be. Nothing is recorded."""
+        """Return the value at a key, or at any key; None where there can be none. Nothing is recorded."""
         self.pay()
         results: list[Abstract | None] = []
         for place in value.places:
@@ -197,7 +197,7 @@ class AbstractReader:
         return united(results)
 
     def names(self, value: Abstract) -> Abstract | None:
-        """What a key of it may be. Of a set that is a member."""
+        """Return the possible keys of the value, or the members of a set."""
         results: list[Abstract | None] = [value.members]
         if value.places or value.anything or value.items is not None:
             results.append(ANYTHING)

@@ -120,7 +120,7 @@ class _Writer:
         return ["  get = value.get", f"  return [1, {', '.join(parts)}]"]
 
     def _child(self, name: str, reads: ReadSet) -> str:
-        """What is at a name, or that nothing is."""
+        """Return the value at a name, or that there is none."""
         at = f"MISSING if (at := get({name!r}, MISSING)) is MISSING else "
         if reads.whole:
             return f"{at}[3, at]"

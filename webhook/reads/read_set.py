@@ -20,7 +20,7 @@ ReadPath: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReadSet:
-    """What is read of a value: all of it where ``whole``, else what it is, and these children.
+    """The read parts of a value: all of it where ``whole``, else its kind, and these children.
 
     Of a container that is not read whole an evaluation sees what kind it is, and no more than the
     children say. The child :data:`EVERY_KEY` shows all keys, and how many items there are. Without
@@ -33,7 +33,7 @@ class ReadSet:
     children: Mapping[str, ReadSet] = field(default_factory=lambda: MappingProxyType({}))
 
     def at(self, *path: str) -> ReadSet | None:
-        """What is read below a path; None where nothing is."""
+        """Return the reads below a path; None where there are none."""
         at: ReadSet | None = self
         for name in path:
             if at is None or at.whole:
@@ -67,7 +67,7 @@ class ReadSet:
         return value
 
     def __or__(self, other: ReadSet) -> ReadSet:
-        """What either reads."""
+        """Unite two sets of reads."""
         if self.whole or other.whole:
             return WHOLE
         if self == other:
@@ -122,7 +122,7 @@ class ReadRecorder:
         self._reach(place)
 
     def shallow(self, place: ReadPath) -> None:
-        """The same, and which scalar."""
+        """Record a shallow read: the kind of the value, and which scalar."""
         self._reach(place).is_scalar = True
 
     def whole(self, place: ReadPath) -> None:
@@ -139,7 +139,7 @@ class ReadRecorder:
         return at
 
     def frozen(self) -> ReadSet:
-        """What was recorded."""
+        """Return the recorded reads."""
         if self.is_whole:
             return WHOLE
         children = {name: below.frozen() for name, below in self._below.items()}
@@ -155,7 +155,7 @@ class ReadRecorder:
 
 @dataclass(frozen=True, slots=True)
 class PolicyReads:
-    """What the results of a policy depend on.
+    """The reads that the results of a policy depend on.
 
     ``reads`` has the roots ``input`` and ``data``. ``deciding`` is the part of it by which there is a
     violation or none: what only messages tell is left out. ``changing`` are functions that may answer

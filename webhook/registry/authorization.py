@@ -35,7 +35,7 @@ _CLIENT_ID: Final = "waddle"
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What ``WWW-Authenticate`` asks for; ``realm`` is the address of the service of tokens."""
+    """The challenge of ``WWW-Authenticate``; ``realm`` is the address of the service of tokens."""
 
     scheme: str
     realm: str = ""

@@ -1,4 +1,4 @@
-"""What a registry holds, fetched and pushed: nothing is returned whose digest was not compared."""
+"""Fetches from a registry and pushes to it: every content is compared with its digest."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class RegistryClient:
         )
 
     async def referrers(self, reference: Reference, artifact_type: str = "") -> list[Descriptor]:
-        """What refers to the manifest with the reference's digest: signatures, attestations.
+        """List what refers to the manifest with the reference's digest: signatures, attestations.
 
         By the registry's own list, or by the tag that tools keep where it has none.
         """
@@ -108,7 +108,7 @@ class RegistryClient:
     async def _at_any_host(
         self, reference: Reference, ask: Callable[[str], Awaitable[_Answered]]
     ) -> _Answered:
-        """What the first mirror gives that has it, or the registry itself."""
+        """Ask the mirrors in their order, and then the registry itself."""
         for mirror in self._options.mirrors.get(reference.registry, ()):
             try:
                 return await ask(mirror)
@@ -211,50 +211,42 @@ class RegistryClient:
                 raise
         else:
             return
-        start = await self._transport.send(
-            RegistryRequest(
-                reference.host,
-                reference.repository,
-                f"/v2/{reference.repository}/blobs/uploads/",
-                method="POST",
-                bytes_max=_SMALL_BYTES_MAX,
-                pushes=True,
-            )
-        )
+        start = await self._push("POST", reference, f"/v2/{reference.repository}/blobs/uploads/")
         place = self._upload(start, reference.host)
         joint = "&" if "?" in place else "?"
-        await self._transport.send(
-            RegistryRequest(
-                reference.host,
-                reference.repository,
-                f"{place}{joint}digest={quote(descriptor.digest, safe='')}",
-                method="PUT",
-                headers={"Content-Type": _BYTES},
-                body=content,
-                bytes_max=_SMALL_BYTES_MAX,
-                pushes=True,
-            )
-        )
+        path = f"{place}{joint}digest={quote(descriptor.digest, safe='')}"
+        await self._push("PUT", reference, path, content, _BYTES)
 
     async def push_manifest(self, reference: Reference, content: bytes, media_type: str) -> str:
         """Put a manifest under the reference's tag or digest; its digest."""
-        answer = await self._transport.send(
-            RegistryRequest(
-                reference.host,
-                reference.repository,
-                f"/v2/{reference.repository}/manifests/{reference.target}",
-                method="PUT",
-                headers={"Content-Type": media_type},
-                body=content,
-                bytes_max=_SMALL_BYTES_MAX,
-                pushes=True,
-            )
-        )
+        path = f"/v2/{reference.repository}/manifests/{reference.target}"
+        answer = await self._push("PUT", reference, path, content, media_type)
         made = digest_of(content)
         said = answer.headers.get("Docker-Content-Digest", made)
         if _is_sha(said) and digest_of(content, said) != said:
             raise UntrustedContent(f"{reference.host} says {said} of a manifest that is {made}")
         return made
+
+    async def _push(
+        self,
+        method: str,
+        reference: Reference,
+        path: str,
+        content: bytes = b"",
+        media_type: str = "",
+    ) -> RegistryAnswer:
+        return await self._transport.send(
+            RegistryRequest(
+                reference.host,
+                reference.repository,
+                path,
+                method=method,
+                headers={"Content-Type": media_type} if media_type else {},
+                body=content,
+                bytes_max=_SMALL_BYTES_MAX,
+                pushes=True,
+            )
+        )
 
     def _upload(self, answer: RegistryAnswer, host: str) -> str:
         """Where a blob is to be sent: at the same host, or nothing is."""

@@ -1,4 +1,4 @@
-"""Who asks a registry: Docker's configuration, helpers that are programs, image pull secrets."""
+"""Credentials for registries: Docker's configuration, helper programs, image pull secrets."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class DockerConfig:
-    """What a ``config.json`` or an image pull secret says."""
+    """The content of a ``config.json`` or an image pull secret."""
 
     auths: Mapping[str, Credential] = field(default_factory=dict)
     helpers: Mapping[str, str] = field(default_factory=dict)
@@ -115,7 +115,7 @@ def read_docker_config(path: Path | None = None) -> DockerConfig:
 
 
 def docker_config(content: bytes, where: str) -> DockerConfig:
-    """What a file of credentials says: Docker's configuration, or the old form of only ``auths``.
+    """Read a file of credentials: Docker's configuration, or the old form of only ``auths``.
 
     Raises :class:`InvalidCredentials`.
     """
@@ -140,7 +140,7 @@ def docker_config(content: bytes, where: str) -> DockerConfig:
 
 
 def pull_secret(secret: Mapping[str, Any], where: str) -> DockerConfig:
-    """What a Secret for imagePullSecrets says; raises :class:`InvalidCredentials`."""
+    """Read a Secret for imagePullSecrets; raises :class:`InvalidCredentials`."""
     data = secret.get("data")
     data = data if isinstance(data, dict) else {}
     for key, is_whole in ((".dockerconfigjson", True), (".dockercfg", False)):
@@ -207,7 +207,7 @@ def _matches(pattern: str, registry: str) -> bool:
 
 
 async def _ask_helper(name: str, key: str) -> Credential | None:
-    """What ``docker-credential-NAME get`` says; raises :class:`InvalidCredentials`."""
+    """Run ``docker-credential-NAME get``; raises :class:`InvalidCredentials`."""
     program = f"docker-credential-{name}"
     try:
         process = await asyncio.create_subprocess_exec(

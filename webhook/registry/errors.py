@@ -1,4 +1,4 @@
-"""What goes wrong with a registry; each text says which one, what was asked and what to do."""
+"""The errors of registries; each text says which one, what was asked and what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class RegistryError(Exception):
-    """Whatever a registry did not give."""
+    """The base of all errors of a registry."""
 
 
 class RegistryUnavailable(RegistryError):

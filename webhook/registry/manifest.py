@@ -78,7 +78,7 @@ class OciManifest:
 
     @property
     def artifact_type(self) -> str:
-        """What kind of artifact it is: said by itself, or by its configuration."""
+        """Return the kind of artifact: its own, or its configuration's."""
         return self.descriptor.artifact_type or self.config.media_type
 
 
@@ -125,7 +125,7 @@ def written_manifest(
 
 
 def read_manifest(content: bytes, media_type: str, *, digest: str = "") -> OciManifest | OciIndex:
-    """What the bytes say, which have this digest where one is given.
+    """Read a manifest, whose digest is compared where one is given.
 
     ``media_type`` is what the registry calls them, or empty. Raises :class:`UntrustedContent`.
     """

@@ -124,7 +124,7 @@ def _unpacked(content: bytes, bytes_max: int, where: str) -> Iterator[tuple[str,
 
 
 def _inflated(content: bytes, bytes_max: int, where: str) -> bytes:
-    """What gzip holds, as far as it may be."""
+    """Decompress gzip, up to the limit."""
     # Headers and padding of an archive are at most 2 KiB for each file.
     limit = bytes_max + FILES_MAX * 2048
     inflate = zlib.decompressobj(wbits=31)

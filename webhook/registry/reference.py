@@ -1,4 +1,4 @@
-"""What names something in a registry: ``HOST[:PORT]/REPOSITORY[:TAG][@DIGEST]``."""
+"""References to contents of a registry: ``HOST[:PORT]/REPOSITORY[:TAG][@DIGEST]``."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Reference:
 
     @property
     def target(self) -> str:
-        """What is asked for: the digest, or the tag."""
+        """Return the digest, or the tag where there is none."""
         return self.digest or self.tag
 
     @property
@@ -57,7 +57,7 @@ class Reference:
         return f"{self.registry}/{self.repository}"
 
     def at(self, digest: str) -> Reference:
-        """The same repository at a digest."""
+        """Return a reference to the same repository at a digest."""
         return Reference(self.registry, self.repository, self.tag, digest)
 
     def __str__(self) -> str:

@@ -88,7 +88,7 @@ class RegistryRequest:
 
     @property
     def scope(self) -> str:
-        """What its token must allow."""
+        """Return the scope that its token must allow."""
         return scope_of(self.repository, pushes=self.pushes)
 
 

@@ -51,7 +51,7 @@ class Codes(Protocol):
     """Where compiled rules are kept."""
 
     def load(self, key: str) -> Generated | None:
-        """What was stored under the key; None if there is nothing, or nothing sound."""
+        """Return what was stored under the key; None if there is nothing, or nothing sound."""
 
     def store(self, key: str, generated: Generated) -> None:
         """Store what was compiled, if that can be done."""
@@ -85,7 +85,7 @@ class CodeCache:
         return len(files)
 
     def load(self, key: str) -> Generated | None:
-        """What was stored under the key; None if there is nothing, or nothing sound."""
+        """Return what was stored under the key; None if there is nothing, or nothing sound."""
         try:
             raw = self._read(self._path(key))
         except OSError:
@@ -133,7 +133,7 @@ class CodeCache:
 
 
 def to_bytes(generated: Generated) -> bytes:
-    """What was compiled, to be loaded by this very Python."""
+    """Write compiled code, to be loaded by this very Python."""
     return marshal.dumps(
         (
             generated.codes,
@@ -147,7 +147,7 @@ def to_bytes(generated: Generated) -> bytes:
 
 
 def from_bytes(body: bytes) -> Generated | None:
-    """What :func:`to_bytes` wrote; None where it is not sound. Only for what is our own."""
+    """Read what :func:`to_bytes` wrote; None where it is not sound. Only for bytes of our own."""
     try:
         codes, *rest = marshal.loads(body)  # noqa: S302  # our own, as the caller knows
         generated = Generated(codes, *rest)

@@ -15,7 +15,7 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from webhook.rego.check.compatibility import available
+from webhook.rego.builtins.registry import available
 from webhook.rego.check.tree import conflicts_with_data
 from webhook.rego.code_cache import code_key, from_bytes
 from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors

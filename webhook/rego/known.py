@@ -1,4 +1,4 @@
-"""What a constraint's parameters alone decide, computed before its first evaluation."""
+"""Computes before its first evaluation what a constraint's parameters alone decide."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SIZE: Final = 1_000
 
 
 def documents_of(loaded: Loaded, parameters: Value) -> tuple[Value, ...] | None:
-    """What the state of an evaluation begins with; None where nothing is known before."""
+    """Return the documents that the state of an evaluation begins with; None where none is known."""
     documents = [MISSING] * loaded.slots
     context = EvaluationContext(steps=BUDGET_STEPS, strict=True)
     is_known = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from webhook.rego.builtins.registry import GATEKEEPER, available
 from webhook.rego.check import ir
 from webhook.rego.check.checker import Checker
 from webhook.rego.check.checks import (
@@ -19,7 +20,6 @@ from webhook.rego.check.checks import (
     each_literal,
     path_text,
 )
-from webhook.rego.check.compatibility import GATEKEEPER, available
 from webhook.rego.check.lower import Lowering
 from webhook.rego.check.names import globals_of, head_name, module_globals, package_path
 from webhook.rego.check.safety import Safety
@@ -32,9 +32,9 @@ from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.sharing import Sharing
 from webhook.rego.syntax.metadata import Metadata
 from webhook.rego.write.ahead import Ahead
+from webhook.rego.write.bodies import new_function
 from webhook.rego.write.constants import bind_parameters
 from webhook.rego.write.documents import NONE, OUT, Documents
-from webhook.rego.write.emitters import new_function
 from webhook.rego.write.expression import dict_of, method
 from webhook.rego.write.generate import ENTRY, generate
 from webhook.rego.write.statement import PAYS, WrittenFunction
@@ -58,7 +58,7 @@ DocumentPath: TypeAlias = tuple[str, ...]
 
 
 class Options(Protocol):
-    """What of the engine's options the stages read."""
+    """The options of the engine that the stages read."""
 
     @property
     def disabled_builtins(self) -> frozenset[str]:
@@ -82,15 +82,15 @@ class Options(Protocol):
 
     @property
     def queries(self) -> Sequence[ast.Body]:
-        """What will be asked of the modules, and is checked with them."""
+        """Return the queries to the modules, which are checked with them."""
 
     @property
     def schemas(self) -> Mapping[tuple[str, ...], Any] | None:
-        """What documents hold, by the paths of schemas."""
+        """Return the schemas of documents, by their paths."""
 
     @property
     def compile_parts(self) -> Callable[[Sequence[str]], tuple[CodeType, ...]]:
-        """What makes code of generated source."""
+        """Return the function that compiles generated source."""
 
 
 class Compiled:
@@ -146,7 +146,7 @@ class Compiled:
 
     @property
     def sharing(self) -> Sharing:
-        """What says which documents are the same for other programs."""
+        """Return the finder of documents that other programs have, too."""
         if self._sharing is None:
             self._sharing = Sharing(self.unit())
         return self._sharing
@@ -290,7 +290,7 @@ def _metadata(
 
 
 def _metadata_of(metadata: Metadata, module: ast.Module, rule: ast.Rule, name: str) -> Value:
-    """What a call of ``rego.metadata`` in this rule returns."""
+    """Return what a call of ``rego.metadata`` in this rule returns."""
     return metadata.rule(rule) if name == "rego.metadata.rule" else metadata.chain(module, rule)
 
 
@@ -372,7 +372,7 @@ def _unsafe(compiled: Compiled, faults: list[RegoLoadError]) -> list[RegoLoadErr
 
 
 def _replacements(compiled: Compiled, literals: Iterable[ir.Lit]) -> None:
-    """What the modifiers of the program replace: only that is looked up at run time."""
+    """Return the paths that modifiers of the program replace: these alone are looked up at run time."""
     mocked: set[Function] = set()
     replaced: set[tuple[str, ...]] = set()
     for lit in literals:

@@ -1,4 +1,4 @@
-"""What the document at a path can read, found by interpreting checked rules over abstract values.
+"""Finds what the document at a path can read, by interpreting checked rules over abstract values.
 
 Bodies are in the order in which they bind their variables. A literal that can never hold ends its
 body, so that what a constraint's parameters rule out is not read. Functions are interpreted for each
@@ -59,7 +59,7 @@ _FALSE: Final = ("bool", False)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a document depends on, and its rules that can hold."""
+    """The dependencies of a document, and its rules that can hold."""
 
     dependencies: PolicyReads
     holding: frozenset[int]
@@ -72,7 +72,7 @@ def read(
     path: Sequence[str],
     given: Mapping[ReadPath, Abstract] | None = None,
 ) -> Reading:
-    """What the document at a path below ``data`` reads; ``given`` says what is known of places."""
+    """Find what the document at a path below ``data`` reads; ``given`` has the known values of places."""
     node = tree.find(tuple(path))
     assert node is not None
     interpretation = _Interpretation(tree, builtins, given or {})
@@ -141,7 +141,7 @@ class _Interpretation:
         """Whether it matters how many solutions it has, and in which order."""
 
     def deciding(self, value: Abstract | None) -> ReadSet:
-        """What has been read so far, and what decides whether a set of violations has any."""
+        """Return the reads so far, and those that decide whether a set of violations has any."""
         if value is not None:
             if value.members is None or value.places or value.anything or value.fields:
                 self.reader.whole(value)
@@ -172,7 +172,7 @@ class _Interpretation:
         return united((ruled, base, Abstract(fields=tuple(fields), container=True)))
 
     def _rules(self, rules: Sequence[Rule], args: tuple[Abstract, ...]) -> Abstract | None:
-        """What rules of one name give; values that must not differ are read whole."""
+        """Return the value of the rules of one name; values that must not differ are read whole."""
         if rules[0].args is not None and not args and rules[0].args:
             return ANYTHING  # a function's name in a package that is read whole
         values: list[Abstract | None] = []
@@ -409,7 +409,7 @@ class _Interpretation:
         return united(results)
 
     def _child(self, value: Abstract, key: Any) -> Abstract | None:
-        """What is at a known key; a set is asked whether it has the member."""
+        """Return the value at a known key; a set is asked whether it has the member."""
         if value.members is not None:
             self.reader.shallow(value.members)
         return self.reader.step(value, key if type(key) in (str, int) else EVERY_KEY)
@@ -508,7 +508,7 @@ class _Interpretation:
         return self._steps(self._term(head, env), ref.path, env)
 
     def _below_data(self, path: Sequence[Term], env: dict[str, Abstract]) -> Abstract:
-        """What is at a path below data: the value of rules, or base documents."""
+        """Return the value at a path below data: of rules, or base documents."""
         node: Node | None = self._tree.root
         names: list[str] = []
         for at, part in enumerate(path):

@@ -1,6 +1,6 @@
-"""Which documents policies of a review have alike: those of libraries with the same text.
+"""Finds the documents that several policies of one review can share: those of libraries with the same text.
 
-Each is computed by the first policy that asks for it (:func:`webhook.rego.run.memo.shared`).
+The first policy that reads such a document computes it (:func:`webhook.rego.run.memo.shared`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 REVIEW: Final = "review"
-"""What of the input all policies that a review asks are given alike."""
+"""The field of the input that is the same for all policies of a review."""
 
 
 @dataclass(slots=True, eq=False)
 class _Reach:
-    """What a document reads, directly or not."""
+    """The parameters and modules that a document depends on, directly or not."""
 
     parameters: set[str] = field(default_factory=set)
     """Fields of ``input.parameters``."""
@@ -39,16 +39,16 @@ class _Reach:
     """Versions and texts of the modules with the rules, by identity."""
 
     def add(self, other: _Reach) -> None:
-        """All that the other one reads, too."""
+        """Add all that the other document depends on."""
         self.parameters |= other.parameters
         self.modules |= other.modules
 
 
 class Sharing(Purity):
-    """Which documents are a function of ``input.review`` and some parameters, and by which text.
+    """Names the documents that depend on ``input.review``, some parameters and their rules' text alone.
 
-    Programs whose modules have the same texts compute the same of the same: a review asks one of
-    them. Parameters that are going to be bound are looked at before.
+    Programs whose modules have the same texts compute the same value, so a review needs it once. It is
+    pure in the sense of :class:`Purity`, where "pure" means: no other part of the input is read.
     """
 
     def __init__(self, program: PurityFacts) -> None:
@@ -58,17 +58,17 @@ class Sharing(Purity):
         self._bound: Value = MISSING
 
     def bind(self, parameters: Value) -> None:
-        """Look at all documents, whose references to parameters are about to be replaced."""
+        """Examine all documents now: their references to parameters are about to be replaced by values."""
         for node in self._program.tree.root.walk():
             if node.rules:
                 self.document(node)
         self._bound = parameters
 
     def named(self, node: Node, kind: str, own: Collection[int]) -> tuple[str, tuple[str, ...]]:
-        """The name under which the document at a node is shared, and parameters that add to it.
+        """Return the name under which the document at a node is shared, and the parameters it reads.
 
-        Empty where it is not shared: it may have other values, or reads what is in one of its
-        program's ``own`` modules, which no other has.
+        The name is empty where the document is not shared. There are two cases: its value depends on
+        more than the review, or its rules are in one of the program's ``own`` modules, or read one.
         """
         if any(id(rule.module) in own for rule in node.rules) or not self.document(node):
             return "", ()
@@ -78,14 +78,12 @@ class Sharing(Purity):
         text = repr((kind, node.path, sorted(reach.modules.values())))
         name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         fields = tuple(sorted(reach.parameters))
-        return (
-            (name, fields)
-            if self._bound is MISSING
-            else (shared_name(name, fields, self._bound), ())
-        )
+        if self._bound is MISSING:
+            return name, fields
+        return shared_name(name, fields, self._bound), ()
 
     def term(self, term: Term) -> bool:
-        """Whether a term has one value for a review and parameters."""
+        """Return whether a term has one value for a review and parameters."""
         if not isinstance(term, ir.Ref) or not is_input(term.head):
             return super().term(term)
         names = [part.value if isinstance(part, ir.Const) else MISSING for part in term.path[:2]]
@@ -94,7 +92,7 @@ class Sharing(Purity):
         return names[:1] == [REVIEW] and self._terms(term.path)
 
     def document(self, node: Node) -> bool:
-        """Whether the rules at a node, a function's included, have."""
+        """Return whether the rules at a node, or the function, have one value for a review and parameters."""
         reach = self._reaches.get(id(node))
         if reach is None:
             modules = {id(rule.module): rule.module for rule in node.rules}

@@ -95,7 +95,7 @@ class UnitTest:
 
     @property
     def full_name(self) -> str:
-        """What a filter is matched against."""
+        """Return the name that a filter is matched against."""
         return f"{self.package}.{self.name}"
 
 

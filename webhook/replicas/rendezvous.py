@@ -1,4 +1,4 @@
-"""Who of several does a thing, agreed upon without a leader: rendezvous hashing.
+"""Chooses without a leader which of several does a thing: rendezvous hashing.
 
 Everyone who knows the same members computes the same choice, and when a member
 comes or goes only its own share moves (Thaler and Ravishankar, 1998).

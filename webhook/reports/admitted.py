@@ -45,7 +45,7 @@ def admission_only(snapshot: Snapshot, kind: GroupKind) -> frozenset[Policy]:
 
 
 def state_of(obj: Mapping[str, Any]) -> str:
-    """The same text for a resource that has not been changed, as it is admitted and as it is read.
+    """Return the state of a resource: the same text when it is admitted, and when it is read unchanged.
 
     By its generation where it has one, else by its contents, and by its labels. Its
     status, its annotations (with which controllers note things through the status) and
@@ -91,7 +91,7 @@ class AdmissionResults:
     def of(
         self, responses: Responses, snapshot: Snapshot, obj: Mapping[str, Any], kind: GroupKind
     ) -> Admitted | None:
-        """What was found in a resource that was let in; None where no such constraint is about it."""
+        """Return the findings of a resource that was admitted; None where no such constraint is about it."""
         only = self.only(snapshot, kind)
         if not only:
             return None

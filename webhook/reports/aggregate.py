@@ -27,14 +27,14 @@ SPARSE: Final = 2
 
 
 class ReportPlace(NamedTuple):
-    """What an aggregated report is about: a policy in a namespace, or among cluster-wide kinds."""
+    """The place of an aggregated report: a policy in a namespace, or among cluster-wide kinds."""
 
     policy: Policy
     namespace: str
 
 
 class EntriesChange(NamedTuple):
-    """What is found of one resource now, in the place of what was.
+    """The findings of one resource, in the place of those before.
 
     With a ``state`` the entries that an admission found in that state of the resource
     stay, too: nobody else can find them (:mod:`webhook.reports.admitted`).

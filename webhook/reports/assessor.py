@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ReportedFindings:
-    """What is reported of a review: as was chosen."""
+    """The reported findings of a review."""
 
     def __init__(self, stored: frozenset[ReportResult], results_max: int | None) -> None:
         self._stored = stored
@@ -85,7 +85,7 @@ class SnapshotAssessor:
         self._reviewer: tuple[Scope, Reviewer] | None = None
 
     async def assess(self, resource: Resource, obj: Object) -> Assessment | None:
-        """What is found; None before there are policies, and where time ran out.
+        """Return the findings; None before there are policies, and where time ran out.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable`.
@@ -126,7 +126,7 @@ class SnapshotAssessor:
 
 
 def _others_about(scope: Scope, gvk: GroupVersionKind) -> dict[Policy, str]:
-    """What else may find something in objects of a kind; reports are not owned by it.
+    """Return which other policies may find something in objects of a kind; reports are not owned by them.
 
     That is mutators that may change them, and policies of others.
     """

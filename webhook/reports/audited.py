@@ -186,7 +186,7 @@ class AuditReports:
         said: bytes,
         stays: Known | None,
     ) -> None:
-        """What reports will say; of ``stays`` what an admission found does."""
+        """Note what reports will say; where ``stays`` the findings of an admission are kept."""
         assert self._known is not None
         state, admitted = ("", frozenset[Policy]()) if stays is None else stays[3:]
         if not findings and not admitted:

@@ -47,7 +47,7 @@ SELECTOR: Final = f"{CONFIRMS}={REPORTS}"
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What one audit says of its last sweep.
+    """An audit's time of its last sweep.
 
     ``began`` and ``ended`` are in RFC 3339. ``kinds`` are those that could not be
     listed to their end: what reports say of their resources is older. ``lost``
@@ -90,7 +90,7 @@ def lease(confirmation: Confirmation, author: Author) -> dict[str, Any]:
 
 
 def read(document: Mapping[str, Any]) -> Confirmation | None:
-    """What a Lease says; None for one that says nothing of the kind."""
+    """Read a Lease; None for one that confirms no sweep."""
     spec = object_of(document.get("spec"))
     metadata = object_of(document.get("metadata"))
     annotations = object_of(metadata.get("annotations"))
@@ -122,7 +122,7 @@ class Author(NamedTuple):
 
 
 class ReportWriting(Protocol):
-    """What an audit asks of the writer before it says that its reports are whole."""
+    """The writer, as far as an audit asks whether its reports are whole."""
 
     @property
     def is_idle(self) -> bool:
@@ -205,6 +205,6 @@ def _micro(text: str) -> str:
 
 
 def _whole(text: str) -> str:
-    """The same in whole seconds."""
+    """Return a time in whole seconds."""
     moment = dt.datetime.fromisoformat(text)
     return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

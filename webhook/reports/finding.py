@@ -1,4 +1,4 @@
-"""What is found about a resource: the values that reports are built from."""
+"""The findings about a resource: the values that reports are built from."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Policy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one constraint says about a resource, once.
+    """The finding of one constraint about a resource.
 
     ``policy`` is the constraint's kind, ``rule`` its name. ``action`` is the
     enforcement action, empty where nothing is to be enforced. ``point`` and ``state``
@@ -93,7 +93,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What the admission of a resource in a state found, by constraints of admission alone."""
+    """The findings of a resource's admission, by constraints of admission alone."""
 
     findings: tuple[Finding, ...]
     state: str

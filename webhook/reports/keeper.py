@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from webhook.constraint.limits import Limits
     from webhook.external_data.exchange import AskAsync
     from webhook.log import Logger
-    from webhook.metrics.declaration import Metric
-    from webhook.metrics.registry import Registry
+    from webhook.metrics.registry import Metric, Registry
     from webhook.reports.finding import Assessment, ReportSubject
     from webhook.reports.report_api import ReportApi
     from webhook.serving.revision import Serving

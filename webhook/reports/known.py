@@ -1,4 +1,4 @@
-"""What reports there are and what they say, as a digest each: some 300 bytes a resource."""
+"""The reports that exist and their content, as a digest each: some 300 bytes a resource."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Known(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """What our reports of one mode say, by the resources' UIDs; and those of the other mode."""
+    """The content of our reports of one mode, by the resources' UIDs; and those of the other mode."""
 
     known: dict[str, Known]
     others: list[Key]
@@ -75,7 +75,7 @@ async def known_reports(client: ClusterClient, api: ReportApi, *, by_resource: b
 
 
 def _known(subject: ReportSubject, findings: Iterable[Finding]) -> Known:
-    """What is known of a report of one resource."""
+    """Read what is kept of a report of one resource."""
     said = digest(findings)
     of_admission = [item for item in findings if item.point]
     if not of_admission:
@@ -107,6 +107,6 @@ def results_by_subject(
 
 
 def _interned(subject: ReportSubject) -> ReportSubject:
-    """The same with texts that are one object in memory where thousands are equal."""
+    """Return the same value with texts that are one object in memory where thousands are equal."""
     gvk = type(subject.gvk)(*map(sys.intern, subject.gvk))
     return ReportSubject(gvk, sys.intern(subject.namespace), subject.name, subject.uid)

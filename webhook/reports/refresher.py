@@ -43,7 +43,7 @@ _REFUSED: Final = frozenset({400, 413, 422})
 
 
 class _Hint(NamedTuple):
-    """What whoever marked a resource knew of it."""
+    """The hint of whoever marked a resource."""
 
     is_new: bool = False
     policies: frozenset[Policy] = frozenset()
@@ -68,7 +68,7 @@ class Assessor(Protocol):
     """Reviews one resource as an audit does."""
 
     async def assess(self, resource: Resource, obj: Object) -> Assessment | None:
-        """What is found; None where that cannot be said now.
+        """Return the findings; None where they cannot be had now.
 
         Raises what requests raise: the Namespace may have to be read.
         """

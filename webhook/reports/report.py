@@ -168,7 +168,7 @@ def of_source(document: Mapping[str, Any]) -> Json:
 
 
 def difference(current: Json | None, wanted: Json | None) -> Difference | None:
-    """What to write so that the report says what it should; None where it does.
+    """Return the write that brings the report up to date; None where it is.
 
     Times do not count: a result that is found again keeps the time when it was
     first found. Nor does the version at which a resource was read, since one
@@ -214,7 +214,7 @@ def _without_time(item: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _essence(document: Mapping[str, Any], *, owned: bool) -> tuple[Any, ...]:
-    """What counts when two reports are compared; their owners only where one is wanted."""
+    """Return the compared part of a report; its owners only where one is wanted."""
     metadata = document["metadata"]
     owners = (metadata.get("ownerReferences") or ()) if owned else ()
     return (

@@ -108,7 +108,7 @@ def _violations(
 def _excused(
     responses: Responses, snapshot: Snapshot, descriptions: Descriptions
 ) -> Iterator[Finding]:
-    """What exceptions take out of the results: always told, whichever verdicts are."""
+    """Return the results that exceptions excuse: always reported, whichever verdicts are."""
     for result in responses.excused:
         constraint = result.constraint
         severity, category = descriptions.of(snapshot, constraint)

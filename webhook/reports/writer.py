@@ -136,7 +136,7 @@ class ReportWriter:
         return write.action
 
     def lost_race(self, name: str) -> ApiUnreachable:
-        """What to raise where :data:`TRIES` swaps were lost: it is to be tried again later."""
+        """Return the error where :data:`TRIES` swaps were lost: it is to be tried again later."""
         return ApiUnreachable(f"report {name}: {TRIES} other writers were faster")
 
     async def _write(

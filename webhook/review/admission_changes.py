@@ -1,4 +1,4 @@
-"""What the API server's own mutating policies make of an object, all of them in their order.
+"""Applies the API server's own mutating policies to an object, all of them in their order.
 
 k8s.io/apiserver, admission/plugin/policy/mutating/dispatcher.go: which policies are asked is found
 before any of them changes the object, and once more for those that are asked again. They go by their
@@ -37,7 +37,7 @@ class _Invocation(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What it is known by when policies are asked again."""
+        """Return the key by which policies are asked again."""
         named = "" if self.parameter is None else title_of(self.parameter)
         return self.policy.name, self.binding.name, named
 
@@ -62,7 +62,7 @@ class AdmissionChanges:
     def change(
         self, obj: dict[str, Any], value: Any, snapshot: Snapshot, limits: Limits
     ) -> ChangedObject:
-        """What they make of the object of a subject, and how those are asked again that want it."""
+        """Change the object of a subject by the policies, and ask those again that want it."""
         request, namespace = request_of(value, snapshot)
         if request is None or request.get("operation") not in MUTATED_OPERATIONS:
             return ChangedObject(obj)
@@ -79,8 +79,8 @@ class AdmissionChanges:
     def invocations(
         self, request: Json, namespace: Json | None, snapshot: Snapshot
     ) -> tuple[list[_Invocation], list[tuple[MutatingPolicy, str]]]:
-        """Who is asked about a request, and whose parameters cannot be had."""
-        asked, faults = [], []
+        """Return the policies to ask about a request, and those whose parameters cannot be had."""
+        invocations, faults = [], []
         for policy, binding in self._pairs:
             if not (policy.matches(request, namespace) and binding.matches(request, namespace)):
                 continue
@@ -95,12 +95,12 @@ class AdmissionChanges:
                 title = _Invocation(policy, binding, None).title
                 faults.append((policy, f"{title} failed to configure binding: {fault}"))
                 continue
-            asked += [_Invocation(policy, binding, one) for one in given]
-        return asked, faults
+            invocations += [_Invocation(policy, binding, one) for one in given]
+        return invocations, faults
 
     @property
     def answers(self) -> Answers:
-        """What answers questions of who may do what."""
+        """Return the answers to questions of who may do what."""
         return self._answers
 
 
@@ -129,11 +129,11 @@ class _Turn:
         """Ask all, or those with such keys; the ones whose match conditions hold."""
         request = {**self._request, "object": _as_requested(obj, self._request)}
         self._object = request["object"]
-        asked, faults = self._changes.invocations(request, self._namespace, self._snapshot)
+        invocations, faults = self._changes.invocations(request, self._namespace, self._snapshot)
         for policy, text in faults:
             self._fail(policy, text)
         invoked: list[_Invocation] = []
-        for one in asked:
+        for one in invocations:
             if keys is None or one.key in keys:
                 invoked += self._ask(one, request)
         return invoked
@@ -169,7 +169,7 @@ class _Turn:
             self._ignored.append(f"failurePolicy Ignore passes over {text}")
 
     def outcome(self, before: Json) -> ChangedObject:
-        """What came of the turn; the object that came where nothing changed."""
+        """Return the outcome of the turn; the object that came where nothing changed."""
         return ChangedObject(
             _given(self._object, before) if self._by else before,
             tuple(self._by),
@@ -178,7 +178,7 @@ class _Turn:
         )
 
     def again(self, obj: Json, keys: set[tuple[str, str, str]]) -> ChangedObject:
-        """The same once more by those with such keys, of what others made of the object."""
+        """Ask the policies of these keys once more, about the object that others made."""
         turn = _Turn(self._changes, self._request, self._namespace, self._snapshot, self._limits)
         turn.take(obj, keys)
         return turn.outcome(obj)
@@ -188,8 +188,8 @@ def _as_requested(obj: Json, request: Json) -> Json:
     """The object as a request has it: in the namespace that the request is in."""
     place = request.get("namespace")
     metadata = obj.get("metadata") or {}
-    asked = request.get("object") or {}
-    named = (asked.get("metadata") or {}).get("namespace")
+    requested = request.get("object") or {}
+    named = (requested.get("metadata") or {}).get("namespace")
     if not place or metadata.get("namespace") or not named:
         return obj
     return {**obj, "metadata": {**metadata, "namespace": named}}

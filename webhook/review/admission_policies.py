@@ -81,7 +81,7 @@ class AdmissionPolicies:
         """The policies that some request was about."""
 
     def with_parameters(self, store: ParameterStore) -> Self:
-        """The same, whose parameters are in a store and not among the data of a review."""
+        """Return these policies with parameters from a store, not from the data of a review."""
         self._store = store
         return self
 
@@ -101,7 +101,7 @@ class AdmissionPolicies:
         return sorted({(POLICY, policy.name) for policy, _, _ in self._pairs})
 
     @property
-    def asked(self) -> set[tuple[str, str]]:
+    def matched_keys(self) -> set[tuple[str, str]]:
         """Those that some request was about."""
         return {(POLICY, name) for name in self.matched}
 
@@ -174,11 +174,11 @@ class AdmissionPolicies:
     def change(
         self, obj: dict[str, Any], value: Any, snapshot: Snapshot, limits: Limits
     ) -> ChangedObject:
-        """What the mutating ones make of an object that is about to be stored."""
+        """Change an object that is about to be stored by the mutating policies."""
         return self._changes.change(obj, value, snapshot, limits)
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
-        """What was found, and what the policies say of it."""
+        """Add the verdicts of the policies to what was found."""
         if responses is DEFERRED or not self._pairs:
             return responses
         request, namespace = request_of(examined.value, examined.snapshot)
@@ -194,7 +194,7 @@ class AdmissionPolicies:
 
 
 class _Case:
-    """What policies say of one request."""
+    """The verdicts of policies on one request."""
 
     def __init__(
         self,
@@ -310,7 +310,7 @@ def _fault_of_parameters(
     find: Find,
     inventory: Mapping[str, Any],
 ) -> str:
-    """What is odd about the number of parameters that a binding names; empty for nothing."""
+    """Return the fault of the number of parameters that a binding names; empty for none."""
     kind, reference = policy.param_kind, binding.param_ref
     if kind is None or reference is None:
         return ""

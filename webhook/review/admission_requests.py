@@ -29,7 +29,7 @@ def title_of(parameter: Any) -> str:
 
 
 def looking(limits: Limits) -> Callable[[], None] | None:
-    """What ends an evaluation when a review's time is up."""
+    """Return the check that ends an evaluation when a review's time is up."""
     deadline = limits.deadline
     if deadline is None:
         return None
@@ -75,8 +75,8 @@ def request_of(value: Any, snapshot: Snapshot) -> tuple[Json | None, Json | None
             obj = {**obj, "metadata": metadata}
         request = played(obj, None, value.operation or "CREATE").request.document
         if value.resource:
-            asked = request.get("kind") or {}
-            named = {"group": asked.get("group"), "version": asked.get("version")}
+            named_kind = request.get("kind") or {}
+            named = {"group": named_kind.get("group"), "version": named_kind.get("version")}
             request = {**request, "resource": {**named, "resource": value.resource}}
         namespace = None if value.namespace is None else dict(value.namespace)
     else:

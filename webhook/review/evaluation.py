@@ -41,7 +41,7 @@ class Reviewing(Protocol):
         enforcement_point: str = enforcement.ALL,
         limits: Limits = UNLIMITED,
     ) -> Responses:
-        """What is found; see :meth:`webhook.constraint.snapshot.Snapshot.review`."""
+        """Review a thing; see :meth:`webhook.constraint.snapshot.Snapshot.review`."""
 
 
 # Made for each request: a named tuple, at half of what a frozen dataclass takes.
@@ -65,7 +65,7 @@ class Evaluation(NamedTuple):
         enforcement_point: str = enforcement.ALL,
         limits: Limits = UNLIMITED,
     ) -> Responses:
-        """What is found of all; deferred if one of them is, and raises as a snapshot does.
+        """Review the thing and what it implies; deferred if one review is, and raises as a snapshot does.
 
         Where providers have to be asked first, it is by all of them together: raises
         :class:`~webhook.external_data.exchange.Unanswered`.
@@ -95,7 +95,7 @@ class Evaluation(NamedTuple):
     def _staged(
         self, responses: Responses, value: Any, point: str, limits: Limits, count: int
     ) -> Responses:
-        """What the first stages make of what was found."""
+        """Return what was found after the first stages."""
         for number in range(count):
             if responses is DEFERRED:
                 return DEFERRED
@@ -126,7 +126,7 @@ class _Examined(NamedTuple):
         return time.time() if at is None else at
 
     def again(self, value: Any) -> Responses:
-        """What is found of another thing; a fault where it is not known what it implies."""
+        """Review another thing; a fault where it is not known what that implies."""
         made = self.evaluation
         implied, unexpanded = made.expand(value)
         if unexpanded:
@@ -138,7 +138,7 @@ class _Examined(NamedTuple):
 def evaluation(
     policies: PolicySet, implied: Sequence[Implied], expand: Expand, at: float | None = None
 ) -> Reviewing:
-    """What reviews a thing that implies these; a snapshot alone where that says the same.
+    """Return what reviews a thing that implies these: a snapshot alone where that is enough.
 
     A call more for each request is not for nothing.
     """
@@ -155,11 +155,11 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
     evaluated, deadline_exceeded = parent.evaluated, parent.deadline_exceeded
     recalled = parent.recalled
     tells = False
-    for _, told in implied:
-        evaluated += told.evaluated
-        recalled += told.recalled
-        deadline_exceeded = deadline_exceeded or told.deadline_exceeded
-        tells = tells or bool(told.results or told.faults or told.undecided)
+    for _, of_implied in implied:
+        evaluated += of_implied.evaluated
+        recalled += of_implied.recalled
+        deadline_exceeded = deadline_exceeded or of_implied.deadline_exceeded
+        tells = tells or bool(of_implied.results or of_implied.faults or of_implied.undecided)
     if not tells:
         # As nearly always: then there is nothing to put in order.
         return Responses(
@@ -195,7 +195,7 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
 
 
 def _as_implied(item: Undecided, template: ExpansionTemplate) -> Undecided:
-    """What is answered for a constraint that was not decided of what a template makes.
+    """Return the answer for a constraint that was not decided about an implied object.
 
     Where the template's action denies nothing, it refuses nothing either.
     """

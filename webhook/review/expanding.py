@@ -29,7 +29,7 @@ UNDECIDABLE: Final = frozenset({OUT_OF_TIME, TOO_MUCH})
 def expand_value(
     policies: PolicySet, subject: Subject, value: Any
 ) -> tuple[list[tuple[Resultant, AugmentedObject]], str]:
-    """What a subject implies, as it is reviewed; and why that is not known.
+    """Return the values that a subject implies, and why they are not known.
 
     A subject of a kind that implies nothing costs one look-up. Raises
     :class:`~webhook.external_data.exchange.Unanswered` and

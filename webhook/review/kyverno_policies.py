@@ -45,7 +45,7 @@ class KyvernoPolicies:
             (one, _constraint(one)) for one in listed if isinstance(one, ValidatingPolicy)
         ]
         self._exceptions = [one for one in listed if isinstance(one, KyvernoException)]
-        self._asked: set[tuple[str, str]] = set()
+        self._matched: set[tuple[str, str]] = set()
 
     @property
     def keys(self) -> Sequence[tuple[str, str]]:
@@ -53,9 +53,9 @@ class KyvernoPolicies:
         return [constraint.key for one, constraint in self._policies if one.mode != JSON]
 
     @property
-    def asked(self) -> frozenset[tuple[str, str]]:
+    def matched_keys(self) -> frozenset[tuple[str, str]]:
         """Those that something was about."""
-        return frozenset(self._asked)
+        return frozenset(self._matched)
 
     @property
     def enforced(self) -> Sequence[Mapping[str, Any]]:
@@ -89,7 +89,7 @@ class KyvernoPolicies:
                 yield EXCEPTION, exception.title, "none of the policies that it names is there"
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
-        """What was found, and what the policies say of it."""
+        """Add the verdicts of the policies to what was found."""
         is_let_be = not self._enforced and examined.point == enforcement.WEBHOOK
         if responses is DEFERRED or not self._policies or is_let_be:
             return responses
@@ -97,17 +97,21 @@ class KyvernoPolicies:
         if request is None:
             return responses
         snapshot = examined.snapshot
-        asked = PolicyQuestion(
+        question = PolicyQuestion(
             request,
             namespace,
             World(synced_known(snapshot.inventory, snapshot.namespaces), int(examined.at * 1e9)),
             self._exceptions,
             looking(examined.limits),
         )
-        case = _Case(asked)
+        case = _Case(question)
         for policy, constraint in self._policies:
-            if policy.mode != JSON and _is_asked(policy, examined.point) and policy.is_about(asked):
-                self._asked.add(constraint.key)
+            if (
+                policy.mode != JSON
+                and _is_asked(policy, examined.point)
+                and policy.is_about(question)
+            ):
+                self._matched.add(constraint.key)
                 case.take(policy, constraint)
         return case.added_to(responses)
 
@@ -120,10 +124,10 @@ def _is_asked(policy: ValidatingPolicy, point: str) -> bool:
 
 
 class _Case:
-    """What policies say of one request."""
+    """The verdicts of policies on one request."""
 
-    def __init__(self, asked: PolicyQuestion) -> None:
-        self._asked = asked
+    def __init__(self, question: PolicyQuestion) -> None:
+        self._question = question
         self._results: list[Result] = []
         self._excused: list[Result] = []
         self._undecided: list[Undecided] = []
@@ -133,7 +137,7 @@ class _Case:
         """Evaluate one that is about the request."""
         self._evaluated += 1
         try:
-            verdict = policy.say(self._asked)
+            verdict = policy.say(self._question)
             if verdict.exception is not None:
                 self._excuse(policy, constraint, verdict.exception)
         except TimeUp as error:
@@ -148,7 +152,7 @@ class _Case:
         self, policy: ValidatingPolicy, constraint: Constraint, by: KyvernoException
     ) -> None:
         """Kyverno does not ask what would be without the exception; whoever reads of it wants to know."""
-        verdict = policy.say(self._asked.without_exceptions())
+        verdict = policy.say(self._question.without_exceptions())
         if verdict.result == "fail":
             excuse = Excuse(EXCEPTION, by.namespace, by.name, "skip", "", by.expires)
             self._excused.append(_result(constraint, verdict)._replace(excuse=excuse))

@@ -31,7 +31,7 @@ def review(
     namespace: Callable[[str], Mapping[str, Any] | None] | None = None,
     ask: Ask | None = None,
 ) -> Found:
-    """What the policies say of a subject; for synchronous callers.
+    """Review a subject by the policies, for synchronous callers.
 
     ``namespace`` fetches a Namespace, where the subject says that it must be known. ``ask`` has
     providers answer; without it there are none. Raises :class:`NamespaceGone`.
@@ -54,7 +54,7 @@ async def review_async(
     namespace: Callable[[str], Awaitable[Mapping[str, Any] | None]],
     ask: AskAsync | None = None,
 ) -> Found:
-    """The same for asyncio; raises what ``namespace`` and ``ask`` raise, too."""
+    """Review a subject by the policies on asyncio's loop; raises what ``namespace`` and ``ask`` raise, too."""
     while True:
         outcome = walk(policies, subject)
         if isinstance(outcome, Found):
@@ -67,17 +67,17 @@ async def review_async(
 
 
 def answered(attempt: Callable[[AskedSoFar], T], ask: Ask | None) -> T:
-    """What comes of an attempt once providers have answered all that it misses.
+    """Return the result of an attempt once providers have answered all that it misses.
 
     It raises :class:`~webhook.external_data.exchange.Unanswered` for what it misses.
     """
-    asked = nothing_asked()
+    answers = nothing_asked()
     while True:
         try:
-            return attempt(asked)
+            return attempt(answers)
         except Unanswered as wanting:
             requests = wanting.requests
-        asked = asked.more(nobodys(requests) if ask is None else ask(requests))
+        answers = answers.more(nobodys(requests) if ask is None else ask(requests))
 
 
 def _namespace(needs: Needs) -> str:

@@ -70,7 +70,7 @@ _MUTATED_OPERATIONS: Final = ("CREATE", "UPDATE")
 
 
 def mutate(policies: PolicySet, subject: Subject) -> StoredSubject:
-    """What would be stored of a subject, what changed it, and why that could not be.
+    """Return the object that would be stored, what changed it, and why it could not be changed.
 
     The API server asks its own mutating policies first, then webhooks, and then once more those of its
     policies that want it. Raises :class:`~webhook.external_data.exchange.Unanswered`.
@@ -105,7 +105,7 @@ def _mutable(value: AugmentedReview | AugmentedObject | Any) -> dict[str, Any] |
 
 
 def _with_object(value: AugmentedReview | AugmentedObject, obj: dict[str, Any]) -> Any:
-    """The same subject with another object."""
+    """Return the subject with another object."""
     if isinstance(value, AugmentedObject):
         return value._replace(object=obj)
     request: AdmissionRequest = value.request
@@ -116,7 +116,7 @@ def _with_object(value: AugmentedReview | AugmentedObject, obj: dict[str, Any]) 
 def _mutated(
     policies: PolicySet, subject: Subject
 ) -> tuple[AugmentedReview | AugmentedObject | Any, Mutated | None, str]:
-    """What mutators leave of a subject, what they did, and why they could not."""
+    """Mutate a subject: its object, what mutators did, and why they could not."""
     value = subject.value
     if type(value) is AugmentedReview:
         operation, username = value.request.operation, value.request.username
@@ -146,7 +146,7 @@ def _mutated(
 
 
 class Changes(NamedTuple):
-    """What mutators do to a subject, as whoever mutates answers and tells it."""
+    """The changes of mutators to a subject, with all that an answer and the records tell of them."""
 
     mutated: Mutated
     patch: Patch
@@ -160,7 +160,7 @@ class Changes(NamedTuple):
 
 
 def changes(policies: PolicySet, subject: Subject, *, annotates: bool = False) -> Changes | Needs:
-    """What mutators do to a request's object, or what is needed first.
+    """Return the changes of mutators to a request's object, or what is needed first.
 
     A pure function of its arguments: whoever has no more time here calls it again elsewhere. Raises
     :class:`~webhook.mutation.errors.MutationError`.
@@ -214,7 +214,7 @@ def _context(
     operation: str,
     username: str,
 ) -> Context:
-    """What mutators are told of a subject: a Namespace is in itself."""
+    """Return what mutators see beside a subject's object: a Namespace is in itself."""
     pace = pace_of(subject)
     if gvk.kind == "Namespace" and not gvk.group:
         return Context(operation, obj, "", username, "Original", pace)

@@ -1,4 +1,4 @@
-"""What a walk answers: what was found, or what it needs first."""
+"""The two answers of a walk: what was found, or what it needs first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class StoredSubject(NamedTuple):
-    """What would be stored of a subject: ``value``.
+    """A subject with the object that would be stored as its ``value``.
 
     ``mutated`` is what mutators did, ``fault`` why they could not. ``changed_by`` are policies of the
     API server's own that changed it, too, and ``ignored`` what these are told to pass over.
@@ -37,7 +37,7 @@ class StoredSubject(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What the policies say of a subject.
+    """The findings of the policies about a subject.
 
     ``object`` is what was reviewed: as mutators left it. ``excluded`` is the namespace by which
     Config spares it, so that nothing was asked; ``released`` says that it is only let go. ``unmutated`` and ``unexpanded`` say why mutators
@@ -63,7 +63,7 @@ class Found(NamedTuple):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What policies say of it beside their verdicts."""
+        """Return the remarks of policies beside their verdicts."""
         ignored = () if self.stored is None else self.stored.ignored
         return (*ignored, *map(str, self.responses.remarks))
 
@@ -81,7 +81,7 @@ class Found(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What has to be fetched before a walk can go on, or more time elsewhere.
+    """The things to fetch before a walk can go on, or that it needs more time elsewhere.
 
     It is a Namespace, or answers of providers: requests are asked at once, beside each other.
     """

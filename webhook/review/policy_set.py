@@ -32,7 +32,7 @@ NO_PROVIDERS: Final[Mapping[str, DataProvider]] = MappingProxyType({})
 
 
 class Examination(Protocol):
-    """What was reviewed, and how, as stages see it."""
+    """A thing under review with its options, as stages see it."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -40,7 +40,7 @@ class Examination(Protocol):
 
     @property
     def value(self) -> Any:
-        """What was reviewed."""
+        """Return the thing under review."""
 
     @property
     def point(self) -> str:
@@ -48,19 +48,19 @@ class Examination(Protocol):
 
     @property
     def limits(self) -> Limits:
-        """What the review may take."""
+        """Return the limits of the review."""
 
     @property
     def at(self) -> float:
         """When it is decided, in seconds since the epoch: replay decides by another time than now."""
 
     def again(self, value: Any) -> Responses:
-        """What is found of another thing in its place, by all stages before the one that asks."""
+        """Review another thing in its place, by all stages before the one that asks."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedObject:
-    """What the API server's own policies made of an object.
+    """An object as the API server's own policies changed it.
 
     ``by`` are those that changed it, ``ignored`` what they are told to pass over, ``faults`` why the
     request is refused, or not decided.
@@ -83,7 +83,7 @@ class ForeignStage(Protocol):
         """The policies that something is reviewed by: kind and name."""
 
     @property
-    def asked(self) -> Collection[tuple[str, str]]:
+    def matched_keys(self) -> Collection[tuple[str, str]]:
         """Those that something was about."""
 
     @property
@@ -112,7 +112,7 @@ class MutatingStage(Protocol):
     def change(
         self, obj: dict[str, Any], value: Any, snapshot: Snapshot, limits: Limits
     ) -> ChangedObject:
-        """What the mutating ones make of an object that is about to be stored.
+        """Change an object that is about to be stored by the mutating policies.
 
         ``value`` is the subject that it is the object of.
         """
@@ -135,7 +135,7 @@ class Exclusions:
 
 @dataclass(frozen=True, slots=True)
 class ForeignPolicies:
-    """What the stages of others' policies say together."""
+    """The stages of policies that are not Waddle's own."""
 
     stages: tuple[ForeignStage, ...]
 
@@ -145,9 +145,9 @@ class ForeignPolicies:
         return sorted(key for stage in self.stages for key in stage.keys)
 
     @property
-    def asked(self) -> frozenset[tuple[str, str]]:
+    def matched_keys(self) -> frozenset[tuple[str, str]]:
         """Those that something was about."""
-        return frozenset(key for stage in self.stages for key in stage.asked)
+        return frozenset(key for stage in self.stages for key in stage.matched_keys)
 
     @property
     def enforced(self) -> list[Mapping[str, Any]]:
@@ -183,7 +183,7 @@ class PolicySet:
     """What further policies make of what was found: groups of policies, excuses."""
 
     def part(self, failure_policy: FailurePolicy) -> PolicySet:
-        """The same with what one failure policy decides alone: of others' policies all fail open."""
+        """Return the part that one failure policy decides alone; others' policies all fail open."""
         part, stages = self.snapshot.part(failure_policy), self.stages
         if failure_policy == FAIL and any(self.foreign.stages):
             foreign: tuple[object, ...] = self.foreign.stages
@@ -221,7 +221,7 @@ class PolicySet:
 
 
 def exclusions_of(documents: Iterable[Mapping[str, Any]]) -> Exclusions:
-    """What the Configs among some objects exclude."""
+    """Return the exclusions of the Configs among some objects."""
     configs = [item for item in documents if gvk_of(item).group_kind == CONFIG.group_kind]
     return Exclusions(
         *(

@@ -22,7 +22,7 @@ _Violation: TypeAlias = "tuple[tuple[str, str], str, bytes]"
 
 
 def ratchet(examined: Examination, responses: Responses) -> Responses:
-    """What was found, with what the old object has already as no more than a warning."""
+    """Return what was found; violations that the old object has already only warn."""
     if not any(_may_stay(one) for one in responses.results):
         return responses
     value = _unchanged(examined.value)

@@ -1,4 +1,4 @@
-"""What is reviewed, and how: one value that travels."""
+"""A subject: the thing under review with its options, in one value that travels."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class Subject:
 
     @property
     def known(self) -> Answering:
-        """What is known of providers."""
+        """Return the answers of providers so far."""
         return answering(self.answers or {}, self.rounds)
 
     def with_answers(self, answers: ProviderAnswers) -> Subject:
-        """The same after one more round of questions."""
+        """Return the subject after one more round of questions to providers."""
         return replace(self, answers={**(self.answers or {}), **answers}, rounds=self.rounds + 1)
 
     @property
@@ -112,7 +112,7 @@ def value_of(
     *,
     operation: str = "",
 ) -> AugmentedReview | AugmentedObject:
-    """What is reviewed of a document: its request where it is an AdmissionReview, else itself.
+    """Return the value to review of a document: its request where it is an AdmissionReview, else itself.
 
     ``operation`` is that of an object. Raises :class:`~webhook.api.admission.InvalidReview` for an
     AdmissionReview without a request that can be reviewed.

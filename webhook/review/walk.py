@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
-    """What the policies say, or what is needed first.
+    """Review a subject by the policies, or return what is needed first.
 
     Raises :class:`~webhook.constraint.errors.UnsupportedEnforcementPoint`.
     """
@@ -83,7 +83,7 @@ def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
 
 
 def _evaluated(reviewing: Reviewing, subject: Subject, value: Any) -> Responses:
-    """What every constraint says by what is known of providers; what is printed is printed once."""
+    """Evaluate every constraint by the answers of providers so far; what is printed is printed once."""
     limits = subject.limits
     lines: list[tuple[Any, str]] = []
     if subject.rounds:

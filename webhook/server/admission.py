@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.mutation.passes import MutationOnError
     from webhook.review.policy_set import PolicySet
-    from webhook.server.admission_telling import ToldViolations
+    from webhook.server.admission_telling import GatheredViolations
     from webhook.server.outcome import Outcome
     from webhook.server.preparation import Decision, Preparations, ProviderAsker, SlowReview
     from webhook.server.responsibility import Responsible
@@ -65,7 +65,7 @@ _TOO_LATE: Final = "the review did not end within its time"
 
 @dataclass(frozen=True, slots=True)
 class AdmissionOptions:
-    """What the operator chose about deciding."""
+    """The operator's choices about deciding."""
 
     review_timeout_seconds: float
     logged: ReviewLogOptions = ReviewLogOptions()
@@ -92,6 +92,7 @@ class _Case:
 
     __slots__ = (
         "began",
+        "gathered",
         "namespace",
         "questions",
         "request",
@@ -99,7 +100,6 @@ class _Case:
         "revision",
         "slow",
         "span",
-        "told",
         "worked_seconds",
     )
 
@@ -117,7 +117,7 @@ class _Case:
         """The one that decides: another may be in force a line later."""
         self.responses: Responses | None = None
         """What the review found that led to the answer."""
-        self.told: tuple[Responses, ToldViolations] | None = None
+        self.gathered: tuple[Responses, GatheredViolations] | None = None
         """What is to be told of what was found beside the admission thread."""
         self.began = 0.0
         """When its review began, on the monotonic clock; 0 before that."""
@@ -126,7 +126,7 @@ class _Case:
 
 
 def _status(outcome: AdmissionResponse | Unanswerable) -> str:
-    """What is counted; nothing for what finds no room."""
+    """Return the status that metrics count; none for a request that found no room."""
     if isinstance(outcome, AdmissionResponse):
         if outcome.allowed:
             return "allow"
@@ -170,7 +170,7 @@ class Admission:
         }
 
     def part(self, failure_policy: FailurePolicy) -> Admission:
-        """The same for a webhook entry of its own: by the constraints of one failure policy alone."""
+        """Return this admission for a webhook entry that asks by the constraints of one failure policy alone."""
         part = copy(self)
         part._failure_policy = failure_policy  # noqa: SLF001  # its own
         return part
@@ -180,7 +180,7 @@ class Admission:
         return carry_on(self._decision(request, query, received_at), request.api_version)
 
     def answer_unread(self, namespace: str, whose: Responsible) -> UnreadAnswer:
-        """What a request gets that is not read; see :func:`~webhook.server.undecided.answer_unread_by`."""
+        """Answer a request that is not read; see :func:`~webhook.server.undecided.answer_unread_by`."""
         blamed = whose if self._options.blames else "others"
         return answer_unread_by(self._serving.revision, namespace, blamed)
 
@@ -318,7 +318,7 @@ class Admission:
     def _reviewed(
         self, case: _Case, revision: Revision
     ) -> Generator[Awaiting, None, AdmissionResponse | Unanswerable | Found]:
-        """What the policies in force say; what is found of what nobody is to be asked about."""
+        """Review by the policies in force; an answer at once for requests that are not reviewed."""
         request, span = case.request, case.span
         walked = self._walk(case, revision)
         while type(walked) is Needs:
@@ -360,7 +360,7 @@ class Admission:
         return preparation.goes_beside(self._preparations.reviewer, case.request)
 
     def _walk(self, case: _Case, revision: Revision) -> Found | Needs:
-        """What the policies say, as far as others can wait for it."""
+        """Review on this thread, for as long as others can wait for it."""
         span, budget, whose = case.span, self._options.budget, requester(case.request)
         case.began = began = time.monotonic()
         if began < span.until and self._goes_beside(case):
@@ -376,7 +376,7 @@ class Admission:
     def _elsewhere(
         self, case: _Case, revision: Revision
     ) -> Generator[Awaiting, None, Found | Needs]:
-        """What the policies say beside this thread; what matches is undecided where there is no time."""
+        """Review beside this thread; what matches is undecided where there is no time."""
         reviewer, span, policies = self._preparations.reviewer, case.span, self._policies(revision)
         assert reviewer is not None  # Else no budget is deferrable.
         limits = self._limits(case, span.review_until, None)
@@ -385,8 +385,8 @@ class Admission:
             walked = walk(policies, self._subject(case, limits._replace(budget=budget)))
             if isinstance(walked, Found) and walked.responses.results:
                 # Of 5,600 violations of one Pod it took 20 ms.
-                told = self._telling.gathered(case.request, walked.responses)
-                case.told = walked.responses, told
+                gathered = self._telling.gathered(case.request, walked.responses)
+                case.gathered = walked.responses, gathered
             return walked
 
         slow = case.slow = reviewer.begin(work, case.request, span)
@@ -432,7 +432,7 @@ class Admission:
         return outcome
 
     def _responsible(self, case: _Case) -> Responsible:
-        """Whose doing it is that there was no time."""
+        """Return who is responsible for the lack of time."""
         if not self._options.blames:
             return "others"
         slow = case.slow
@@ -458,14 +458,14 @@ class Admission:
         if not responses.results and not responses.excused:
             response = verdict.judge(request.uid, responses, name)
         else:
-            if case.told is not None and case.told[0] is responses:
-                told = case.told[1]
-                response = told.response._replace(decision_id=name)
+            if case.gathered is not None and case.gathered[0] is responses:
+                gathered = case.gathered[1]
+                response = gathered.response._replace(decision_id=name)
             else:
-                told = self._telling.gathered(request, responses, name)
-                response = told.response
-            self._telling.violations(told)
-            if told.is_excused:
+                gathered = self._telling.gathered(request, responses, name)
+                response = gathered.response
+            self._telling.violations(gathered)
+            if gathered.is_excused:
                 self._telling.excused(request, responses)
         if unexpanded:
             self._telling.unexpanded(request, unexpanded)

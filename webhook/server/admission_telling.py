@@ -1,4 +1,4 @@
-"""What an admission's review found, counted and logged."""
+"""Counts and logs the findings of an admission's review."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses, Result, Undecided
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.serving.exception_uses import ExceptionUses
+    from webhook.serving.revision import ExceptionUses
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewLogOptions:
-    """What the operator chose about lines of the log."""
+    """The operator's choices about lines of the log."""
 
     log_denies: bool = False
 
 
-class ToldViolations(NamedTuple):
+class GatheredViolations(NamedTuple):
     """The answer, the metrics and the log lines about a review's violations."""
 
     response: AdmissionResponse
@@ -60,8 +60,8 @@ class AdmissionTelling:
 
     def gathered(
         self, request: AdmissionRequest, responses: Responses, decision_id: str = ""
-    ) -> ToldViolations:
-        """What is to be told of violations; any thread may ask, for thousands take a while."""
+    ) -> GatheredViolations:
+        """Gather the lines about violations; any thread may call it, for thousands take a while."""
         alike: dict[tuple[int, str, tuple[str, ...], str], list[Result]] = {}
         is_excused = bool(responses.excused)
         for result in responses.results:
@@ -72,20 +72,20 @@ class AdmissionTelling:
                 alike[key] = [result]
             else:
                 group.append(result)
-        return ToldViolations(
+        return GatheredViolations(
             verdict.judge(request.uid, responses, decision_id),
             [(results[0], len(results)) for results in alike.values()],
             denials(request, responses) if self._options.log_denies else [],
             is_excused,
         )
 
-    def violations(self, told: ToldViolations) -> None:
+    def violations(self, gathered: GatheredViolations) -> None:
         """Count every violation, and log it if that is wanted."""
-        for result, times in told.counts:
+        for result, times in gathered.counts:
             self._count(result, times)
-        if told.events:
+        if gathered.events:
             with self._log.together():
-                for fields in told.events:
+                for fields in gathered.events:
                     self._log.info(fields.pop("message"), **fields)
 
     def _count(self, result: Result, times: int) -> None:
@@ -121,7 +121,7 @@ class AdmissionTelling:
             elif item.cause == "overrun":
                 self._registry.count(OVERRUNS, kind)
             else:
-                continue  # ToldViolations when it began; not for each request.
+                continue  # told when it began; not for each request.
             self._log.error(
                 "a constraint could not be decided",
                 hookType="validation",
@@ -139,8 +139,8 @@ class AdmissionTelling:
         """The request itself cannot be reviewed, or a template gave no verdict."""
         failed = [fault for fault in responses.faults if fault.kind]
         if not failed:
-            told = "".join(f"{fault.target}: {fault.message}\n" for fault in responses.faults)
-            message = f"error reviewing resource {request.name}: {told}"
+            faults = "".join(f"{fault.target}: {fault.message}\n" for fault in responses.faults)
+            message = f"error reviewing resource {request.name}: {faults}"
             self._log.error("error executing query", hookType="validation", error=message)
             return verdict.errored(request.uid, 500, message)
         for fault in failed:
@@ -151,8 +151,8 @@ class AdmissionTelling:
                 constraint_kind=fault.kind,
                 error=fault.message,
             )
-        told = "; ".join(f"{fault.kind}: {fault.message}" for fault in failed)
-        return Unanswerable(500, "evaluation_error", f"evaluation failed: {told}")
+        faults = "; ".join(f"{fault.kind}: {fault.message}" for fault in failed)
+        return Unanswerable(500, "evaluation_error", f"evaluation failed: {faults}")
 
     def refused(self, response: AdmissionResponse) -> None:
         """Count a refusal of what cannot be reviewed."""

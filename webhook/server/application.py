@@ -11,7 +11,7 @@ from starlette.routing import Match, Route
 
 from webhook.server import namespace_label
 from webhook.server.endpoint import ReviewEndpoint
-from webhook.server.status import failure
+from webhook.server.http.responder import failure
 from webhook.server.undecided import answer_unread
 from webhook.server.validation import PATH
 from webhook.serving.recorder import Recorder

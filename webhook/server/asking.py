@@ -1,4 +1,4 @@
-"""What a request asks of providers, and is answered, round by round."""
+"""Asks providers the questions of a request, round by round."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OFF: Final = "external data is turned off (--enable-external-data)"
 
 
 class Questions:
-    """What one request asks of providers; the same question has the same answer to its end."""
+    """The questions of one request to providers; the same question has the same answer to its end."""
 
     __slots__ = ("_asker", "_fresh", "_requester", "answers", "moment", "rounds")
 
@@ -61,13 +61,13 @@ class Questions:
         if asker is None:
             self.answers |= {request: nobody(request.provider, _OFF) for request in requests}
             return
-        asked = {
+        futures = {
             request: asker.ask(request, fresh=self._fresh, requester=self._requester)
             for request in requests
         }
-        if waiting := [future for future in asked.values() if not future.done()]:
+        if waiting := [future for future in futures.values() if not future.done()]:
             yield Awaiting(waiting, until)
-        for request, future in asked.items():
+        for request, future in futures.items():
             if future.cancel():
                 self.answers[request] = failure(_OUT_OF_TIME)
                 self.rounds = ROUNDS_MAX

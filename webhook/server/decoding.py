@@ -92,7 +92,7 @@ class NoRoom(Exception):
 
 
 class Decoded(NamedTuple):
-    """What came of a body: a request with the memory that was taken for it, or why there is none.
+    """A decoded request with the memory that was taken for it, or why there is none.
 
     Not raised: a traceback would keep the body for as long as the error, and in a circle.
     """
@@ -103,7 +103,7 @@ class Decoded(NamedTuple):
 
 
 class Memory:
-    """What decoded requests take, together. Any thread may ask."""
+    """The memory of all decoded requests together. Any thread may ask."""
 
     def __init__(self, bytes_max: int = MEMORY_BYTES_MAX) -> None:
         self.bytes_max = bytes_max
@@ -131,7 +131,7 @@ class Memory:
         return Room(size, holder)
 
     def responsible(self, holder: str) -> Responsible:
-        """Whose doing it is that there is no room for this one."""
+        """Return who is responsible for the lack of room for this holder."""
         return responsible_for(
             Delay(
                 places_taken=self.held[holder],
@@ -241,7 +241,7 @@ class _Lane:
             del job  # A thread that waits must not keep a body.
 
     def _next(self) -> _Job | _Spent | Literal["idle"] | None:
-        """What is next: to be freed, to be measured, or with its memory taken; None at the end."""
+        """Return the next job, to be freed, measured or decoded in memory that is taken; None at the end."""
         memory = self._memory
         with memory.changed:
             while not self._decoding.closed:
@@ -299,7 +299,7 @@ class _Lane:
                 job.future.set_result(Decoded(None, NOTHING, error))
 
     def responsible(self, late: _Job) -> Responsible:
-        """Whose doing it is that a body was not decoded in its time; the memory's lock is held.
+        """Return who is responsible for a body that was not decoded in its time; the memory's lock is held.
 
         One who has half of what is held, or of what waits, has nobody else to blame.
         """
@@ -351,7 +351,7 @@ class Decoding:
     async def decode_in_time(
         self, body: bytes | bytearray, until: float, stranger: str = ""
     ) -> Decoded:
-        """The same, waited for no longer than that: a thread may be at work on what is large."""
+        """Decode a body, and wait no longer than until then: a thread may be at work on a large one."""
         lane, job = self._put(body, until, stranger)
         decoding = job.future
         waiting = asyncio.wrap_future(decoding)

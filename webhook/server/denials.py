@@ -1,4 +1,4 @@
-"""What is logged of violations, with Gatekeeper's messages and fields."""
+"""Logs violations, with Gatekeeper's messages and fields."""
 
 from __future__ import annotations
 

@@ -24,13 +24,12 @@ from webhook.metrics.admission import REFUSED, STRANGERS, UNDECIDABLE
 from webhook.server import deadline, verdict
 from webhook.server.decoding import LARGE_BYTES, NOTHING, NoRoom
 from webhook.server.http.exchange import JSON_ALONE, RELEASE
+from webhook.server.http.fair_queue import occupant_of
 from webhook.server.http.head import STRANGER
 from webhook.server.http.limits import PREFIX_BYTES
-from webhook.server.http.occupant import occupant_of
-from webhook.server.http.responder import JSON
+from webhook.server.http.responder import JSON, failure
 from webhook.server.outcome import Pending, Unanswerable
 from webhook.server.responsibility import NOTED_SECONDS, requester, responsible_for
-from webhook.server.status import failure
 from webhook.server.undecided import answer_unread
 
 if TYPE_CHECKING:
@@ -269,7 +268,7 @@ class ReviewEndpoint:
             return received_at + deadline.CEILING_SECONDS  # It is refused when it has arrived.
 
     def work_since(self, moment: float, requester: str) -> Delay:
-        """What was done for a requester, and for all, since a moment on that clock."""
+        """Return the work for a requester, and for all, since a moment on that clock."""
         return self._decoding.times.since(moment, requester)
 
     def refuse_delayed(self, prefix: bytes, delay: Delay, message: str) -> HttpAnswer | None:
@@ -338,8 +337,8 @@ def _nothing() -> None:
     """There is no body to let go of."""
 
 
-def _header(scope: dict[str, Any], wanted: bytes) -> bytes:
+def _header(scope: dict[str, Any], header: bytes) -> bytes:
     for name, value in scope["headers"]:
-        if name == wanted:
+        if name == header:
             return bytes(value)
     return b""

@@ -60,9 +60,9 @@ def check_exception(
     named = tuple(dict.fromkeys(item.constraints))
     seconds = min(RIGHTS_SECONDS, until - time.monotonic())
     user = object_of(request.document.get("userInfo"))
-    asked = rights.lacking(user, [access_to(kind, name) for kind, name in named], seconds)
-    yield Awaiting([asked], until)
-    answer = asked.result() if asked.done() else AccessAnswer(fault="no answer in time")
+    future = rights.lacking(user, [access_to(kind, name) for kind, name in named], seconds)
+    yield Awaiting([future], until)
+    answer = future.result() if future.done() else AccessAnswer(fault="no answer in time")
     if answer.fault:
         why = f"whether {request.username} may make it could not be asked: {answer.fault}"
         return Inadmissible(503, _named(item, why))
@@ -73,7 +73,7 @@ def check_exception(
 
 
 def unknown_constraints(request: AdmissionRequest, snapshot: Snapshot) -> str:
-    """What whoever brings in an exception should know of it: that there is nothing to except from."""
+    """Name the constraints of an exception that do not exist yet; empty for none."""
     document = exception_of(request)
     if document is None:
         return ""

@@ -90,7 +90,7 @@ class _Case:
 
 @dataclass(frozen=True, slots=True)
 class MutationOptions:
-    """What the operator chose about mutating."""
+    """The operator's choices about mutating."""
 
     review_timeout_seconds: float
     on_error: MutationOnError = "skip"
@@ -150,7 +150,7 @@ class Mutation:
         return carry_on(self._decision(request, query, received_at), request.api_version)
 
     def answer_unread(self, namespace: str, whose: Responsible) -> UnreadAnswer:
-        """What a request gets that is not read: refused where a mutator might concern it."""
+        """Answer a request that is not read: refused where a mutator might concern it."""
         revision = self._serving.revision
         if whose == "others" or revision is None or not self._options.blames:
             return "fail"
@@ -357,7 +357,7 @@ class Mutation:
 def _changes(
     policies: PolicySet, subject: Subject, *, annotates: bool
 ) -> Changes | Needs | MutationError:
-    """What mutators change, or why they could not, as a value: an error keeps what it went through."""
+    """Return the changes of mutators, or the error without its traceback, which would keep the object."""
     try:
         return changes(policies, subject, annotates=annotates)
     except MutationError as error:

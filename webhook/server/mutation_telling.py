@@ -1,4 +1,4 @@
-"""What is told of a mutation beside its answer: counts, the log, fights, the decision log."""
+"""Records a mutation beside its answer: counts, the log, fights, the decision log."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class MutationTelling:
             self._tell(reviewed, mutated)
         if preview is not None:
             self._tell_preview(reviewed.request, preview)
-        told = reviewed.patch or preview is not None or (mutated is None or mutated.skipped)
-        if self._recorder is None or not told:
+        is_recorded = reviewed.patch or preview is not None or (mutated is None or mutated.skipped)
+        if self._recorder is None or not is_recorded:
             return response
         return self._recorder.mutated(reviewed, response)
 
@@ -103,7 +103,7 @@ class MutationTelling:
             self._note_fight(reviewed, mutated)
 
     def _parties(self, passes: AppliedPasses) -> ObjectGroup:
-        """Who changed an object; the same group for passes that are one value."""
+        """Return the mutators that changed an object; the same group for passes that are one value."""
         known = self._groups.get(id(passes))
         if known is None or known[0] is not passes:
             group = ObjectGroup({mutator.id for one in passes for mutator in one})

@@ -1,4 +1,4 @@
-"""What deciding a request comes to: an answer, or what is awaited, or why there is none."""
+"""The outcomes of deciding a request: an answer, or what is awaited, or why there is none."""
 
 from __future__ import annotations
 

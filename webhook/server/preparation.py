@@ -1,4 +1,4 @@
-"""What a few admissions need before they can be decided, found out elsewhere meanwhile.
+"""Finds out elsewhere what a few admissions need before they can be decided.
 
 Deciding keeps the admission thread busy to its end, so nothing that takes long
 may happen in it: a Namespace that is not known yet is read from the API server,
@@ -77,7 +77,7 @@ class TemplateCompiler(Protocol):
     """Compiles and tries templates and constraints that are being admitted."""
 
     def compile(self, document: Mapping[str, Any]) -> Future[TriedSubmission]:
-        """What is wrong with a policy, if anything is; called by any thread."""
+        """Find the fault of a policy, if there is one; called by any thread."""
 
 
 class SlowReview(Generic[T]):
@@ -122,7 +122,7 @@ class SlowReviewer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Preparations:
-    """Who finds out; None leaves a thing as it is."""
+    """The parts that find such things out; None leaves a thing as it is."""
 
     namespaces: NamespaceReader | None = None
     templates: TemplateCompiler | None = None
@@ -135,7 +135,7 @@ NOTHING = Preparations()
 
 
 class Awaiting(NamedTuple):
-    """What a decision waits for: all of these, or this moment on the monotonic clock."""
+    """The futures that a decision waits for, until a moment on the monotonic clock."""
 
     futures: list[Future[Any]]
     until: float
@@ -152,9 +152,9 @@ def carry_on(decision: Decision, api_version: str) -> Outcome:
     except StopIteration as end:
         outcome: Outcome = end.value
         return outcome
-    left = awaited.until - time.monotonic()
+    seconds = awaited.until - time.monotonic()
     return Pending(
-        finished(awaited.futures, left), lambda: carry_on(decision, api_version), api_version
+        finished(awaited.futures, seconds), lambda: carry_on(decision, api_version), api_version
     )
 
 
@@ -175,11 +175,11 @@ def read_namespace(
     """A Namespace that a decision needs; None where there is none of that name."""
     reader = preparations.namespaces
     assert reader is not None  # Else nobody needs one.
-    asked = reader.read(name, until - time.monotonic())
-    yield Awaiting([asked], until)
-    if not asked.done():
+    future = reader.read(name, until - time.monotonic())
+    yield Awaiting([future], until)
+    if not future.done():
         return Unanswerable(504, "deadline", f"Namespace {name} was not read in time")
-    answer = asked.result()
+    answer = future.result()
     if answer.fault:
         return Unanswerable(500, "namespace", f"Namespace not read: {answer.fault}")
     return answer.document or None

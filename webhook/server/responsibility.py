@@ -1,4 +1,4 @@
-"""Whose doing it is that a request was not decided in its time, or found no room.
+"""Decides who is responsible for a request that was not decided in its time, or found no room.
 
 With ``failurePolicy: Ignore`` what is not decided is let in. So nobody may have it so for what is
 slow of their own: a large object, or many requests at a time. That is refused. Only who waited
@@ -47,7 +47,7 @@ _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 
 
 class Delay(NamedTuple):
-    """What is known of a request that was not decided."""
+    """The facts about a request that was not decided."""
 
     worked_seconds: float = 0.0
     """Processor time that its own review took so far."""
@@ -69,7 +69,7 @@ class Delay(NamedTuple):
         return self.places_taken < SHARES_MIN and self.requester_seconds < own
 
     def with_places(self, other: Delay) -> Delay:
-        """The same work, with the places of another."""
+        """Return this work with the places of another delay."""
         return self._replace(
             places_taken=other.places_taken, places=other.places, requesters=other.requesters
         )
@@ -79,7 +79,7 @@ NOTHING_KNOWN: Final = Delay()
 
 
 def responsible_for(delay: Delay) -> Responsible:
-    """Whose doing a delay is.
+    """Return who is responsible for a delay.
 
     Whoever had enough of the processor for an ordinary object, or a fair share of the places, has
     nobody else to blame. Who has sent nothing else is not told to send less.
@@ -110,7 +110,7 @@ def telling(*delays: Delay) -> Delay:
 
 
 def requester_of(username: str) -> str:
-    """Who is behind a user: all service accounts of a namespace are its owners'.
+    """Return the requester of a user: all service accounts of a namespace are its owners'.
 
     Whoever may make one there may make a hundred.
     """
@@ -121,12 +121,12 @@ def requester_of(username: str) -> str:
 
 
 def requester(request: AdmissionRequest) -> str:
-    """Who is behind a request; of strangers each is one, whomever it names."""
+    """Return the requester of a request; each stranger is one of its own, whomever it names."""
     return request.stranger or requester_of(request.username)
 
 
 class ProcessorTime:
-    """Who had how much of the processor lately. Any thread may tell; the admission thread asks."""
+    """The processor time of each requester lately. Any thread may note; the admission thread asks."""
 
     def __init__(self) -> None:
         # Numbers in their places, not objects: those made while a large request is there are all

@@ -34,7 +34,7 @@ GROUPS: Final = UNMUTATED_GROUPS | EXTENSION_GROUPS
 
 
 class SubmissionFault(NamedTuple):
-    """What came of compiling a policy that is being admitted."""
+    """The fault that compiling a policy under admission has found."""
 
     message: str
     is_passing: bool = False
@@ -42,7 +42,7 @@ class SubmissionFault(NamedTuple):
 
 
 class TriedSubmission(NamedTuple):
-    """What came of trying a policy that is being admitted."""
+    """The result of trying a policy under admission."""
 
     fault: SubmissionFault | None
     checks: SubmissionChecks | None = None
@@ -153,7 +153,7 @@ def _are_equal(a: Any, b: Any) -> bool:
 
 
 def notice(request: AdmissionRequest, checks: SubmissionChecks) -> str:
-    """What whoever brings in a policy should know of it though it is admitted; or empty."""
+    """Return the warning for whoever applies a policy that is admitted; or empty."""
     row = kind_of(request.kind)
     if row is not None and row.role == "extension":
         return _notice_of_extension(request, row)

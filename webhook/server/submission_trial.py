@@ -24,7 +24,7 @@ def tried_submission(
     trials: Trials,
     template_now: Callable[[str], Mapping[str, Any] | None],
 ) -> TriedSubmission:
-    """What is wrong with a template or constraint, tried on what is in force.
+    """Try a template or constraint on what is in force, and return its fault.
 
     The arguments are :func:`~webhook.trials.validation.validate_submitted`'s.
     """

@@ -94,14 +94,14 @@ class TracedEndpoint(ReviewEndpoint):
             return
         code = 499  # as nginx has it: the client was gone before there was an answer
 
-        async def told(message: dict[str, Any]) -> None:
+        async def send_noting_code(message: dict[str, Any]) -> None:
             nonlocal code
             if message["type"] == "http.response.start":
                 code = message["status"]
             await send(message)
 
         try:
-            await super().__call__(scope, receive, told)
+            await super().__call__(scope, receive, send_noting_code)
         finally:
             self._finish(scope, code)
 
@@ -188,7 +188,7 @@ class TracedEndpoint(ReviewEndpoint):
 
 
 def _attributes(request: AdmissionRequest) -> dict[str, Attribute]:
-    """What is asked about; who asks is not told."""
+    """Return the attributes of a request; its user is not among them."""
     document = request.object if request.object is not None else request.old_object
     name = request.name or (name_of(document) if document else "")
     attributes: dict[str, Attribute] = {

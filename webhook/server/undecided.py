@@ -1,4 +1,4 @@
-"""What becomes of constraints for which a request's time was too short."""
+"""Answers for constraints for which a request's time was too short."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REASONS: Final = {
 
 
 def attributed(responses: Responses, whose: Responsible) -> Responses:
-    """The same, with what the time did not suffice for laid at the door of who took it.
+    """Return the responses with constraints that the time was too short for attributed to who took it.
 
     What is nobody's own doing is left to failurePolicy: then it is ``deadline_exceeded``.
     """
@@ -53,7 +53,7 @@ def answer_unread(
 
 
 def answer_unread_by(revision: Revision | None, namespace: str, whose: Responsible) -> UnreadAnswer:
-    """The same by the policies in force: only where one of them might deny is anything refused."""
+    """Refuse by the policies in force: only where one of them might deny."""
     if whose == "others" or revision is None:
         return "fail"
     snapshot = revision.snapshot

@@ -1,4 +1,4 @@
-"""Who may have a Provider asked: whoever brings in a policy that asks one which not everybody may use.
+"""Checks the right to use a Provider of whoever brings in a policy that asks it.
 
 A Provider may hold what its operators tell nobody else, and its answers cost. With the annotation
 ``waddle.dev/use: required`` who brings in a template or a mutator that asks it needs the verb
@@ -45,18 +45,18 @@ def check_use(
     guarded = frozenset(name for name, one in providers.items() if one.is_guarded)
     if not guarded or rights is None or not brings_spec(request):
         return None
-    names = sorted(guarded & _asked(request, guarded))
+    names = sorted(guarded & _asked_providers(request, guarded))
     if not names:
         return None
     user = object_of(request.document.get("userInfo"))
     seconds = min(RIGHTS_SECONDS, until - time.monotonic())
-    wanted = [
+    accesses = [
         {"resourceAttributes": {"group": GROUP, "resource": PLURAL, "name": name, "verb": VERB}}
         for name in names
     ]
-    asked = rights.lacking(user, wanted, seconds)
-    yield Awaiting([asked], until)
-    answer = asked.result() if asked.done() else AccessAnswer(fault="no answer in time")
+    future = rights.lacking(user, accesses, seconds)
+    yield Awaiting([future], until)
+    answer = future.result() if future.done() else AccessAnswer(fault="no answer in time")
     if answer.fault:
         named = ", ".join(names)
         why = f"whether {request.username} may use {named} could not be asked: {answer.fault}"
@@ -70,7 +70,7 @@ def check_use(
     )
 
 
-def _asked(request: AdmissionRequest, guarded: frozenset[str]) -> frozenset[str]:
+def _asked_providers(request: AdmissionRequest, guarded: frozenset[str]) -> frozenset[str]:
     """The providers that what is brought in asks."""
     document: dict[str, Any] = request.object or {}
     if request.kind.group == MUTATIONS:

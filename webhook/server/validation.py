@@ -20,8 +20,7 @@ from webhook.api.gvk import gvk_of, name_of
 from webhook.metrics.admission import REFUSED
 from webhook.policies.validation import is_policy
 from webhook.server.http.exchange import JSON_ALONE
-from webhook.server.http.responder import JSON
-from webhook.server.status import failure
+from webhook.server.http.responder import JSON, failure
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ TOKEN_BYTES_MAX: Final = 8 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a caller may: 200, or the code and message of a refusal."""
+    """The access of a caller: 200, or the code and message of a refusal."""
 
     code: int
     message: str = ""
@@ -61,7 +60,7 @@ class Callers(Protocol):
     """Knows who may have policies validated."""
 
     def ask(self, token: str) -> Future[Access]:
-        """What a caller with this bearer token may; empty for none. Called by any thread."""
+        """Return the access of a caller with this bearer token; empty for none. Called by any thread."""
 
 
 class PolicyValidator(Protocol):
@@ -118,7 +117,7 @@ class ValidationEndpoint:
         await send({"type": "http.response.body", "body": content})
 
     async def _access(self, scope: dict[str, Any]) -> Access:
-        """What the caller may; raises :class:`PoliciesRefused`."""
+        """Return the access of the caller; raises :class:`PoliciesRefused`."""
         if scope["method"] != "POST":
             raise PoliciesRefused(405, f"method {scope['method']} is not allowed: POST policies")
         given = [value for name, value in scope["headers"] if name == b"authorization"]

@@ -164,15 +164,15 @@ def _cut(text: str) -> str:
 class _Message:
     """The lines that have room in a message, and how many have not: they are not even written."""
 
-    __slots__ = ("_left", "_missing", "shown")
+    __slots__ = ("_characters_left", "_missing", "shown")
 
     def __init__(self) -> None:
         self.shown: list[str] = []
-        self._left = MESSAGE_CHARACTERS_MAX
+        self._characters_left = MESSAGE_CHARACTERS_MAX
         self._missing = 0
 
     def add(self, result: Result) -> None:
-        """What a constraint says."""
+        """Add a constraint's result."""
         if self._missing:
             self._missing += 1
         else:
@@ -180,8 +180,8 @@ class _Message:
 
     def add_line(self, line: str) -> None:
         """A line that is short enough."""
-        self._left -= len(line) + 1
-        if self._left < 0:
+        self._characters_left -= len(line) + 1
+        if self._characters_left < 0:
             self._missing += 1
         else:
             self.shown.append(line)
@@ -195,26 +195,26 @@ class _Message:
 class _ViolationWarnings:
     """The warnings of violations that may have room, and how many have certainly not."""
 
-    __slots__ = ("_known", "_left", "missing", "texts")
+    __slots__ = ("_bytes_left", "_known", "missing", "texts")
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.missing = 0
-        self._left = TOTAL_BYTES_MAX
+        self._bytes_left = TOTAL_BYTES_MAX
         self._known: set[tuple[str, str]] = set()
 
     def add(self, result: Result) -> None:
-        """What a constraint says."""
+        """Add a constraint's result."""
         said = result.constraint.name, result.msg
         if said in self._known:
             return
         self._known.add(said)
-        if self._left <= 0:
+        if self._bytes_left <= 0:
             self.missing += 1
             return
         text = one_line(f"[{said[0]}] {said[1]}")
         self.texts.append(text)
-        self._left -= len(text)
+        self._bytes_left -= len(text)
 
 
 def undecided(item: Undecided) -> str:

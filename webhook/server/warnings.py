@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from webhook.api.patterns import LONE_SURROGATE
+from webhook.api.names import LONE_SURROGATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,13 +41,13 @@ def safe_warnings(texts: Iterable[str], missing_already: int = 0) -> tuple[str, 
     So many others had certainly no room.
     """
     warnings: list[str] = []
-    left = TOTAL_BYTES_MAX
+    bytes_left = TOTAL_BYTES_MAX
     missing = 0
     for text in dict.fromkeys(map(one_line, texts)):
         size = len(text.encode())
-        if missing == 0 and size + _ROOM_FOR_REST <= left:
+        if missing == 0 and size + _ROOM_FOR_REST <= bytes_left:
             warnings.append(text)
-            left -= size
+            bytes_left -= size
         else:
             missing += 1
     missing += missing_already

@@ -1,4 +1,4 @@
-"""What is in force: its numbers in the metrics, and its memory out of the collector's sight."""
+"""Shows the revision in force in the metrics, and takes its memory out of the collector's sight."""
 
 from __future__ import annotations
 

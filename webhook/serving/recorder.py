@@ -1,4 +1,4 @@
-"""Who is told of each decision: one value, whoever hears of it."""
+"""The record of each decision: one value for all who receive it."""
 
 from __future__ import annotations
 

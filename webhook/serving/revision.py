@@ -1,29 +1,60 @@
-"""What is being served: the revision of policies in force, and whether there is one."""
+"""The revision of policies in force, and whether there is one."""
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from webhook.constraint.breaker import Guard
 from webhook.constraint.expansion import Expansion
 from webhook.mutation.fights import Fights
 from webhook.mutation.snapshot import MutationSnapshot
 from webhook.review.policy_set import Exclusions, PolicySet, nothing_excluded
-from webhook.serving.exception_uses import ExceptionUses
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
+    from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.review.policy_set import ResultStage
+
+ExceptionKey: TypeAlias = tuple[str, str, str]
+"""Kind, namespace and name of an exception; no namespace for one of the cluster."""
+
+
+class ExceptionUses:
+    """Times of use, noted by any thread and taken by one. There are no more than exceptions."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._used: dict[ExceptionKey, float] = {}
+
+    def note(self, responses: Responses) -> None:
+        """Note the exceptions that excused something of these responses as used now."""
+        excuses = [one.excuse for one in (*responses.excused, *responses.results) if one.excuse]
+        if not excuses:
+            return
+        now = time.time()
+        with self._lock:
+            for excuse in excuses:
+                self._used[excuse.kind, excuse.namespace, excuse.name] = now
+
+    def take(self) -> dict[ExceptionKey, float]:
+        """Those since the last call, in seconds since the epoch."""
+        if not self._used:
+            return {}
+        with self._lock:
+            taken, self._used = self._used, {}
+        return taken
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceAnswer:
-    """What the API server said of a Namespace: the object, None where there is none, or a fault."""
+    """The API server's answer about a Namespace: the object, None where there is none, or a fault."""
 
     document: dict[str, Any] | None
     fault: str = ""
@@ -85,7 +116,7 @@ class Revision:
         synced: frozenset[GroupVersionKind] = frozenset(),
         unsynced: frozenset[GroupVersionKind] = frozenset(),
     ) -> Self:
-        """What is in force as one set."""
+        """Return the policies in force as one set."""
         exclusions = policies.exclusions
         made = cls(
             policies.snapshot,

@@ -34,7 +34,7 @@ def new_identifier(bits: int) -> int:
 
 
 class Span(NamedTuple):
-    """What took a part of a request's time."""
+    """A part of a request's time."""
 
     name: str
     began_ns: int
@@ -97,7 +97,7 @@ class Trace:
         """Whether the span of the request itself is among them; not in what comes later."""
 
     def later(self) -> Trace:
-        """What comes after the request has been answered, and its trace was handed over."""
+        """Return a trace for what comes after the request was answered and its own trace handed over."""
         trace = Trace(self.trace_id, self.parent_id, self.state, self.began_ns)
         trace.span_id, trace.wall_ns, trace.whole = self.span_id, self.wall_ns, False
         return trace
@@ -179,7 +179,7 @@ class Tracer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """What the admission thread needs to trace."""
+    """The tracing options of the admission thread."""
 
     tracer: Tracer
     current: CurrentTrace

@@ -8,7 +8,7 @@ from webhook.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What is logged of decisions, and how."""
+    """The settings of the log of decisions."""
 
     log_denies: bool = flag(
         False,

@@ -21,7 +21,7 @@ STORED: Final[tuple[Literal["pass", "fail", "warn", "error", "skip"], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class ReportSettings:
-    """What is reported, and how."""
+    """The settings of reports: which are written, and how."""
 
     enabled: bool = flag(
         False,

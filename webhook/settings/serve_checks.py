@@ -1,4 +1,4 @@
-"""What ``waddle serve`` refuses: flags that can be read and make no sense, each by its name."""
+"""Refuses flags of ``waddle serve`` that can be read and make no sense, each by its name."""
 
 from __future__ import annotations
 

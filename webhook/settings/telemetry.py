@@ -17,7 +17,7 @@ _PORTS: Final = {"grpc": 4317, "grpcs": 4317, "http": 4318, "https": 4318}
 
 @dataclass(frozen=True, slots=True)
 class GenerationSettings:
-    """What is generated, and in which form."""
+    """The settings of generated policies."""
 
     default_create_vap_for_templates: bool = flag(
         True,
@@ -56,7 +56,7 @@ class GenerationSettings:
 
 @dataclass(frozen=True, slots=True)
 class TelemetrySettings:
-    """What is sent, and where."""
+    """The settings of traces and metrics that are sent."""
 
     otlp_endpoint: str = flag(
         "",

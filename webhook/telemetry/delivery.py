@@ -67,7 +67,7 @@ class Delivery(Protocol):
 
 
 def make_delivery(collector: CollectorAddress) -> Delivery:
-    """What delivers to a collector.
+    """Make the delivery to a collector.
 
     Raises :class:`OSError` for a CA file that cannot be read, and for a proxy that is none.
     """

@@ -13,14 +13,12 @@ from opentelemetry.proto.metrics.v1 import metrics_pb2
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from webhook import __version__
-from webhook.metrics.catalogue import METRICS
-from webhook.metrics.exposition import counts
+from webhook.metrics.exposition import METRICS, counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.metrics.declaration import Metric
-    from webhook.metrics.registry import Exemplar, Histogram, Registry
+    from webhook.metrics.registry import Exemplar, Histogram, Metric, Registry
     from webhook.serving.trace import Attribute
 
 SCOPE: Final = InstrumentationScope(name="waddle", version=__version__)
@@ -35,7 +33,7 @@ _SUFFIXES: Final = {"_seconds": "s", "_bytes": "By"}
 
 
 def resource_of(attributes: Mapping[str, str]) -> Resource:
-    """Who sends, by the names of OpenTelemetry's conventions; what is empty is left out."""
+    """Return the sender's attributes by OpenTelemetry's conventions; empty ones are left out."""
     return Resource(attributes=[attribute(name, text) for name, text in attributes.items() if text])
 
 

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from webhook.backoff import Backoff
-from webhook.metrics.telemetry import TELEMETRY_FAILURES, TRACES
+from webhook.metrics.server import TELEMETRY_FAILURES, TRACES
 from webhook.telemetry import messages
 from webhook.telemetry.delivery import CollectorUnavailable, MessageRefused, make_delivery
 from webhook.telemetry.traces import traces_message
@@ -37,7 +37,7 @@ LAST_SECONDS: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class SendingOptions:
-    """What is sent, of whom, and how often."""
+    """The signals that are sent, of which process, and how often."""
 
     resource: Mapping[str, str]
     metric_seconds: float = 0.0

@@ -63,7 +63,7 @@ class _Watch:
 
     @property
     def objects(self) -> Iterable[Object]:
-        """What is known of it."""
+        """Return the objects of the kind that are known."""
         return self.kept if self.reflector is None else self.reflector.store
 
     def drop(self) -> None:

@@ -37,7 +37,7 @@ class Event:
 
 @dataclass(slots=True)
 class _Waiting:
-    """What is to be told of an object: perhaps a deletion, then perhaps its state."""
+    """The waiting events of an object: perhaps a deletion, then perhaps its state."""
 
     since: float
     delete: Object | None = None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Watches(Protocol):
-    """Who watches for registrars: the manager."""
+    """Watches kinds for registrars: the manager."""
 
     def joined(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
         """A registrar wants a kind."""

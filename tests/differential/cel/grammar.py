@@ -9,7 +9,7 @@ from typing import Final
 from tests.differential.cel.texts import READ
 from tests.differential.cel.values import PATHS
 from webhook.cel.check import types
-from webhook.cel.check.environment import Overload, functions
+from webhook.cel.check.environment import Overload, accepted_functions
 from webhook.cel.check.types import Type
 
 SIMPLE: Final = (types.INT, types.STRING, types.BOOL, types.DOUBLE, types.UINT, types.DYN)
@@ -65,7 +65,7 @@ def overloads() -> tuple[tuple[str, Overload], ...]:
     """Every overload that needs no authorizer."""
     return tuple(
         (name, one)
-        for name, listed in functions().items()
+        for name, listed in accepted_functions().items()
         for one in listed
         if not any("authorization" in str(of) for of in (*one.args, one.result))
         and not name.startswith(("@sort", "cel.@"))

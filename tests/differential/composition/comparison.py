@@ -10,7 +10,7 @@ from tests.differential.agreement import frozen_tagged, frozen_value
 from tests.differential.composition import values
 from tests.differential.composition.forms import HELPERS, OTHER
 from tests.differential.oracle import Oracle
-from webhook.rego.check.compatibility import LATEST
+from webhook.rego.builtins.registry import LATEST
 from webhook.rego.engine import (
     CompileOptions,
     EvaluationContext,

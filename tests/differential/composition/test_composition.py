@@ -11,7 +11,7 @@ from tests.differential.composition.known import reason
 from tests.differential.composition.pairs import BODIES, OLDER, PAIRS, SEED
 from tests.differential.composition.questions import some_bodies, some_pairs
 from tests.differential.oracle import Oracle
-from webhook.rego.check.compatibility import GATEKEEPER, LATEST
+from webhook.rego.builtins.registry import GATEKEEPER, LATEST
 
 
 def differences(oracle: Oracle, asked, counted: Counter[str], level: str = LATEST) -> list[str]:

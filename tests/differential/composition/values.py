@@ -28,7 +28,7 @@ REGO: Final = (
 """Values that only policies make."""
 
 LARGE: Final = {"123456789012345678901234567890", "100000000000000000000.5"}
-"""With them OPA 1.17 does sums with fewer digits (``webhook.rego.check.compatibility``)."""
+"""With them OPA 1.17 does sums with fewer digits (``webhook.rego.builtins.registry``)."""
 
 CONSTANTS: Final = {
     "ints": "[80, 8080, 1, 0, -1]",

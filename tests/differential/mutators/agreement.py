@@ -6,20 +6,13 @@ import re
 from base64 import b64decode
 from typing import Any
 
-from tests.conformance.mutation import nodes_of
+from tests.conformance.mutation import answers_of, nodes_of
 from tests.differential.mutators.questions import Question
 from tests.differential.oracle import Oracle
 from tests.json_patch import apply_patch
 from webhook.api.encoding import decode
 from webhook.api.gvk import namespace_of
 from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_expansion_template
-from webhook.external_data.exchange import (
-    UNKNOWN_PROVIDER,
-    Answering,
-    ProviderRequest,
-    ProviderResponse,
-    failure,
-)
 from webhook.mutation.annotations import annotated
 from webhook.mutation.errors import InvalidMutator, MutationError
 from webhook.mutation.expanding import expand
@@ -116,7 +109,7 @@ def _mutate(question: Question, mutators: Mutators, found: Found) -> None:
             for name, keys in wanted(mutated).items()
             if name in question["providers"]
         }
-        after = settled(mutated, _known(question))
+        after = settled(mutated, answers_of(question["providers"]))
         if question["annotations"] and mutated.iterations:
             after = annotated(after, mutated.passes, ZERO_ID)
     except MutationError as error:
@@ -131,25 +124,6 @@ def _mutate(question: Question, mutators: Mutators, found: Found) -> None:
                 apply_patch(obj, decode(b64decode(mutated.patch.base64))), mutated.object
             )
     assert are_same(before, obj), "what went in was changed"
-
-
-def _known(question: Question) -> Answering:
-    """What the providers say; those that are not named are not there."""
-
-    def known(request: ProviderRequest) -> ProviderResponse:
-        said = question["providers"].get(request.provider)
-        if said is None:
-            return failure("key is not found in provider cache", UNKNOWN_PROVIDER)
-        items = {item["key"]: item for item in said["items"]}
-        return ProviderResponse(
-            tuple((k, one.get("value")) for k, one in items.items() if not one.get("error")),
-            tuple((k, one["error"]) for k, one in items.items() if one.get("error")),
-            200,
-            said.get("systemError") or "",
-            bool(said["idempotent"]),
-        )
-
-    return known
 
 
 def _expand(question: Question, mutators: Mutators, found: Found) -> None:
@@ -173,7 +147,7 @@ def _expand(question: Question, mutators: Mutators, found: Found) -> None:
             question["namespace"],
             username=question["username"],
             on_error="reject",
-            known=_known(question),
+            known=answers_of(question["providers"]),
         )
     except InvalidExpansion as error:
         found["error"] = str(error)

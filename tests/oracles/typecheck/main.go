@@ -1,8 +1,9 @@
-// The type checks of ValidatingAdmissionPolicies by kube-controller-manager's own code.
+// The type checks of ValidatingAdmissionPolicies by kube-controller-manager's own code, and
+// expressions in the environment of a version of Kubernetes.
 //
 // Reads lines of JSON: {"policy": a ValidatingAdmissionPolicy, "schemas": {"GROUP/VERSION, Kind=KIND":
-// {"ref": name, "definitions": the components' schemas of an OpenAPI v3 document}}, and answers
-// that name of a kind}}, and answers each with a line of JSON: its expressionWarnings.
+// {"ref": name, "definitions": the components' schemas of an OpenAPI v3 document}}}, and answers
+// each with a line of JSON: its expressionWarnings.
 package main
 
 import (
@@ -11,10 +12,14 @@ import (
 	"os"
 	"strings"
 
+	"github.com/google/cel-go/cel"
 	v1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/cel/library"
 	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -27,8 +32,12 @@ type kindSchema struct {
 }
 
 type question struct {
-	Policy  v1.ValidatingAdmissionPolicy `json:"policy"`
-	Schemas map[string]kindSchema        `json:"schemas"`
+	// An expression over `object`, at a version of Kubernetes: its value or its error is the answer.
+	Expression string                       `json:"expression"`
+	Version    string                       `json:"version"`
+	Object     any                          `json:"object"`
+	Policy     v1.ValidatingAdmissionPolicy `json:"policy"`
+	Schemas    map[string]kindSchema        `json:"schemas"`
 }
 
 type given struct{ schemas map[string]kindSchema }
@@ -59,6 +68,35 @@ func mapperOf(schemas map[string]kindSchema) meta.RESTMapper {
 	return mapper
 }
 
+type result struct {
+	Value any    `json:"value"`
+	Error string `json:"error"`
+	Cost  uint64 `json:"cost"`
+}
+
+func evaluated(asked question) result {
+	environment, err := environment.MustBaseEnvSet(version.MustParse(asked.Version)).Env(environment.NewExpressions)
+	if err == nil {
+		environment, err = environment.Extend(cel.Variable("object", cel.DynType))
+	}
+	if err != nil {
+		panic(err)
+	}
+	ast, issues := environment.Compile(asked.Expression)
+	if issues.Err() != nil {
+		return result{Error: issues.Err().Error()}
+	}
+	program, err := environment.Program(ast, cel.CostTracking(&library.CostEstimator{}))
+	if err != nil {
+		panic(err)
+	}
+	value, details, err := program.Eval(map[string]any{"object": asked.Object})
+	if err != nil {
+		return result{Error: err.Error()}
+	}
+	return result{Value: value.Value(), Cost: *details.ActualCost()}
+}
+
 func main() {
 	lines := bufio.NewReader(os.Stdin)
 	answers := json.NewEncoder(os.Stdout)
@@ -70,6 +108,12 @@ func main() {
 		var asked question
 		if err := json.Unmarshal(line, &asked); err != nil {
 			panic(err)
+		}
+		if asked.Expression != "" {
+			if err := answers.Encode(evaluated(asked)); err != nil {
+				panic(err)
+			}
+			continue
 		}
 		checker := validating.TypeChecker{
 			SchemaResolver: given{asked.Schemas},

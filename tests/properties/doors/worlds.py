@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests import policies
+from tests.policies import config, expansion_template
 
 Json = dict[str, Any]
 
@@ -299,16 +300,12 @@ def _expansions(chance: random.Random) -> list[Json]:
 
 
 def _expansion(name: str, of: tuple[str, str], source: str, made: tuple[str, str]) -> Json:
-    return {
-        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-        "kind": "ExpansionTemplate",
-        "metadata": {"name": name},
-        "spec": {
-            "applyTo": [{"groups": [of[0]], "versions": ["v1"], "kinds": [of[1]]}],
-            "templateSource": source,
-            "generatedGVK": {"group": made[0], "version": "v1", "kind": made[1]},
-        },
-    }
+    return expansion_template(
+        name,
+        applyTo=[{"groups": [of[0]], "versions": ["v1"], "kinds": [of[1]]}],
+        templateSource=source,
+        generatedGVK={"group": made[0], "version": "v1", "kind": made[1]},
+    )
 
 
 def _exceptions(chance: random.Random, known: list[Json]) -> list[Json]:
@@ -402,12 +399,7 @@ def _excused(chance: random.Random, place: str) -> Json:
 def _config(chance: random.Random) -> Json:
     processes = chance.choice([["*"], ["webhook", "audit"], ["mutation-webhook"]])
     match = {"excludedNamespaces": [chance.choice([*NAMESPACES, "kube-*"])], "processes": processes}
-    return {
-        "apiVersion": "config.gatekeeper.sh/v1alpha1",
-        "kind": "Config",
-        "metadata": {"name": "config", "namespace": "gatekeeper-system"},
-        "spec": {"match": [match]},
-    }
+    return config(match=[match], namespace="gatekeeper-system")
 
 
 def _object(chance: random.Random, number: int) -> Json:

@@ -12,6 +12,10 @@ PODS = {
 }
 
 
+def _object(kind: str, name: str, spec: Json) -> Json:
+    return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
 def policy(*expressions: str, name: str = "p", rule: Json | None = None, **spec: Any) -> Json:
     """A policy over Pods, unless a rule says else."""
     made: Json = {
@@ -19,22 +23,13 @@ def policy(*expressions: str, name: str = "p", rule: Json | None = None, **spec:
         "validations": [{"expression": one} for one in expressions],
         **spec,
     }
-    return {
-        "apiVersion": API,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": name},
-        "spec": made,
-    }
+    return _object("ValidatingAdmissionPolicy", name, made)
 
 
 def binding(name: str = "b", policy: str = "p", **spec: Any) -> Json:
     """A binding that denies, unless it says else."""
-    return {
-        "apiVersion": API,
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": name},
-        "spec": {"policyName": policy, "validationActions": ["Deny"], **spec},
-    }
+    of = {"policyName": policy, "validationActions": ["Deny"], **spec}
+    return _object("ValidatingAdmissionPolicyBinding", name, of)
 
 
 def pod(name: str = "web", **labels: str) -> Json:
@@ -75,22 +70,12 @@ def mutating_policy(*expressions: str, name: str = "m", **spec: Any) -> Json:
         "reinvocationPolicy": "Never",
         **spec,
     }
-    return {
-        "apiVersion": API,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": name},
-        "spec": made,
-    }
+    return _object("MutatingAdmissionPolicy", name, made)
 
 
 def mutating_binding(name: str = "b", policy: str = "m", **spec: Any) -> Json:
     """A binding of a mutating policy."""
-    return {
-        "apiVersion": API,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": name},
-        "spec": {"policyName": policy, **spec},
-    }
+    return _object("MutatingAdmissionPolicyBinding", name, {"policyName": policy, **spec})
 
 
 def kyverno(name: str = "k", expression: str = "true", resource: str = "pods") -> Json:

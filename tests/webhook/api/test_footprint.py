@@ -1,4 +1,4 @@
-"""What a document takes in memory is told well enough before it is decoded."""
+"""The memory of a document is estimated well enough before it is decoded."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_by_pod_is_sorted_and_leaves_out_another_objects_statuses():
 
 
 def test_what_is_told_of_a_very_long_expression_leaves_room_for_all_replicas_statuses():
-    """A fault of CEL is told with its whole line, and every replica of a hundred tells it."""
+    """A fault of CEL stands with its whole line in the status of every replica of a hundred."""
     entry = StatusError("ingest_error", "ERROR: " + "é" * 200_000).document()
     assert entry["message"].startswith("ERROR: éé")
     assert entry["message"].endswith("é…")

@@ -12,7 +12,7 @@ from webhook.cluster.event_loop import EventLoop
 
 
 class Work:
-    """A coroutine that says where it runs, and ends when it is told to."""
+    """A coroutine that says where it runs, and ends when the test says so."""
 
     def __init__(self, *, stubborn: bool = False) -> None:
         self.began = threading.Event()

@@ -1,4 +1,4 @@
-"""Objects that a sweep is given, and a sink that keeps what it is told."""
+"""Objects of a sweep, and a sink that keeps its results."""
 
 from __future__ import annotations
 

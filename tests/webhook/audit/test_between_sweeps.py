@@ -107,7 +107,7 @@ class Cluster:
 
 
 class Told:
-    """A sink that keeps what it is told."""
+    """A sink that keeps its results."""
 
     def __init__(self) -> None:
         self.swept: list[frozenset[GroupVersionKind]] = []
@@ -168,7 +168,7 @@ def audit(cluster: Cluster, serving: Serving, told: Told) -> Sweeps:
 
 
 def between(before: Revision, after: Revision, *changes: tuple[GroupVersionKind, str, str]) -> Told:
-    """What is told after a sweep by one revision once another is in force, until something is.
+    """Return the first report after a sweep by one revision, once another is in force.
 
     ``changes`` are objects that change then, by kind, name and namespace.
     """

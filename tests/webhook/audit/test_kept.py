@@ -1,4 +1,4 @@
-"""What sweeps keep: with it and without it the same is told, whatever changes between them."""
+"""Sweeps report the same with and without kept results, whatever changes between them."""
 
 from __future__ import annotations
 

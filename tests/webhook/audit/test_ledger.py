@@ -111,7 +111,7 @@ def test_the_first_violations_are_the_new_ones_too_and_none_of_what_is_gone() ->
 
 
 def test_the_same_results_are_no_news() -> None:
-    """A Pod's status changes all the time; nothing is told for it."""
+    """A Pod's status changes all the time; that reports nothing."""
     snapshot, ledger = policies(), AuditLedger(limit=LIMIT)
     obj = config_map(1, "a")
     swept(snapshot, [obj], ledger)

@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.cluster import Cluster, serves
 from tests.patience import until
+from tests.policies import definition
 from webhook.audit.sink import SweepEnd
 from webhook.audit.statuses import ConstraintStatuses
 from webhook.audit.tally import Count, StatusViolation
@@ -19,30 +20,6 @@ PATH = "/apis/constraints.gatekeeper.sh/v1beta1/toomany/all"
 OBJECTS = 6000
 
 
-def definition() -> dict[str, object]:
-    """Of a constraint's kind, as replicas make it."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": NAME},
-        "spec": {
-            "group": "constraints.gatekeeper.sh",
-            "scope": "Cluster",
-            "names": {"kind": "TooMany", "plural": "toomany"},
-            "versions": [
-                {
-                    "name": "v1beta1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                    "subresources": {"status": {}},
-                }
-            ],
-        },
-    }
-
-
 def found() -> Count:
     """More violations than etcd takes in one object, all of which the status is to show."""
     count = Count(OBJECTS)
@@ -54,7 +31,9 @@ def found() -> Count:
 
 def test_a_status_beyond_what_etcd_takes_is_cut_and_keeps_its_total(cluster: Cluster) -> None:
     api = cluster.api
-    crd = definition()
+    crd = definition(
+        "TooMany", "toomany", "constraints.gatekeeper.sh", version="v1beta1", with_status=True
+    )
     api.apply(CRD_PATH, crd)
     try:
         until(lambda: serves(api, crd), "the kind is served")

@@ -1,4 +1,4 @@
-"""A sweep over given objects: what sinks are told, and what it says at its end of what went wrong."""
+"""A sweep over given objects: the results that sinks get, and what it reports at its end."""
 
 import asyncio
 from dataclasses import replace
@@ -171,7 +171,7 @@ def test_a_kind_that_went_has_no_objects_and_one_that_is_only_not_found_has_fail
 
 
 def test_objects_of_excluded_namespaces_are_told_of_without_results() -> None:
-    """A Namespace counts as its own; others are told, so that what they had can go."""
+    """A Namespace counts as its own; others are reported, so that their results can go."""
     source = Given(
         {
             NAMESPACE: items(["out", "space"]),
@@ -237,7 +237,7 @@ def test_synced_data_is_looked_at_by_the_kinds_that_are_synced() -> None:
 
 
 def test_a_constraint_that_cannot_be_decided_on_an_object_keeps_its_total() -> None:
-    """Its template fails there, where that is no violation; the others are told."""
+    """Its template fails there, where that is no violation; the others are reported."""
     conflict = """
     x = 1 { true }
     x = 2 { input.review.name == "b" }

@@ -64,7 +64,7 @@ def test_what_is_typed_is_completed(typed, wanted):
     ],
 )
 def test_where_a_file_may_stand_the_shell_completes_files(typed, wanted):
-    """A shell that is told nothing would complete nothing."""
+    """A shell without answers would complete nothing."""
     environment = {
         **os.environ,
         "_WADDLE_COMPLETE": "bash_complete",

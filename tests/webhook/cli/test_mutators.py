@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint
+from tests.policies import expansion_template
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.mutation.documents import assign, label, pod
 from webhook.cli.extensions import run as extension_run
@@ -16,16 +17,7 @@ from webhook.constraint.snapshot import Snapshot
 from webhook.mutation.registry import Mutators
 from webhook.review.policy_set import PolicySet
 
-EXPANSION = {
-    "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-    "kind": "ExpansionTemplate",
-    "metadata": {"name": "deployments"},
-    "spec": {
-        "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
-        "templateSource": "spec.template",
-        "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
-    },
-}
+EXPANSION = expansion_template("deployments")
 DEPLOYMENT = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",

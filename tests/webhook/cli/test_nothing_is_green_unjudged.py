@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from tests.policies import config, expansion_template
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.constraint.policies import constraint, pod, template
 
@@ -88,16 +89,7 @@ def test_a_kind_of_ones_own_is_the_nearest_one_where_it_is_given(tmp_path: Path)
 
 
 def test_a_constraint_that_matched_what_is_implied_matched(tmp_path: Path) -> None:
-    expansion = {
-        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-        "kind": "ExpansionTemplate",
-        "metadata": {"name": "e"},
-        "spec": {
-            "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
-            "templateSource": "spec.template",
-            "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
-        },
-    }
+    expansion = expansion_template("e")
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -121,13 +113,8 @@ def test_a_template_that_decides_by_the_operation_is_warned_of(tmp_path: Path) -
 
 @pytest.mark.parametrize("command", ["test", "check"])
 def test_what_a_config_excludes_is_left_out_and_said(tmp_path: Path, command: str) -> None:
-    config = {
-        "apiVersion": "config.gatekeeper.sh/v1alpha1",
-        "kind": "Config",
-        "metadata": {"name": "config"},
-        "spec": {"match": [{"excludedNamespaces": ["shop"], "processes": ["*"]}]},
-    }
-    file = put(tmp_path, template(), constraint(match=PODS), config, pod())
+    excluding = config(match=[{"excludedNamespaces": ["shop"], "processes": ["*"]}])
+    file = put(tmp_path, template(), constraint(match=PODS), excluding, pod())
     run = waddle(command, "-f", file)
     assert "Config excludes" in run.stdout + run.stderr
     assert "1 violation" not in run.stdout
@@ -210,16 +197,11 @@ def test_where_nothing_came_of_any_object_it_is_said_why(
                 "parameters": {"assign": {"value": "x"}},
             },
         },
-        "expand": {
-            "apiVersion": "expansion.gatekeeper.sh/v1beta1",
-            "kind": "ExpansionTemplate",
-            "metadata": {"name": "pods"},
-            "spec": {
-                "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["deployment"]}],
-                "templateSource": "spec.template",
-                "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
-            },
-        },
+        "expand": expansion_template(
+            "pods",
+            version="v1beta1",
+            applyTo=[{"groups": ["apps"], "versions": ["v1"], "kinds": ["deployment"]}],
+        ),
     }
     run = waddle(command, put(tmp_path, policies[command], pod()))
     assert run.stderr == f"no {named} of the given files is about an object in them\n"

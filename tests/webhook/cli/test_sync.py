@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.patience import PATIENCE_SECONDS
-from tests.policies import template
+from tests.policies import config, template
 from tests.webhook.cli.in_process import waddle
 
 ANNOTATION = "metadata.gatekeeper.sh/requires-sync-data"
@@ -48,12 +48,7 @@ DOCUMENTS = {
         "metadata": {"name": "ingresses"},
         "spec": {"gvks": [INGRESS]},
     },
-    "config": {
-        "apiVersion": "config.gatekeeper.sh/v1alpha1",
-        "kind": "Config",
-        "metadata": {"name": "config", "namespace": "gatekeeper-system"},
-        "spec": {"sync": {"syncOnly": [POD]}},
-    },
+    "config": config(sync={"syncOnly": [POD]}, namespace="gatekeeper-system"),
     "served": served(INGRESS, POD),
     "pods alone": served(POD),
 }

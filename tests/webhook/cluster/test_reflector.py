@@ -1,4 +1,4 @@
-"""The reflector at a real API server: what happens there is told here, once and in order."""
+"""The reflector at a real API server: it reports each change once and in order."""
 
 import asyncio
 
@@ -6,6 +6,7 @@ import pytest
 
 from tests.cluster import ApiError, Cluster
 from tests.patience import PATIENCE_SECONDS
+from tests.policies import definition
 from tests.webhook.cluster.recording import Recorder, running
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
@@ -39,31 +40,9 @@ def drop(cluster, path, name):
     cluster.api.request("DELETE", f"{path}/{name}")
 
 
-def definition(**labels):
+def widgets(**labels):
     """The definition of the Widget kind."""
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.tests.waddle.dev", "labels": labels},
-        "spec": {
-            "group": "tests.waddle.dev",
-            "scope": "Cluster",
-            "names": {"kind": "Widget", "plural": "widgets"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "type": "object",
-                            "x-kubernetes-preserve-unknown-fields": True,
-                        }
-                    },
-                }
-            ],
-        },
-    }
+    return definition("Widget", "widgets", "tests.waddle.dev", labels=labels)
 
 
 DEFINITION_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.tests.waddle.dev"
@@ -157,7 +136,7 @@ def test_a_kind_may_be_missing_come_go_and_come_back(cluster):
                 await absence(reflector)
                 assert ("synced", "") not in seen.told
                 for round_ in ("first", "second"):
-                    await asyncio.to_thread(cluster.api.apply, DEFINITION_PATH, definition())
+                    await asyncio.to_thread(cluster.api.apply, DEFINITION_PATH, widgets())
                     await put_widget(cluster, round_)
                     await seen.until(lambda s, name=round_: name in s.objects)
                     assert not reflector.statistics().absent

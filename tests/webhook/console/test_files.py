@@ -6,6 +6,7 @@ from pathlib import Path
 import yaml
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, write_policies
+from tests.policies import expansion_template
 from webhook import log
 from webhook.console.files import FilesSource, Place
 from webhook.console.picture import Picture, Shown
@@ -20,7 +21,7 @@ class Follower:
     """A source whose files are read when a test says so."""
 
     def __init__(self, policies: Path, *manifests: Path) -> None:
-        client = Client(targets=TARGETS, drivers=[RegoDriver()], asked=ADMISSION_ALONE)
+        client = Client(targets=TARGETS, drivers=[RegoDriver()], reviewed_targets=ADMISSION_ALONE)
         self.source = FilesSource(Place((policies,), manifests), client, Shown(), LOG)
 
     def look(self) -> Picture:
@@ -110,16 +111,7 @@ def test_manifests_are_reviewed_as_they_would_be_stored_and_with_what_they_imply
     policies, manifests = tmp_path / "policies", tmp_path / "manifests"
     policies.mkdir()
     manifests.mkdir()
-    expansion = {
-        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-        "kind": "ExpansionTemplate",
-        "metadata": {"name": "e"},
-        "spec": {
-            "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
-            "templateSource": "spec.template",
-            "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
-        },
-    }
+    expansion = expansion_template("e")
     mutator = """
 apiVersion: mutations.gatekeeper.sh/v1
 kind: AssignMetadata

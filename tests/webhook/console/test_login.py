@@ -8,7 +8,7 @@ import pytest
 from webhook.console.login import Login, own_place
 from webhook.console.provider import ProviderOptions, is_safe_address, visitor_of
 from webhook.console.sealing import InvalidKey, Sealer, read_key
-from webhook.console.session import SignInRefused
+from webhook.console.visitor import SignInRefused
 
 KEY = b"k" * 48
 ISSUER = "https://issuer.example"

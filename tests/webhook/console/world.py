@@ -45,7 +45,9 @@ class World:
     """Of one evaluation in the playground."""
 
     def __post_init__(self) -> None:
-        client = Client(targets=TARGETS, drivers=[RegoDriver(), CelDriver()], asked=ADMISSION_ALONE)
+        client = Client(
+            targets=TARGETS, drivers=[RegoDriver(), CelDriver()], reviewed_targets=ADMISSION_ALONE
+        )
         (self.folder / "policies").mkdir(exist_ok=True, parents=True)
         objects = self.folder / "objects.yaml"
         place = Place((self.folder / "policies",), (objects,) if objects.exists() else ())

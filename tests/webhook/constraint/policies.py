@@ -98,19 +98,11 @@ def expands(
     **spec: Any,
 ) -> dict[str, Any]:
     """An ExpansionTemplate from Deployments to Pods."""
-    return {
-        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-        "kind": "ExpansionTemplate",
-        "metadata": {"name": name},
-        "spec": {
-            "applyTo": [
-                applies or {"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}
-            ],
-            "templateSource": source,
-            "generatedGVK": generated or {"group": "", "version": "v1", "kind": "Pod"},
-            **spec,
-        },
-    }
+    if applies:
+        spec["applyTo"] = [applies]
+    if generated:
+        spec["generatedGVK"] = generated
+    return policies.expansion_template(name, templateSource=source, **spec)
 
 
 def deployment(**metadata: Any) -> dict[str, Any]:

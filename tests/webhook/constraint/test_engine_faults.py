@@ -1,4 +1,4 @@
-"""A fault of the engine's own in an evaluation costs one policy, and is told as what it is."""
+"""A fault of the engine's own in an evaluation costs one policy, and its message says whose it is."""
 
 import io
 import json

@@ -17,7 +17,7 @@ ADMISSION = "admission.k8s.gatekeeper.sh"
 
 
 def client(asked=None, *targets):
-    return Client(targets=(*TARGETS, *targets), drivers=[RegoDriver()], asked=asked)
+    return Client(targets=(*TARGETS, *targets), drivers=[RegoDriver()], reviewed_targets=asked)
 
 
 def both(*names, rego="true"):

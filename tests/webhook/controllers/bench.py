@@ -1,4 +1,4 @@
-"""Policies on a bench: what a replica is told, and what it says then."""
+"""Policies on a bench: a replica gets events, and its statuses are read."""
 
 from tests import policies
 from webhook.api.gvk import GroupVersionKind
@@ -34,7 +34,7 @@ class Bench:
     def __init__(self, drivers=(), targets=(), asked=None, **options):
         drivers = drivers or (RegoDriver(),)
         targets = targets or (AdmissionTarget(),)
-        self.client = Client(targets=targets, drivers=drivers, asked=asked)
+        self.client = Client(targets=targets, drivers=drivers, reviewed_targets=asked)
         self.tracker = Tracker(lambda: 0.0)
         self.tracker.track("ConstraintTemplate")
         self.time = 0

@@ -25,7 +25,7 @@ from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.controllers.apply.prevalidation import Trier
 from webhook.controllers.follow.following import Following
-from webhook.controllers.generate.scope import GenerationOptions
+from webhook.controllers.generate import GenerationOptions
 from webhook.generation.plan import Options
 from webhook.log import Log
 from webhook.metrics.registry import Registry

@@ -1,8 +1,8 @@
 """Nobody takes back at once what it had agreed to: it may be the one who has not heard."""
 
+from webhook.controllers.keeper import TURN_SECONDS
 from webhook.controllers.status.overwrites import RENEWAL_SECONDS, Overwrites
 from webhook.controllers.status_kinds import LabelledSubject
-from webhook.controllers.write_pace import TURN_SECONDS
 
 SUBJECT = LabelledSubject("ConstraintTemplatePodStatus", "", "alpha")
 

@@ -1,4 +1,4 @@
-"""Which kinds a constraint names, and what is told of expressions about them."""
+"""The kinds that a constraint names, and the warnings about expressions on them."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from webhook.cluster.client import ClusterClient
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.controllers.apply.expression_keeper import FIELD, ExpressionKeeper, named_kinds
 from webhook.controllers.apply.openapi import KindTypes, kind_type
-from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.object_faults import TEMPLATES
 from webhook.generation.plan import Enforced
 from webhook.log import Log
 

@@ -11,9 +11,9 @@ from tests.patience import PATIENCE_SECONDS
 from tests.webhook.cluster.fault_server import scripted, status
 from webhook.cluster import discovery
 from webhook.cluster.client import ClusterClient
+from webhook.controllers.generate import GenerationOptions
 from webhook.controllers.generate import keeper as generation_keeper
 from webhook.controllers.generate.keeper import GenerationKeeper
-from webhook.controllers.generate.scope import GenerationOptions
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.generation.plan import Options
 from webhook.log import Log

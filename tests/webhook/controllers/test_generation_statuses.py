@@ -6,7 +6,7 @@ import pytest
 
 from tests.webhook.generation.planned import constraint, plan_of, template
 from webhook.controllers.generate.statuses import Told, generation_statuses
-from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.object_faults import TEMPLATES
 from webhook.generation.plan import Options
 
 OF_TEMPLATE, OF_CONSTRAINT = (TEMPLATES, "named"), ("Named", "one")

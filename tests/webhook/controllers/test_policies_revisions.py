@@ -17,7 +17,7 @@ from tests.webhook.controllers.bench import (
     template,
 )
 from webhook.api.revision import ROLLBACK, digest_of, read_revision, revision_object
-from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.object_faults import TEMPLATES
 from webhook.controllers.revisions.revisions import InForce, newest_first, surplus, target_of
 
 SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}}

@@ -19,7 +19,7 @@ from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
 from webhook.cluster.reflector import Settings
 from webhook.cluster.store import Change, Key
-from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.object_faults import TEMPLATES
 from webhook.controllers.revisions import keeper as revision_keeper
 from webhook.controllers.revisions.keeper import RevisionKeeper
 from webhook.controllers.revisions.keys import RevisionKey

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.policies import expansion_template
 from tests.simulation.policies import constraint, template
 from tests.webhook.controllers.session import (
     ALPHAS,
@@ -142,16 +143,7 @@ def test_data_is_synced_and_what_config_excludes_is_not(tmp_path):
 
 
 def test_mutators_and_expansion_are_followed_and_each_says_what_becomes_of_it(tmp_path):
-    expansion = {
-        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-        "kind": "ExpansionTemplate",
-        "metadata": {"name": "pods"},
-        "spec": {
-            "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
-            "templateSource": "spec.template",
-            "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
-        },
-    }
+    expansion = expansion_template("pods")
 
     def gauge(made, state):
         return made.registry.gauges.get(MUTATORS, {}).get((state,))

@@ -1,4 +1,4 @@
-"""What Gatekeeper serves and we do not is told with counts, and a refusal is no failure."""
+"""Objects of kinds that Gatekeeper serves and we do not are logged with counts; a refusal is no failure."""
 
 import asyncio
 import json

@@ -73,7 +73,7 @@ class FullDisk(OSDisk):
 
 
 def test_what_a_disk_does_not_take_is_tried_again_and_told_of(tmp_path: Path) -> None:
-    """Until it is durable nobody is told so."""
+    """No record is acknowledged until it is durable."""
     lines: list[bytes] = []
 
     async def run() -> Intake:

@@ -1,4 +1,4 @@
-"""An API server for Events that refuses when it is told to, as far as what writes them can see."""
+"""An API server for Events that refuses when a test says so, as far as their writer can see."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.policies import constraint, exception, template
+from tests.policies import constraint, exception, expansion_template, template
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.expansion import Expansion, read_expansion_template
@@ -38,18 +38,7 @@ violation[{"msg": msg}] {
   msg := sprintf("containers[%v] is privileged", [i])
 }
 """
-EXPANSION = read_expansion_template(
-    {
-        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-        "kind": "ExpansionTemplate",
-        "metadata": {"name": "e"},
-        "spec": {
-            "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
-            "templateSource": "spec.template",
-            "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
-        },
-    }
-)
+EXPANSION = read_expansion_template(expansion_template("e"))
 THE = "Privileged/none"
 OPEN = {"annotations": {"waddle.dev/exceptions": "all"}}
 

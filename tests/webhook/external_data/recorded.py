@@ -40,7 +40,7 @@ def refused(request: ProviderRequest, error: str = "unsigned") -> ProviderRespon
 
 
 class Asked:
-    """Answers as it is told to."""
+    """Gives the answers that a test sets."""
 
     def __init__(self, answer: Answering = good) -> None:
         self.rounds: Rounds = []

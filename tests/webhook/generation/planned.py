@@ -46,4 +46,4 @@ ODD_TEXTS = [
     ({"matchCondition": [{"expression": "true"}]}, "name part must be non-empty"),
     ({"matchCondition": [{"name": "a b", "expression": "true"}]}, "name part must consist of"),
 ]
-"""Sources that the webhook takes, and what is told of their policy."""
+"""Sources that the webhook takes, and the statuses of their policies."""

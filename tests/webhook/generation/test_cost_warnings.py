@@ -1,4 +1,4 @@
-"""What an API server would end for its cost is told before it does."""
+"""Warnings come before an API server ends an expression for its cost."""
 
 from webhook.constraint.drivers.cel_source import read_source
 from webhook.generation.cost_warnings import cost_warnings

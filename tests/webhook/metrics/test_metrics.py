@@ -9,11 +9,9 @@ from webhook.metrics.admission import (
     VALIDATION_REQUESTS,
     VALIDATION_SECONDS,
 )
-from webhook.metrics.catalogue import METRICS
-from webhook.metrics.declaration import Metric
-from webhook.metrics.exposition import Exposition
+from webhook.metrics.exposition import METRICS, Exposition
 from webhook.metrics.policies import SNAPSHOT
-from webhook.metrics.registry import GROUPS_MAX, Histogram, ObjectGroup, Registry
+from webhook.metrics.registry import GROUPS_MAX, Histogram, Metric, ObjectGroup, Registry
 from webhook.metrics.server import CONNECTIONS
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.policies import expansion_template
 from tests.webhook.constraint.policies import client, constraint, template
 from webhook.constraint.expansion import Expansion, read_expansion_template
 from webhook.policies.effect import EXAMPLES_MAX, Effect, concerned, effect_on_data, only
@@ -53,18 +54,7 @@ def test_an_effect_that_takes_too_long_says_that_it_is_not_whole() -> None:
 
 def test_what_synced_objects_imply_is_part_of_the_effect() -> None:
     """By the ExpansionTemplates in force, and without what a Config takes out of the audit."""
-    expansion = read_expansion_template(
-        {
-            "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-            "kind": "ExpansionTemplate",
-            "metadata": {"name": "e"},
-            "spec": {
-                "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
-                "templateSource": "spec.template",
-                "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
-            },
-        }
-    )
+    expansion = read_expansion_template(expansion_template("e"))
     before, after = client(), client()
     match = {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}
     after.add_template(template())

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, write_policies
+from tests.policies import config
 from webhook.api.gvk import gvk_of
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.isolation import Isolation
@@ -189,14 +190,9 @@ def test_an_empty_directory_is_served_as_it_is(tmp_path: Path) -> None:
     assert parts.serving.revision is not None
 
 
-def config(*match: object) -> Manifest:
+def config_manifest(*match: object) -> Manifest:
     """A Config with these entries."""
-    document = {
-        "apiVersion": "config.gatekeeper.sh/v1alpha1",
-        "kind": "Config",
-        "metadata": {"name": "config"},
-        "spec": {"match": list(match)},
-    }
+    document = config(match=list(match))
     assert gvk_of(document).kind == "Config"
     return Manifest(document, "config.yaml")
 
@@ -204,7 +200,7 @@ def config(*match: object) -> Manifest:
 def test_a_config_excludes_from_the_webhook_what_names_it_or_all() -> None:
     found = exclusions_of(
         [
-            config(
+            config_manifest(
                 {"excludedNamespaces": ["a", "b-*"], "processes": ["webhook", "audit"]},
                 {"excludedNamespaces": ["c"], "processes": ["*"]},
                 {"excludedNamespaces": ["d"], "processes": ["sync"]},

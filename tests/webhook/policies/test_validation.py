@@ -1,4 +1,4 @@
-"""Policies that cannot be used are told before anybody applies them."""
+"""Policies that cannot be used are reported before anybody applies them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A value of a wrong type in any field of a kind from files is told, where a cluster's CRD refuses it."""
+"""A value of a wrong type in any field of a kind from files is reported, where a cluster's CRD refuses it."""
 
 from __future__ import annotations
 

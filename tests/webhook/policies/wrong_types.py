@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from tests.policies import config
 from tests.webhook.constraint.policies import expands
 
 CRDS = Path(__file__).resolve().parents[3] / "manifests" / "crds"
@@ -65,21 +66,17 @@ WHOLE = {
         applyTo=APPLY_TO,
     ),
     "expansiontemplate": expands(enforcementAction="warn"),
-    "configs": {
-        "apiVersion": "config.gatekeeper.sh/v1alpha1",
-        "kind": "Config",
-        "metadata": {"name": "config", "namespace": "gatekeeper-system"},
-        "spec": {
-            "match": [{"excludedNamespaces": ["a", "b-*"], "processes": ["*", "audit"]}],
-            "readiness": {"statsEnabled": True},
-            "sync": {"syncOnly": [{"group": "", "version": "v1", "kind": "Pod"}]},
-            "validation": {
-                "traces": [
-                    {"dump": "All", "user": "u", "kind": {"group": "", "version": "v1", "kind": ""}}
-                ]
-            },
+    "configs": config(
+        match=[{"excludedNamespaces": ["a", "b-*"], "processes": ["*", "audit"]}],
+        readiness={"statsEnabled": True},
+        sync={"syncOnly": [{"group": "", "version": "v1", "kind": "Pod"}]},
+        validation={
+            "traces": [
+                {"dump": "All", "user": "u", "kind": {"group": "", "version": "v1", "kind": ""}}
+            ]
         },
-    },
+        namespace="gatekeeper-system",
+    ),
     "syncsets": {
         "apiVersion": "syncset.gatekeeper.sh/v1alpha1",
         "kind": "SyncSet",

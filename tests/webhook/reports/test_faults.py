@@ -32,7 +32,7 @@ def marked(name):
 
 
 class Told:
-    """What is told of bugs."""
+    """The reports of bugs."""
 
     def __init__(self):
         self.lines, self.registry = [], Registry()

@@ -42,7 +42,7 @@ class Everything:
 
 
 class Kept:
-    """Keeps what it is given, after as many failures as it is told to raise."""
+    """Keeps its input, after as many failures as a test sets."""
 
     def __init__(self, *failures):
         self.failures = list(failures)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.policies import expansion_template
 from tests.webhook.external_data.recorded import Asked, good, refused, said
 from tests.webhook.mutation.documents import known, mutator, pod
 from webhook.api.admission import read_request
@@ -31,16 +32,7 @@ if TYPE_CHECKING:
     from webhook.external_data.exchange import Answering, Ask
 
 IMAGES = "spec.containers[name: *].image"
-EXPANSION = {
-    "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-    "kind": "ExpansionTemplate",
-    "metadata": {"name": "t"},
-    "spec": {
-        "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
-        "templateSource": "spec.template",
-        "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
-    },
-}
+EXPANSION = expansion_template("t")
 
 
 def asks(name: str = "a", location: str = IMAGES, **data: str) -> dict[str, Any]:

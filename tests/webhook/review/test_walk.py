@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.policies import expansion_template
 from tests.webhook.constraint.policies import constraint, template
 from tests.webhook.mutation.documents import known, label
 from webhook.api.admission import InvalidReview
@@ -32,18 +33,7 @@ violation[{"msg": msg}] {
   msg := sprintf("%v has no owner", [input.review.kind.kind])
 }
 """
-EXPANSION = read_expansion_template(
-    {
-        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-        "kind": "ExpansionTemplate",
-        "metadata": {"name": "e"},
-        "spec": {
-            "applyTo": [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Deployment"]}],
-            "templateSource": "spec.template",
-            "generatedGVK": {"group": "", "version": "v1", "kind": "Pod"},
-        },
-    }
-)
+EXPANSION = read_expansion_template(expansion_template("e"))
 DEPLOYMENT = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",

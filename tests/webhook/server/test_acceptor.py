@@ -25,12 +25,11 @@ from webhook.metrics.registry import Registry
 from webhook.metrics.server import CLOSED
 from webhook.server.http import hub as hubs
 from webhook.server.http.connection import Connection
-from webhook.server.http.fair_queue import Party
+from webhook.server.http.fair_queue import Occupant, Party
 from webhook.server.http.head import UNKNOWN
 from webhook.server.http.hub import Hub, Share
 from webhook.server.http.limits import ConnectionLimits
 from webhook.server.http.listener import Listener
-from webhook.server.http.occupant import Occupant
 from webhook.server.responsibility import NOTHING_KNOWN
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -234,7 +233,7 @@ def test_requests_wait_for_no_more_handshakes_than_a_slice_of_time(
     now = 0.0
 
     class Clock:
-        """It goes on when it is told to."""
+        """It goes on when the test says so."""
 
         def monotonic(self) -> float:
             return now

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from webhook.server.http.bound_socket import bind
+from webhook.server.http.listener import bind
 
 BOTH = ["127.0.0.1", "::1"]
 

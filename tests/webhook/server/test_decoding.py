@@ -32,7 +32,7 @@ def until() -> float:
 
 
 class Held:
-    """Decoding whose threads begin when they are told to."""
+    """Decoding whose threads begin when the test says so."""
 
     def __init__(self, memory: Memory | None = None) -> None:
         self.go = threading.Event()

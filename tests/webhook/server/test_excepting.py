@@ -26,7 +26,7 @@ OF = "RequiredLabel/owned"
 
 
 class Rights:
-    """Answers what it is told to, and notes what was asked."""
+    """Gives the answers that a test sets, and notes the questions."""
 
     def __init__(self, answer: AccessAnswer | None) -> None:
         self.answer = answer

@@ -1,4 +1,4 @@
-"""``/v1/mutate``: what is awaited first, what ends it, and what is told where nothing is changed."""
+"""``/v1/mutate``: what it waits for, what ends it, and its answer where nothing changes."""
 
 import asyncio
 import contextlib
@@ -48,7 +48,7 @@ NAMESPACE = {
 
 
 class Namespaces:
-    """A reader that answers when it is told to."""
+    """A reader that answers when the test says so."""
 
     def __init__(self) -> None:
         self.asked: dict[str, Future[NamespaceAnswer]] = {}

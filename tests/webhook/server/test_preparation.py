@@ -38,7 +38,7 @@ SELECTING = constraint("owned", "owner").replace(
 
 
 class Namespaces:
-    """A reader that answers when it is told to."""
+    """A reader that answers when the test says so."""
 
     def __init__(self) -> None:
         self.asked: dict[str, Future[NamespaceAnswer]] = {}
@@ -54,7 +54,7 @@ def _client() -> Client:
 
 
 class Reviewer:
-    """Takes reviews that are too long for the admission thread, and answers what it is told to."""
+    """Takes reviews that are too long for the admission thread, and gives the answers that a test sets."""
 
     def __init__(self, found: SlowReview[Any] | Delay) -> None:
         self.found = found

@@ -165,7 +165,7 @@ def test_a_process_whose_owner_is_forgotten_is_ended():
 
 
 def test_where_no_process_can_be_begun_policies_are_compiled_all_the_same(monkeypatch):
-    """As in a sandbox that forbids it: a cluster must come up; it is told and counted."""
+    """A sandbox forbids it, and a cluster must still come up; it is logged and counted."""
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     replica = Replica()
     for count in (2, 2000, 3):
@@ -302,7 +302,7 @@ ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def test_of_constraints_that_are_tried_together_the_guilty_one_costs_only_itself():
-    """Each has bounds of its own, in whatever order; and what it is told is its own."""
+    """Each has bounds of its own, in whatever order, and gets its own answer."""
     replica = Replica(memory_bytes=24 << 20)
     of = template(rego=HUNGRY, schema=ANYTHING)
     parameters: list[dict[str, object]] = [{} for _ in range(40)]

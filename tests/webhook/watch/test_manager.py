@@ -8,6 +8,7 @@ import pytest
 
 from tests.cluster import ApiError
 from tests.patience import PATIENCE_SECONDS
+from tests.policies import definition
 from webhook.api.gvk import GroupVersionKind
 from webhook.api.resource import Resource
 from webhook.cluster import event_loop
@@ -141,24 +142,7 @@ def test_intents_may_come_before_the_manager_runs(cluster):
 
 
 def test_a_kind_may_be_wanted_before_it_is_defined(cluster):
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "gadgets.watch.waddle.dev"},
-        "spec": {
-            "group": "watch.waddle.dev",
-            "scope": "Cluster",
-            "names": {"kind": "Gadget", "plural": "gadgets"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object"}},
-                }
-            ],
-        },
-    }
+    gadgets = definition("Gadget", "gadgets", "watch.waddle.dev")
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.watch.waddle.dev"
 
     async def run():
@@ -167,7 +151,7 @@ def test_a_kind_may_be_wanted_before_it_is_defined(cluster):
             registrar.add_watch(GADGET)
             while not manager.statistics()[GADGET].last_error:  # noqa: ASYNC110  # a counter
                 await asyncio.sleep(0.02)
-            await asyncio.to_thread(cluster.api.apply, path, definition)
+            await asyncio.to_thread(cluster.api.apply, path, gadgets)
             manager.wake(GADGET)
             await until(registrar, "synced")
             gadget: dict[str, Any] = {"apiVersion": "watch.waddle.dev/v1", "kind": "Gadget"}

@@ -1,4 +1,4 @@
-"""What a slow consumer is told of objects that change quickly."""
+"""A slow consumer gets the newest state of objects that change quickly."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a call of a function costs at most beside its operands, and how large its result is.
+"""Estimates the highest cost of a call beside its operands, and the size of its result.
 
 k8s.io/apiserver, pkg/cel/library/cost.go (EstimateCallCost); cel-go, ext/lists.go, ext/sets.go and
 checker/cost.go (functionCost). One of several forms of a function is asked at a time.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from webhook.cel.check.environment import Overload
 
 CallCost: TypeAlias = "tuple[int, Size | None]"
-"""What it costs, and the size of the result where it is known."""
+"""The highest cost, and the size of the result where it is known."""
 
 ONCE: Final[CallCost] = (1, None)
 
@@ -50,7 +50,7 @@ _FORMAT_NAME = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CallToCost:
     """A call by one form of its function; ``declared`` is the declared size at a path."""
 
     function: str
@@ -74,10 +74,10 @@ class Asked:
         return self.declared(Path([*path.names, "@items"], path.length + 1)) or ANY_SIZE
 
 
-def call_cost(asked: Asked) -> CallCost:
-    """What a call costs beside its operands."""
-    estimate = _ESTIMATES.get(asked.function)
-    estimated = None if estimate is None else estimate(asked)
+def call_cost(call: CallToCost) -> CallCost:
+    """Estimate the cost of a call beside its operands."""
+    estimate = _ESTIMATES.get(call.function)
+    estimated = None if estimate is None else estimate(call)
     return ONCE if estimated is None else estimated
 
 
@@ -90,82 +90,89 @@ def _integer(operand: SizedOperand, otherwise: int) -> int:
     return max(0, value) if type(value) is int else otherwise
 
 
-def _slice(asked: Asked) -> CallCost:
-    end = _integer(asked.args[1], asked.subject.size[1])
-    length = (end - _integer(asked.args[0], 0)) & MOST
+def _slice(call: CallToCost) -> CallCost:
+    end = _integer(call.args[1], call.subject.size[1])
+    length = (end - _integer(call.args[0], 0)) & MOST
     return _allocating(1, (length, length))
 
 
-def _range(asked: Asked) -> CallCost:
-    length = _integer(asked.args[0], MOST)
+def _range(call: CallToCost) -> CallCost:
+    length = _integer(call.args[0], MOST)
     return _allocating(1, (length, length))
 
 
-def _reverse(asked: Asked) -> CallCost:
-    return _allocating(1, asked.subject.size)
+def _reverse(call: CallToCost) -> CallCost:
+    return _allocating(1, call.subject.size)
 
 
-def _flatten(asked: Asked) -> CallCost:
-    depth = _integer(asked.args[0], MOST) if asked.args else 1
-    return _allocating(depth, asked.subject.size)
+def _flatten(call: CallToCost) -> CallCost:
+    depth = _integer(call.args[0], MOST) if call.args else 1
+    return _allocating(depth, call.subject.size)
 
 
-def _distinct(asked: Asked) -> CallCost:
-    return _allocating(2, product_of(asked.subject.size, asked.subject.size))
+def _distinct(call: CallToCost) -> CallCost:
+    return _allocating(2, product_of(call.subject.size, call.subject.size))
 
 
-def _sort(asked: Asked) -> CallCost:
+def _sort(call: CallToCost) -> CallCost:
     """By items or keys: each is compared with each."""
-    size = (asked.args[0] if asked.args else asked.subject).size
-    of = asked.overload.args[-1].parts[0].name
+    size = (call.args[0] if call.args else call.subject).size
+    of = call.overload.args[-1].parts[0].name
     factor = 2 + CHARACTER if of in {"string", "bytes"} else 2
     return _allocating(factor, product_of(size, size))
 
 
-def _sets(factor: int) -> Callable[[Asked], CallCost]:
-    def estimate(asked: Asked) -> CallCost:
-        compared = product_of(asked.args[0].size, asked.args[1].size)
+def _sets(factor: int) -> Callable[[CallToCost], CallCost]:
+    def estimate(call: CallToCost) -> CallCost:
+        compared = product_of(call.args[0].size, call.args[1].size)
         return plus(by_factor(compared[1], factor), 1), None
 
     return estimate
 
 
-def _selector(asked: Asked) -> CallCost:
+def _selector(call: CallToCost) -> CallCost:
     """A selector's text: the shortest requirement has two characters."""
-    most = asked.args[0].size[1]
+    most = call.args[0].size[1]
     requirements = by_factor(by_factor(most, 0.5), LIST + MESSAGE)
     return plus(plus(LIST, by_factor(most, CHARACTER)), requirements), None
 
 
-def _whole_list(asked: Asked) -> CallCost | None:
-    """Through all items, with their texts; or through a text."""
-    if asked.target is None:
+def _whole_list(call: CallToCost) -> CallCost | None:
+    """Cost a walk through all items, with their texts; or through a text."""
+    if call.target is None:
         return None
-    items = asked.items_size()
+    items = call.items_size()
     if items is None:
-        return by_factor(asked.target.size[1], CHARACTER), None
-    is_text = asked.target.type.parts[0].name in {"string", "bytes"}
+        return by_factor(call.target.size[1], CHARACTER), None
+    is_text = call.target.type.parts[0].name in {"string", "bytes"}
     turn = plus(1, by_factor(items[1], CHARACTER)) if is_text else 1
-    return times(asked.target.size[1], turn), None
+    return times(call.target.size[1], turn), None
 
 
-def _through(factor: float, *, keeps_size: bool = False) -> Callable[[Asked], CallCost]:
+def _includes(call: CallToCost) -> CallCost | None:
+    """Cost a walk through all items; of what may be no list nothing is known but its size."""
+    if call.target is not None and call.items_size() is None:
+        return call.target.size[1], None
+    return _whole_list(call)
+
+
+def _through(factor: float, *, keeps_size: bool = False) -> Callable[[CallToCost], CallCost]:
     """Through the text that is asked about."""
 
-    def estimate(asked: Asked) -> CallCost:
-        size = asked.subject.size
+    def estimate(call: CallToCost) -> CallCost:
+        size = call.subject.size
         return by_factor(size[1], factor), size if keeps_size else None
 
     return estimate
 
 
-def _through_first(asked: Asked) -> CallCost:
-    return by_factor(asked.args[0].size[1], CHARACTER), None
+def _through_first(call: CallToCost) -> CallCost:
+    return by_factor(call.args[0].size[1], CHARACTER), None
 
 
-def _replace(asked: Asked) -> CallCost:
+def _replace(call: CallToCost) -> CallCost:
     size, (old_least, old_most), new = (
-        one.size for one in (asked.subject, asked.args[0], asked.args[1])
+        one.size for one in (call.subject, call.args[0], call.args[1])
     )
     if old_least == 0:
         most, kept_most = plus(size[1], 1), size[1]
@@ -187,58 +194,58 @@ def _share(whole: int, of: int) -> int:
     return min(math.ceil(float(whole) / float(of)), MOST)
 
 
-def _split(asked: Asked) -> CallCost:
-    most = asked.subject.size[1]
+def _split(call: CallToCost) -> CallCost:
+    most = call.subject.size[1]
     cost = by_factor(most, 2 * CHARACTER)
-    if len(asked.args) > 1:
-        limit = asked.args[1].node
+    if len(call.args) > 1:
+        limit = call.args[1].node
         if isinstance(limit, Constant) and type(limit.value) is int:
             most = limit.value & MOST
     return cost, (0, most)
 
 
-def _join(asked: Asked) -> CallCost:
-    items, listed = asked.items_size(), asked.subject.size
+def _join(call: CallToCost) -> CallCost:
+    items, listed = call.items_size(), call.subject.size
     size = (0, 0) if items is None else product_of(listed, items)
-    if asked.args:
+    if call.args:
         between = (max(0, listed[0] - 1), max(0, listed[1] - 1))
-        size = sum_of(size, product_of(asked.args[0].size, between))
+        size = sum_of(size, product_of(call.args[0].size, between))
     return by_factor(size[1], CHARACTER), size
 
 
-def _searched(asked: Asked) -> int:
-    text = by_factor(plus(asked.subject.size[1], 1), CHARACTER)
-    return times(text, by_factor(asked.args[0].size[1], PATTERN))
+def _searched(call: CallToCost) -> int:
+    text = by_factor(plus(call.subject.size[1], 1), CHARACTER)
+    return times(text, by_factor(call.args[0].size[1], PATTERN))
 
 
-def _find(asked: Asked) -> CallCost:
-    return _searched(asked), (0, asked.subject.size[1])
+def _find(call: CallToCost) -> CallCost:
+    return _searched(call), (0, call.subject.size[1])
 
 
-def _matches(asked: Asked) -> CallCost | None:
-    return None if asked.target is None else (_searched(asked), None)
+def _matches(call: CallToCost) -> CallCost | None:
+    return None if call.target is None else (_searched(call), None)
 
 
-def _ip(asked: Asked) -> CallCost:
-    return ONCE if asked.target is not None else _through_first(asked)
+def _ip(call: CallToCost) -> CallCost:
+    return ONCE if call.target is not None else _through_first(call)
 
 
-def _contains_address(beside: int) -> Callable[[Asked], CallCost]:
+def _contains_address(beside: int) -> Callable[[CallToCost], CallCost]:
     compared = plus(by_factor(sum_of(_ADDRESS, _ADDRESS)[1], CHARACTER), beside)
 
-    def estimate(asked: Asked) -> CallCost:
-        is_text = asked.overload.args[1] == STRING
-        return plus(compared, _through_first(asked)[0]) if is_text else compared, None
+    def estimate(call: CallToCost) -> CallCost:
+        is_text = call.overload.args[1] == STRING
+        return plus(compared, _through_first(call)[0]) if is_text else compared, None
 
     return estimate
 
 
-def _validate(asked: Asked) -> CallCost:
-    return by_factor(_through_first(asked)[0], _FORMAT_PATTERN * PATTERN), None
+def _validate(call: CallToCost) -> CallCost:
+    return by_factor(_through_first(call)[0], _FORMAT_PATTERN * PATTERN), None
 
 
-def _equals(asked: Asked) -> CallCost:
-    one, other = asked.args
+def _equals(call: CallToCost) -> CallCost:
+    one, other = call.args
     if one.type == other.type:
         match one.type.name:
             case "net.IP" | "net.CIDR" | "kubernetes.Quantity" | "kubernetes.Semver":
@@ -249,53 +256,53 @@ def _equals(asked: Asked) -> CallCost:
                 return by_factor((other.computed or (1, 1))[1], CHARACTER), None
             case name if name.startswith("kubernetes.authorization."):
                 return ONCE
-    return _compared(asked)
+    return _compared(call)
 
 
-def _compared(asked: Asked) -> CallCost:
-    """To the end of the shorter of two."""
-    return by_factor(min(one.size[1] for one in asked.args), CHARACTER), None
+def _compared(call: CallToCost) -> CallCost:
+    """Cost a comparison to the end of the shorter operand."""
+    return by_factor(min(one.size[1] for one in call.args), CHARACTER), None
 
 
-def _ordered(asked: Asked) -> CallCost | None:
-    return _compared(asked) if asked.overload.args[0].name in {"string", "bytes"} else None
+def _ordered(call: CallToCost) -> CallCost | None:
+    return _compared(call) if call.overload.args[0].name in {"string", "bytes"} else None
 
 
-def _bytes(asked: Asked) -> CallCost | None:
-    least, most = asked.args[0].size
-    is_text = asked.overload.args[0].name == "string"
+def _bytes(call: CallToCost) -> CallCost | None:
+    least, most = call.args[0].size
+    is_text = call.overload.args[0].name == "string"
     return (by_factor(most, CHARACTER), (least, most * 4 & MOST)) if is_text else None
 
 
-def _string(asked: Asked) -> CallCost | None:
-    least, most = asked.args[0].size
-    is_bytes = asked.overload.args[0].name == "bytes"
+def _string(call: CallToCost) -> CallCost | None:
+    least, most = call.args[0].size
+    is_bytes = call.overload.args[0].name == "bytes"
     return (by_factor(most, CHARACTER), (least // 4, most)) if is_bytes else None
 
 
-def _quote(asked: Asked) -> CallCost:
-    least, most = asked.args[0].size
+def _quote(call: CallToCost) -> CallCost:
+    least, most = call.args[0].size
     return by_factor(most, CHARACTER), (least + 2 & MOST, most * 2 + 2 & MOST)
 
 
-def _member(asked: Asked) -> CallCost | None:
-    return (asked.args[1].size[1], None) if asked.overload.args[1].name == "list" else None
+def _member(call: CallToCost) -> CallCost | None:
+    return (call.args[1].size[1], None) if call.overload.args[1].name == "list" else None
 
 
-def _contains(asked: Asked) -> CallCost:
-    text = by_factor(asked.subject.size[1], CHARACTER)
-    return times(text, by_factor(asked.args[0].size[1], CHARACTER)), None
+def _contains(call: CallToCost) -> CallCost:
+    text = by_factor(call.subject.size[1], CHARACTER)
+    return times(text, by_factor(call.args[0].size[1], CHARACTER)), None
 
 
-def _add(asked: Asked) -> CallCost | None:
-    of = asked.overload.args[0].name
-    size = sum_of(asked.args[0].size, asked.args[1].size)
+def _add(call: CallToCost) -> CallCost | None:
+    of = call.overload.args[0].name
+    size = sum_of(call.args[0].size, call.args[1].size)
     if of == "list":
         return 1, size
     return (by_factor(size[1], CHARACTER), size) if of in {"string", "bytes"} else None
 
 
-_ESTIMATES: Final[dict[str, Callable[[Asked], CallCost | None]]] = {
+_ESTIMATES: Final[dict[str, Callable[[CallToCost], CallCost | None]]] = {
     "slice": _slice,
     "lists.range": _range,
     "reverse": _reverse,
@@ -303,6 +310,7 @@ _ESTIMATES: Final[dict[str, Callable[[Asked], CallCost | None]]] = {
     "distinct": _distinct,
     "sort": _sort,
     "@sortByAssociatedKeys": _sort,
+    "includes": _includes,
     "sets.contains": _sets(1),
     "sets.intersects": _sets(1),
     "sets.equivalent": _sets(2),

@@ -14,7 +14,8 @@ from webhook.cel.check.environment import VALUES
 from webhook.cel.check.message_literals import field_of, made_of
 from webhook.cel.check.types import BOOL, DYN, ERROR, INT, Mapping, Type
 from webhook.cel.errors import Problem
-from webhook.cel.run.values import Uint
+from webhook.cel.library.all import narrowed
+from webhook.cel.run.values import TYPES, Optional, Uint
 from webhook.cel.syntax.ast import (
     Call,
     Constant,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.cel.check.environment import Environment, Overload
+    from webhook.cel.library.registry import Operand
 
 _CONSTANTS: dict[type, Type] = {
     bool: BOOL,
@@ -433,3 +435,22 @@ def _replaced(of: Type, new: dict[Type, Type]) -> Type:
     if not of.parts:
         return of
     return Type(of.name, tuple([_replaced(part, new) for part in of.parts]), message=of.message)
+
+
+_BY_NAME: Final[dict[str, Operand]] = {
+    name: of for of, name in TYPES.items() if of not in {dict, Optional}
+}
+
+
+def narrowed_name(name: str, node: Call, checked: Checked) -> str:
+    """Return the library's name of the form that a call runs, or of the function where it may run several."""
+    only = checked.only_overload(node)
+    return name if only is None else narrowed(name, tuple(map(_operand, only.args)))
+
+
+def _operand(of: Type) -> Operand:
+    """Return what an overload's operand must be when it is run."""
+    if of.name == "list":
+        part = _operand(of.parts[0])
+        return list if part is None else (part,)
+    return _BY_NAME.get(of.name) or (of.name if "." in of.name else None)

@@ -1,4 +1,4 @@
-"""What expressions may name: variables, messages, functions, types (Kubernetes' environment)."""
+"""The names of expressions: variables, messages, functions, types (Kubernetes' environment)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from webhook.cel.check import types
-from webhook.cel.check.overloads import OVERLOADS
+from webhook.cel.check.overloads import NEWEST, OVERLOADS
 from webhook.cel.check.types import Type, read_type
 from webhook.values import dataclass
 
@@ -62,6 +62,12 @@ def read_overloads(table: str) -> dict[str, tuple[Overload, ...]]:
 @lru_cache(maxsize=1)
 def functions() -> dict[str, tuple[Overload, ...]]:
     """Every function with its overloads, in the environment's order."""
+    return accepted_functions() | read_overloads(NEWEST)
+
+
+@lru_cache(maxsize=1)
+def accepted_functions() -> dict[str, tuple[Overload, ...]]:
+    """The functions that an API server accepts in new expressions, CRDs among them."""
     return read_overloads(OVERLOADS)
 
 
@@ -122,7 +128,7 @@ class Environment:
     """Whether objects and JSON Patches can be written: ``Object{...}``, ``JSONPatch{...}``."""
 
     def candidates(self, name: str) -> Iterator[str]:
-        """What a name may mean, the longest first."""
+        """Return the possible meanings of a name, the longest first."""
         if name.startswith("."):
             yield name[1:]
             return

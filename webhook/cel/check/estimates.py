@@ -66,7 +66,7 @@ def union(one: Size, other: Size) -> Size:
 
 
 def size_of_type(of: Type) -> Size | None:
-    """What values of a type count as, where they are all alike."""
+    """Return the size of a type's values, where all have the same."""
     if of.name == "optional_type" and of.parts:
         return size_of_type(of.parts[0])
     return ONE if of.name in _SCALARS else None
@@ -90,7 +90,7 @@ class Path:
 
     @property
     def names(self) -> list[str]:
-        """What it says by now."""
+        """Return the path's names so far."""
         return self.cells[: self.length]
 
 
@@ -123,7 +123,7 @@ def union_of_entries(one: Entries | None, other: Entries | None) -> Entries | No
 
 @dataclass(frozen=True, slots=True)
 class SizedOperand:
-    """What is known of an operand of a call."""
+    """An operand of a call, with what is known of it."""
 
     node: Expr
     type: Type

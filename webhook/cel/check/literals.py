@@ -198,7 +198,7 @@ def _fault_of_index(node: Expr, checked: Checked) -> str | None:
 
 
 def _constant(node: Expr, checked: Checked) -> Value:
-    """What cel-go knows of a value before anything is evaluated; NOTHING where it does not.
+    """Return the constant that cel-go folds an expression to before evaluation; NOTHING where it does not.
 
     Of lists and maps no more than that they are: no conversion reads what they hold. Raises
     EvaluationError where a conversion fails.
@@ -231,7 +231,7 @@ def known_members(node: Expr, checked: Checked) -> frozenset[Value] | None:
 
 
 def known_value(node: Expr, checked: Checked) -> Value:
-    """What cel-go knows of a value before anything is evaluated; NOTHING where it has none."""
+    """Return the value that cel-go knows before evaluation; NOTHING where there is none."""
     try:
         return _constant(node, checked)
     except EvaluationError:

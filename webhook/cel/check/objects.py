@@ -1,4 +1,4 @@
-"""What a schema declares of an object: types and sizes (k8s.io/apiserver, pkg/cel/common/schemas.go).
+"""Declares objects by a schema: types and sizes (k8s.io/apiserver, pkg/cel/common/schemas.go).
 
 It is for checks alone: what is evaluated are decoded JSON values, whatever a schema says.
 """
@@ -81,7 +81,7 @@ _MOMENT_BYTES: Final = {"duration": (3, 32), "date": (12, 12), "date-time": (21,
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What is declared of values: their type, and how large they are at most."""
+    """The declaration of values: their type, and how large they are at most."""
 
     type: Type
     elements: int = 0
@@ -139,7 +139,7 @@ class _Reader:
     def declared(
         self, given: Schema, name: str, within: tuple[str, ...], *, is_root: bool = False
     ) -> Declared | None:
-        """What a schema says, below the references that led to it; None for one of no type."""
+        """Declare a schema, below the references that led to it; None for one of no type."""
         schema, within = self.resolved(given, within)
         # Documents of built-in types say so by a format, which means nothing in a CRD.
         is_text_or_number = self.definitions and schema.get("format") == "int-or-string"
@@ -191,7 +191,7 @@ class _Reader:
         return self.definitions[reference], (*within, reference)
 
     def with_metadata(self, schema: Schema, within: tuple[str, ...]) -> Schema:
-        """With what every object has, declared or not."""
+        """Add the fields that every object has, declared or not."""
         fields = schema.get("properties") or {}
         metadata, _ = self.resolved(fields.get("metadata") or {}, within)
         own = metadata.get("properties") or {}
@@ -218,7 +218,7 @@ def _reference(schema: Schema) -> str | None:
 
 
 def _text(schema: Schema) -> Declared:
-    """What is declared of a text; one of some formats is no text in an expression."""
+    """Declare a text; those of some formats are no texts in an expression."""
     form = schema.get("format", "")
     of = _STRINGS.get(form, STRING)
     if form in _MOMENT_BYTES:

@@ -1,4 +1,4 @@
-"""Every function of Kubernetes' CEL environment, as its oracle tells them (apiserver v0.35).
+"""Every function of Kubernetes' CEL environment (apiserver 1.37), as an oracle lists them.
 
 A line is a name, a point where it is a member of its first operand, its operands, its result.
 """
@@ -345,3 +345,9 @@ url (string) kubernetes.URL
 validate .(kubernetes.NamedFormat, string) optional_type(list(string))
 value .(optional_type(V)) V
 """
+
+NEWEST: Final = """
+includes .(dyn, dyn) bool
+"""
+"""Functions that Kubernetes 1.37 brought. An API server evaluates them in stored expressions, and takes
+them in new ones a minor version later: until then it may be rolled back to one that lacks them."""

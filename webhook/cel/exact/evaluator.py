@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel import folds, paths
 from webhook.cel.check import types
+from webhook.cel.check.checker import narrowed_name
 from webhook.cel.check.literals import known_members, known_value
 from webhook.cel.errors import EvaluationError
 from webhook.cel.exact import costed, nodes
-from webhook.cel.narrowing import called
 from webhook.cel.paths import Key
 from webhook.cel.run import access, equality, membership, messages
 from webhook.cel.run.arithmetic import OPERATORS, is_not, negate
@@ -77,7 +77,7 @@ _SEARCHES: Final = frozenset({"find", "findAll", "matches"})
 
 
 def exact_form(checked: Checked) -> Run:
-    """What computes an expression."""
+    """Build the function that computes an expression."""
     return _Builder(checked).build(checked.parsed.root)
 
 
@@ -88,7 +88,7 @@ class _Builder:
         self.slots = 0
 
     def build(self, node: Expr) -> Run:
-        """What computes a node."""
+        """Build the function that computes a node."""
         match node:
             case Constant():
                 return nodes.constant(node.value)
@@ -111,7 +111,7 @@ class _Builder:
     # --- paths --------------------------------------------------------------------------------
 
     def path(self, node: Expr, keys: Keys = (), *, is_key: bool = False) -> Run:
-        """What a node gives, and what ``keys`` behind it lead to.
+        """Build the function that computes a node, and the ``keys`` behind it.
 
         A conditional goes on in each of its branches. ``is_key`` is of what is a key itself.
         """
@@ -148,7 +148,7 @@ class _Builder:
         return paths.is_native(node, self.checked) and not any(key.converts for key in keys)
 
     def root(self, node: Expr) -> Run:
-        """What a path begins at, as it is."""
+        """Build the function that returns the beginning of a path as it is."""
         match node:
             case Name():
                 return self.name(self.checked.names.get(node, node.name))
@@ -247,7 +247,7 @@ class _Builder:
         """The name in the library of what a call may run."""
         if name == "ip" and member:
             return ".ip"  # what is a member of a range is a function of a text
-        return called(name, node, self.checked)
+        return narrowed_name(name, node, self.checked)
 
     # --- literals -----------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ class Unwritten(Exception):
 
 
 class Lines:
-    """What is written, line by line, at a depth."""
+    """The written lines, each at a depth."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -42,7 +42,7 @@ class LoopLines(Lines):
 
     @abstractmethod
     def value(self, node: Expr) -> Expression:
-        """What computes a node, behind the lines that it needs."""
+        """Write the expression that computes a node, behind the lines that it needs."""
 
     @abstractmethod
     def held(self, node: Expr) -> Expression:
@@ -91,7 +91,7 @@ class LoopLines(Lines):
         return result.of_kind(Kind.LIST) if result.kind is Kind.ANY else result
 
     def _turns(self, goes: str, range_: Expression, cost: int) -> Expression:
-        """What a loop goes through: a short list as it is."""
+        """Return the items that a loop goes through: a short list as it is."""
         paid = source.call(goes, "M", range_, str(cost))
         if goes != "items":
             return paid
@@ -102,7 +102,7 @@ class LoopLines(Lines):
         return source.conditional(range_, is_short, paid)
 
     def _turn(self, node: Fold, result: Expression) -> None:
-        """What a turn of it does."""
+        """Write the body of a loop."""
         local = result.source
         if node.test is not None:
             self.line(f"if {self.condition(node.test).source}:")

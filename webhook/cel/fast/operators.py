@@ -1,4 +1,4 @@
-"""What calls and operators are in generated code, and what the nodes of an expression cost."""
+"""Writes calls and operators as generated code, and adds up the cost of an expression's nodes."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ _VARIABLES_NAME: Final = "variables"
 
 
 def _together(parts: Sequence[Checked]) -> Checked:
-    """What is known of the nodes of all."""
+    """Combine what is known of the nodes of all expressions."""
     together = Checked(parts[0].parsed, {}, {}, {}, {})
     for one in parts:
         together.types.update(one.types)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.cel.check.checker import narrowed_name
 from webhook.cel.check.environment import functions
 from webhook.cel.check.literals import known_members
 from webhook.cel.fast.lines import Unwritten
@@ -16,7 +17,6 @@ from webhook.cel.fast.loops import LoopLines
 from webhook.cel.fast.operators import KINDS, KNOWN, OPERATORS, ORDERS, cost_of, within_path
 from webhook.cel.library.all import direct
 from webhook.cel.library.regex import compiled
-from webhook.cel.narrowing import called
 from webhook.cel.paths import may_change, may_nest
 from webhook.cel.run.values import VARIABLES
 from webhook.cel.syntax.ast import (
@@ -138,7 +138,7 @@ class Writer(LoopLines):
     # --- nodes --------------------------------------------------------------------------------
 
     def value(self, node: Expr) -> Expression:
-        """What computes a node, behind the lines that it needs."""
+        """Write the expression that computes a node, behind the lines that it needs."""
         match node:
             case Constant():
                 return self.constant(node.value)
@@ -188,7 +188,7 @@ class Writer(LoopLines):
         return source.call("settled", value)
 
     def way(self, node: Expr) -> Expression:
-        """What a path goes on from, as it is."""
+        """Write the beginning of a path as it is."""
         self.ways.add(node)
         return self.value(node)
 
@@ -379,7 +379,7 @@ class Writer(LoopLines):
         return self.library(node, named or function, args, nodes)
 
     def special(self, node: Call) -> Expression | None:
-        """What has a way of its own to its operands; None for others."""
+        """Write a node that treats its operands in its own way; None for others."""
         match node.function:
             case "_==_" | "_!=_":
                 return self.equality(node, negated=node.function == "_!=_")
@@ -458,7 +458,7 @@ class Writer(LoopLines):
             raise Unwritten
         results = {overload.result.name for overload in functions().get(name, ())}
         kind = KINDS.get(results.pop(), Kind.ANY) if len(results) == 1 else Kind.ANY
-        form = called(name, node, self.checked)
+        form = narrowed_name(name, node, self.checked)
         if name == "string" and form == name and args[0].kind is Kind.STRING:
             return args[0]
         called_as = self.constant_named(direct(form, len(args)))

@@ -1,4 +1,4 @@
-"""Who may do what, as expressions ask it (k8s.io/apiserver, pkg/cel/library/authz.go).
+"""Asks in expressions who may do what (k8s.io/apiserver, pkg/cel/library/authz.go).
 
 Keys of JSON Patches (jsonpatch.go) stand here, too, beside what else only a policy may ask.
 
@@ -64,7 +64,7 @@ class AccessQuestion:
 
 
 class AccessDecision(NamedTuple):
-    """What was answered; ``error`` is why nobody could find out."""
+    """The answer to a check; ``error`` is why nobody could find out."""
 
     allowed: bool
     reason: str = ""
@@ -72,7 +72,7 @@ class AccessDecision(NamedTuple):
 
 
 class Answerer(Protocol):
-    """Who answers."""
+    """Answers checks of rights."""
 
     def decide(self, question: AccessQuestion) -> AccessDecision:
         """The answer; raises :class:`~webhook.cel.errors.NobodyAnswers`."""
@@ -109,19 +109,19 @@ def _filled(text: str, what: str) -> str:
 
 @form("path", AUTHORIZER, str)
 def path(of: Opaque, text: str) -> Opaque:
-    """What is asked about a path."""
+    """Begin a check about a path."""
     return _more(PATH_CHECK, of, path=_filled(text, "path"))
 
 
 @form("group", AUTHORIZER, str)
 def group(of: Opaque, text: str) -> Opaque:
-    """What is asked about an API group."""
+    """Begin a check about an API group."""
     return _more(GROUP_CHECK, of, group=text)
 
 
 @form("serviceAccount", AUTHORIZER, str, str)
 def service_account(of: Opaque, namespace: str, name: str) -> Opaque:
-    """What is asked about a service account."""
+    """Return an authorizer of a service account."""
     if len(name) > _SUBDOMAIN_CHARACTERS or _SUBDOMAIN.fullmatch(name) is None or ".." in name:
         raise EvaluationError("Invalid service account name")
     if len(namespace) > _NAME_MAX or _NAME.fullmatch(namespace) is None:
@@ -132,7 +132,7 @@ def service_account(of: Opaque, namespace: str, name: str) -> Opaque:
 
 @form("resource", GROUP_CHECK, str)
 def resource(of: Opaque, text: str) -> Opaque:
-    """What is asked about a resource."""
+    """Begin a check about a resource."""
     return _more(RESOURCE_CHECK, of, resource=_filled(text, "resource"))
 
 

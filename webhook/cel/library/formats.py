@@ -12,7 +12,7 @@ import datetime as dt
 import re
 from typing import TYPE_CHECKING, Final
 
-from webhook.api.patterns import LABEL, LABEL_1035, LABEL_VALUE, QUALIFIED, SUBDOMAIN, UUID
+from webhook.api.names import LABEL, LABEL_1035, LABEL_VALUE, QUALIFIED, SUBDOMAIN, UUID
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import NONE, Opaque, Optional
 from webhook.golang.url import fault_of_request_uri

@@ -49,7 +49,7 @@ REFUSALS: Final = {
     "x": "only integers, byte buffers, and strings can be formatted as hex, was given {}",
     "o": "octal clause can only be used on integers, was given {}",
 }
-"""What each clause says of what it does not take."""
+"""The error of each clause for a value of another type."""
 
 
 def _refused(clause: str, value: Value) -> _FormatError:
@@ -74,7 +74,7 @@ def _string(value: Value) -> str:
 
 
 def _nested(value: Value) -> str:
-    """A value within a list or map, as it would be written in CEL."""
+    """Return a value within a list or map as it would be written in CEL."""
     if type(value) is Timestamp:
         return f'timestamp("{timestamp_text(value)}")'
     if type(value) is Duration:
@@ -199,11 +199,11 @@ _PRECISION: Final = "could not parse formatting clause: error while parsing prec
 def clauses_of(
     template: str, given: int, *, early: bool = False
 ) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """The letter of each clause, where it begins and ends, and its precision.
+    """Yield the letter of each clause, with its begin, its end and its precision; ``%%`` is left out.
 
-    Raises :class:`~webhook.cel.errors.EvaluationError` for what is none, and where more than are
-    ``given`` are asked for: before it is read, but for ``%`` at the end of a constant (``early``).
-    ``%%`` is left out.
+    Raises :class:`~webhook.cel.errors.EvaluationError` for a malformed clause, and for more clauses
+    than the ``given`` arguments. The latter comes first, but for a ``%`` at the end of a constant
+    (``early``).
     """
     used = 0
     for match in _CLAUSE.finditer(template):
@@ -235,7 +235,7 @@ def clauses_of(
 
 @form("format", str, list, charges=True)
 def format_(meter: Meter, template: str, args: list[Value]) -> str:
-    """A text with its clauses filled in."""
+    """Fill the clauses of a text."""
     parts: list[str] = []
     at = 0
     meter.charge(len(template) // 10)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _order(one: Value, other: Value) -> int:
-    """What cannot be ordered stays where it is."""
+    """Compare two items; those that have no order count as equal, and so stay where they are."""
     try:
         return compared("", one, other)
     except EvaluationError:
@@ -103,6 +103,15 @@ def last_index_of(meter: Meter, items: list[Value], item: Value) -> int:
     """Where an item is found last."""
     meter.charge(len(items))
     return next((at for at in range(len(items) - 1, -1, -1) if is_equal(items[at], item)), -1)
+
+
+@form("includes", None, None, charges=True)
+def includes(meter: Meter, target: Value, item: Value) -> bool:
+    """Whether an item is found in a list, or is equal to what is no list (Kubernetes 1.37)."""
+    if type(target) is not list:
+        return is_equal(target, item)
+    meter.charge(len(target))
+    return any(is_equal(one, item) for one in target)
 
 
 @form("first", list)

@@ -120,7 +120,7 @@ _WHOLE: Final = frozenset({"dyn", "flatten", "size", "sort", "type"})
 
 
 def direct(name: str, operands: int) -> Callable[..., Value]:
-    """What computes a function, looked up before it is called: of the meter and its operands."""
+    """Look up the implementation of a function, which takes the meter and its operands."""
     forms = tuple(_FORMS.get((name, operands), ()))
 
     def general(meter: Meter, *args: Value) -> Value:

@@ -1,1 +1,1 @@
-"""What evaluations stand on: values, equality, order, arithmetic, conversions, cost."""
+"""Values of CEL at run time: equality, order, arithmetic, conversions, cost."""

@@ -19,28 +19,34 @@ TIME_MIN: Final = -62135596800 * SECOND
 TIME_MAX: Final = 253402300799 * SECOND + SECOND - 1
 """The years 1 to 9999, in nanoseconds since 1970."""
 
+_ADDED: Final = frozenset({bytes, float, Duration, int, list, str, Timestamp, Uint})
+_SUBTRACTED: Final = frozenset({float, Duration, int, Timestamp, Uint})
+_MULTIPLIED: Final = frozenset({float, int, Uint})
+_WHOLE: Final = frozenset({int, Uint})
+"""The types that have ``+``, ``-``, ``*`` and ``/``, and ``%``."""
+
 
 def within_int(value: int) -> int:
-    """An integer, if it has 64 bits."""
+    """Return an integer that 64 bits hold; raises for any other."""
     if not INT_MIN <= value <= INT_MAX:
         raise EvaluationError("integer overflow")
     return value
 
 
 def within_uint(value: int) -> Uint:
-    """An unsigned integer, likewise."""
+    """Return an unsigned integer that 64 bits hold; raises for any other."""
     if not 0 <= value <= UINT_MAX:
         raise EvaluationError("unsigned integer overflow")
     return Uint(value)
 
 
 def duration(ns: int) -> Duration:
-    """A duration, if its nanoseconds have 64 bits."""
+    """Return a duration whose nanoseconds 64 bits hold; raises for any other."""
     return Duration(within_int(ns))
 
 
 def timestamp(ns: int, offset_seconds: int = 0) -> Timestamp:
-    """A point of time, if it is in the years 1 to 9999."""
+    """Return a time in the years 1 to 9999; raises for any other."""
     if not TIME_MIN <= ns <= TIME_MAX:
         raise EvaluationError("timestamp overflow")
     return Timestamp(ns, offset_seconds)
@@ -156,14 +162,8 @@ def is_not(a: Value) -> bool:
     return not a
 
 
-_ADDED: Final = frozenset({bytes, float, Duration, int, list, str, Timestamp, Uint})
-_SUBTRACTED: Final = frozenset({float, Duration, int, Timestamp, Uint})
-_MULTIPLIED: Final = frozenset({float, int, Uint})
-_WHOLE: Final = frozenset({int, Uint})
-
-
 def _unfit(function: str, left: Value, has: frozenset[type]) -> EvaluationError:
-    """Types that have the operator say so in one way, those that have not in another."""
+    """Return cel-go's error for operands that do not fit: another one where the type lacks the operator."""
     if type(left) in has:
         return EvaluationError(NO_OVERLOAD)
     return no_overload(function, left)

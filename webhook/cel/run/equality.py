@@ -93,7 +93,7 @@ def _order(a: Value, b: Value) -> int | None:
 
 
 def no_overload(function: str, left: Value) -> EvaluationError:
-    """What an operator says of an operand that it does not have."""
+    """Return the error of an operator for operands of these types."""
     if type(left) in _RECEIVERS:
         return EvaluationError(NO_OVERLOAD)
     return EvaluationError(f"{NO_OVERLOAD}: {function}")

@@ -64,7 +64,7 @@ class Given:
 
 
 def given_of(variables: dict[Any, Value], meter: Meter) -> Given:
-    """What an evaluation is given, looked up once: it is kept among its variables."""
+    """Look up the input of an evaluation once: it is kept among its variables."""
     given = variables.get(_AT)
     if given is None:
         given = variables[_AT] = Given(variables, meter)

@@ -1,4 +1,4 @@
-"""What is written as messages.
+"""Makes messages from their literals.
 
 Times and durations are, by their seconds and nanoseconds; objects and the operations of JSON Patches,
 where a policy mutates. A policy can make no others (cel-go, common/types/provider.go; k8s.io/apiserver, pkg/cel/mutation).

@@ -1,4 +1,4 @@
-"""What the fast form of an expression calls: exact whenever it returns, and paid for."""
+"""Runtime of the fast form of expressions: exact whenever it returns, and paid for."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def plain_optional_item(of: Value, key: Value) -> Optional:
 
 
 def items(meter: Meter, of: Value, cost: int) -> Iterable[Value]:
-    """What a macro of one variable goes through, each turn at a cost."""
+    """Yield the items of a macro of one variable, each at a cost."""
     if type(of) is list:
         count = len(of)
         if count > AT_ONCE:
@@ -61,7 +61,7 @@ def items(meter: Meter, of: Value, cost: int) -> Iterable[Value]:
 
 
 def pairs(meter: Meter, of: Value, cost: int) -> Iterable[tuple[Value, Value]]:
-    """What a macro of two variables goes through, likewise."""
+    """Yield the pairs of a macro of two variables, each at a cost."""
     return _paid(meter, [(from_key(key), value) for key, value in access.pairs_of(of)], cost)
 
 

@@ -47,14 +47,14 @@ _LAST: Final = 253402300800 - 7 * 86400
 
 
 def _seconds_within(seconds: int) -> int:
-    """A time at which zones are as they are then: before the first they did not change."""
+    """Return a time within Python's years at which every zone has the same offset as at this one."""
     if seconds >= _LAST:
         return _LAST - _ERA + (seconds - _LAST) % _ERA
     return max(seconds, _FIRST)
 
 
 def _zone_offset(value: Timestamp, zone: str) -> int:
-    """Seconds east of UTC in a zone, at a time."""
+    """Return the seconds east of UTC of a zone at a time."""
     if ":" in zone:
         return _numeric_offset(zone)
     if zone in {"", "UTC", "Local"}:
@@ -84,17 +84,17 @@ _DIRECTORIES: Final = frozenset(
         *("America/Argentina", "America/Indiana", "America/Kentucky", "America/North_Dakota"),
     )
 )
-"""Of the database of zones; as ``posix`` and ``right`` it may have each of them once more."""
+"""Directories of the database of zones; below ``posix`` and ``right`` each may stand once more."""
 
 _TABLES: Final = {"iso3166.tab", "leapseconds", "tzdata.zi", "zone.tab", "zone1970.tab"}
-"""Files beside the zones that are none."""
+"""Files of the database that are no zones."""
 
 _PATH_BYTES_MAX: Final = 4095 - len("/usr/share/zoneinfo/")
 _NAME_BYTES_MAX: Final = 255
 
 
 def _file_of(zone: str) -> str:
-    """The zone whose file is opened by this path, as Go asks the system for it (time.LoadLocation).
+    """Return the zone whose file this path opens, as Go asks the system for it (time.LoadLocation).
 
     Raises :class:`EvaluationError` with the system's words for what can be no file.
     """
@@ -136,7 +136,7 @@ def _numeric_offset(zone: str) -> int:
 
 
 def _read_int(text: str) -> int:
-    """Of a zone in numbers; raises for what Go reads no integer from."""
+    """Read the hours or minutes of a numeric zone; raises with Go's words for what is no integer."""
     if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII):
         raise EvaluationError(f"strconv.Atoi: parsing {quote(text)}: invalid syntax")
     sign, digits = text[:1], text.lstrip("+-").lstrip("0")
@@ -148,13 +148,13 @@ def _read_int(text: str) -> int:
 
 
 def _wrapped(value: int) -> int:
-    """An integer as 64 bits keep it."""
+    """Return an integer as 64 bits hold it: it wraps around."""
     return (value - INT_MIN) % (UINT_MAX + 1) + INT_MIN
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What a calendar and a clock in a zone show: days and seconds of a day since 1970."""
+    """The display of a calendar and a clock in a zone: days and seconds of a day since 1970."""
 
     days: int
     seconds: int
@@ -167,7 +167,7 @@ class Clock:
 
 
 def local(value: Timestamp, zone: str = "") -> Clock:
-    """The time of a clock in a zone."""
+    """Return what a clock in a zone shows at a time."""
     seconds, ns = divmod(value.ns, SECOND)
     return Clock(*divmod(seconds + _zone_offset(value, zone), 86400), ns)
 
@@ -194,12 +194,12 @@ _SPANS: Final = {
 
 
 def part(function: str, value: Timestamp, zone: str = "") -> int:
-    """A part of a time."""
+    """Return a part of a time, by the name of CEL's function."""
     return PARTS[function](local(value, zone))
 
 
 def span(function: str, value: Duration) -> int:
-    """A duration in whole units, towards zero."""
+    """Return a duration in whole units, by the name of CEL's function; rounds towards zero."""
     size = abs(value.ns) // _SPANS[function]
     return -size if value.ns < 0 else size
 

@@ -37,7 +37,7 @@ class MacroError(Exception):
 
 
 def expand(call: Call) -> Expr:
-    """What a call is; itself where it is no macro. Raises :class:`MacroError`."""
+    """Expand a call; a call that is no macro stays. Raises :class:`MacroError`."""
     name, args = call.function, call.args
     if call.target is None:
         return _presence(call) if name == "has" and len(args) == 1 else call

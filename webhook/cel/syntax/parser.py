@@ -177,7 +177,7 @@ class _Parser:
     # --- what is wrong, said and passed over as ANTLR does (its DefaultErrorStrategy) -----------
 
     def class_of(self, ahead: int = 0) -> str:
-        """What a token is to the grammar."""
+        """Return the grammar's class of a token."""
         token = self.tokens[min(self.place + ahead, len(self.tokens) - 1)]
         if token.kind == "OP" or token.text in {"in", *_WORDS}:
             return token.text
@@ -239,7 +239,7 @@ class _Parser:
         return f"no viable alternative at input '{self.source[first.at : end]}'"
 
     def recovered(self, read: Callable[[], Expr]) -> Expr:
-        """What is read; where it is faulty, something in its place, and what may follow is next."""
+        """Read a part; at a fault return a substitute, and go on at what may follow."""
         try:
             return read()
         except _SyntaxError:
@@ -252,7 +252,7 @@ class _Parser:
             return Constant(self.token.at, None)
 
     def within(self, closers: AbstractSet[str], read: Callable[[], Expr]) -> Expr:
-        """What is read where these may follow it."""
+        """Read a part that these tokens may follow."""
         self.closers.append(frozenset(closers))
         try:
             return read()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def missing(outcome: AuditOutcome) -> list[str]:
-    """What could not be audited, a line for each."""
+    """Return the parts that could not be audited, a line for each."""
     lines = [f"policy not used: {fault}" for fault in outcome.faults]
     end = outcome.ended
     if end is None:

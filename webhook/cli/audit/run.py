@@ -1,4 +1,4 @@
-"""What ``waddle audit --once`` does: policies into a client, one sweep, and nothing written."""
+"""Runs ``waddle audit --once``: policies into a client, one sweep, and nothing written."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class CannotAudit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked for: ``policies`` are directories, none for the cluster's own."""
+    """The options of an audit: ``policies`` are directories, none for the cluster's own."""
 
     namespace: str
     policies: Sequence[Path] = ()
@@ -86,7 +86,7 @@ class AuditedViolation:
 
 @dataclass(slots=True)
 class AuditOutcome:
-    """What an audit found. Also the sink that collects it."""
+    """The findings of an audit, which are also the sink that collects them."""
 
     findings: list[AuditedViolation] = field(default_factory=list)
     totals: Mapping[ConstraintKey, Count] = field(default_factory=dict)
@@ -146,7 +146,7 @@ async def audit(
     outcome = AuditOutcome()
     logger = log.Log(_nowhere).logger("audit")
     client_of_policies = new_client(
-        disabled_builtins=request.disabled_builtins, asked=ADMISSION_ALONE
+        disabled_builtins=request.disabled_builtins, reviewed_targets=ADMISSION_ALONE
     )
     files = await _read_policies(client, request, client_of_policies, outcome)
     for namespace in await list_objects(client, NAMESPACES):
@@ -187,7 +187,7 @@ def _nowhere(line: bytes) -> None:
 
 
 class _Read(NamedTuple):
-    """What stands beside templates and constraints: Configs and SyncSets, and all of files."""
+    """The objects beside templates and constraints: Configs and SyncSets, and all of files."""
 
     configuration: list[Mapping[str, Any]]
     manifests: tuple[Manifest, ...] = ()
@@ -233,7 +233,7 @@ async def _read_data(
     configuration: Iterable[Mapping[str, Any]],
     outcome: AuditOutcome,
 ) -> None:
-    """What policies may read of the cluster."""
+    """Read the objects of the cluster that policies may read."""
     kinds: frozenset[GroupVersionKind] = frozenset().union(
         *(config.synced_kinds(document) for document in configuration)
     )

@@ -1,4 +1,4 @@
-"""What a measurement shows, and how it compares with an earlier one."""
+"""Shows a measurement, and how it compares with an earlier one."""
 
 from __future__ import annotations
 

@@ -27,14 +27,16 @@ if TYPE_CHECKING:
 
 ENGINES: Final = {"rego": template.REGO, "cel": template.CEL}
 
+_TEMPLATES: Final = (template.GROUP, template.KIND)
+
 
 class CannotBench(Exception):
-    """Nothing can be measured: why."""
+    """Nothing can be measured; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """What is measured how often; ``stats`` asks for each constraint's times, too.
+    """The options of a measurement; ``stats`` asks for each constraint's times, too.
 
     ``ask`` answers for providers.
     """
@@ -46,7 +48,7 @@ class BenchOptions:
 
 
 def bench(engine: str, manifests: Sequence[Manifest], options: BenchOptions) -> dict[str, Any]:
-    """What one engine takes, as gator saves it; raises :class:`CannotBench`."""
+    """Measure one engine, and return the result as gator saves it; raises :class:`CannotBench`."""
     templates = [item for item in manifests if item.gvk.group_kind == _TEMPLATES]
     constraints = [item for item in manifests if item.gvk.group == constraint.GROUP]
     objects = [item for item in manifests if _is_object(item)]
@@ -67,7 +69,7 @@ def bench(engine: str, manifests: Sequence[Manifest], options: BenchOptions) -> 
     times = RunTimes(native=engine == "cel")
     taken, violations, began = [], 0, time.perf_counter_ns()
     for number in range(options.iterations):
-        observed = options.stats and number == 0
+        observed = options.stats and number == 0  # once: observing takes time
         limits = Limits(observer=times) if observed else UNLIMITED
         for item in objects:
             subject = Subject(value_of(item.document, {}), enforcement.COMMAND_LINE, limits)
@@ -98,9 +100,6 @@ def bench(engine: str, manifests: Sequence[Manifest], options: BenchOptions) -> 
     return result
 
 
-_TEMPLATES: Final = (template.GROUP, template.KIND)
-
-
 def _is_object(item: Manifest) -> bool:
     return (
         item.gvk.group_kind != _TEMPLATES
@@ -110,7 +109,7 @@ def _is_object(item: Manifest) -> bool:
 
 
 class _Setup:
-    """A client that is being filled, with the nanoseconds of each step."""
+    """Fills a client, and takes the nanoseconds of each step."""
 
     def __init__(self, engine: str) -> None:
         self._engine = engine
@@ -129,7 +128,7 @@ class _Setup:
     def load(
         self, templates: Sequence[Manifest], constraints: Sequence[Manifest]
     ) -> tuple[int, list[str]]:
-        """How many constraints were loaded, and the templates that are for other engines."""
+        """Load policies; returns the number of constraints, and the templates that are for other engines."""
         of_engine, kinds, skipped = [], set(), []
         for item in templates:
             read = self._read(item)
@@ -140,18 +139,18 @@ class _Setup:
                 skipped.append(read.name)
         if not of_engine:
             raise CannotBench(f"{self._engine}: no template has code for this engine")
-        wanted = [item for item in constraints if item.gvk.kind in kinds]
+        chosen = [item for item in constraints if item.gvk.kind in kinds]
         self.skipped_constraints = [
-            item.document["metadata"]["name"] for item in constraints if item not in wanted
+            item.document["metadata"]["name"] for item in constraints if item not in chosen
         ]
-        if not wanted:
+        if not chosen:
             raise CannotBench(f"{self._engine}: no constraint is of a template for this engine")
         self._timed("templateCompilation", lambda: self._add(of_engine, self._client.add_template))
-        self._timed("constraintLoading", lambda: self._add(wanted, self._client.add_constraint))
-        return len(wanted), skipped
+        self._timed("constraintLoading", lambda: self._add(chosen, self._client.add_constraint))
+        return len(chosen), skipped
 
     def data(self, manifests: Sequence[Manifest], objects: Sequence[Manifest]) -> PolicySet:
-        """All that decides, with the objects as the cluster's data."""
+        """Return the policy set, with the objects as the cluster's data."""
         self._timed("dataLoading", lambda: self._add(objects, self._client.add_data))
         extensions = Extensions()
         faults = extensions.load(item for item in manifests if is_beside_policies(item.gvk))
@@ -175,7 +174,7 @@ class _Setup:
 
 
 def latencies(taken: Sequence[int]) -> dict[str, int]:
-    """Percentiles as gator's, between the two nearest ranks."""
+    """Return nanoseconds in gator's fields; percentiles are interpolated between the two nearest ranks."""
     ordered = sorted(taken)
 
     def percentile(part: float) -> int:

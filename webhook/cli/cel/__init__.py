@@ -1,1 +1,19 @@
-"""waddle cel: check and evaluate expressions of CEL."""
+"""``waddle cel``: expressions as Kubernetes' admission evaluates them, for who writes them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from webhook.cli.subcommands import Subcommands
+
+_COMMANDS: Final = {
+    "check": ("webhook.cli.cel.check", "Say whether expressions can be used, and their types."),
+    "eval": ("webhook.cli.cel.eval", "Evaluate an expression."),
+}
+
+
+@click.command(name="cel", cls=Subcommands, listed=_COMMANDS)
+def command() -> None:
+    """Expressions in CEL, with what Kubernetes' admission policies may use."""

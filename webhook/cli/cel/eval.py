@@ -72,8 +72,8 @@ def _object(path: Path | None) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         raise click.ClickException(f"{path}: expected an object, got {type_of(value)}")
     if type(value.get("metadata")) not in {NoneType, dict}:
-        told = type_of(value["metadata"])
-        raise click.ClickException(f"{path}: metadata: expected an object, got {told}")
+        actual = type_of(value["metadata"])
+        raise click.ClickException(f"{path}: metadata: expected an object, got {actual}")
     return value
 
 

@@ -151,13 +151,13 @@ def _tell_nothing(manifests: Sequence[Manifest]) -> None:
 
 
 def _client(sources: Sources) -> Client:
-    """What policies are compiled by, with the targets that the files declare."""
+    """Return the client that compiles the policies, with the targets that the files declare."""
     from webhook.cli.clients import new_client  # noqa: PLC0415  # see command
     from webhook.cli.target_run import declared_targets  # noqa: PLC0415  # see command
     from webhook.constraint.targets.known import ADMISSION_ALONE  # noqa: PLC0415  # see command
 
     declared = tuple(declared_targets(sources).values())
-    return new_client(targets=declared, asked=ADMISSION_ALONE)
+    return new_client(targets=declared, reviewed_targets=ADMISSION_ALONE)
 
 
 def _once(given: Sequence[str | None]) -> None:
@@ -220,7 +220,7 @@ def _ask_about_records(
     vap: str | None,
     ask: RecordedAnswers,
 ) -> None:
-    """What recorded decisions would be, and whether generated policies say the same."""
+    """Replay recorded decisions, and compare what generated policies say."""
     from webhook.cli.check import run as check_run  # noqa: PLC0415  # see command
 
     records = None if decisions is None else check_run.RecordedDecisions(decisions)
@@ -248,8 +248,9 @@ def checked_in_cluster(
     """
     kubeconfig, context, namespace = cluster
     # Here and not above: they bring aiohttp and the event loop.
-    from webhook.cli import asked, cluster_policies  # noqa: PLC0415
+    from webhook.cli import cluster_policies  # noqa: PLC0415
     from webhook.cli.check import run as check_run  # noqa: PLC0415
+    from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
@@ -265,7 +266,7 @@ def checked_in_cluster(
             configs, more = await cluster_policies.read_configs(client, namespace)
             checked.missing += unreadable + more
             policies = check_run.prepare(manifests, base, seconds, checked, extensions, configs)
-            standing = await asked.read_cluster(client, namespace)
+            standing = await read_webhook_configurations(client, namespace)
             checked.problems += problems_of_asking(manifests, standing, namespace)
             for kind in check_run.kinds_of_parameters(policies):
                 for parameter in await cluster_policies.list_kind(client, kind):

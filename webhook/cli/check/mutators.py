@@ -1,4 +1,4 @@
-"""What ``waddle check`` says of mutators and ExpansionTemplates, and of what mutators would change."""
+"""The part of ``waddle check`` about mutators, ExpansionTemplates, and the changes of mutators."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MutatedManifest:
-    """What mutators make of a manifest."""
+    """A manifest as mutators change it."""
 
     object: str
     mutators: str
@@ -55,7 +55,7 @@ class MutatedManifest:
 
 @dataclass(slots=True)
 class MutatorEffect:
-    """What one mutator would change in what exists."""
+    """The changes of one mutator to the objects that exist."""
 
     objects: int = 0
     examples: list[Example] = field(default_factory=list)
@@ -76,7 +76,7 @@ class MutatorEffect:
 
 @dataclass(slots=True)
 class MutationChecked:
-    """What a check found of mutators and ExpansionTemplates."""
+    """The result of a check of mutators and ExpansionTemplates."""
 
     extensions: Extensions = field(default_factory=Extensions)
     """Those to come, with what is in force."""
@@ -160,7 +160,7 @@ def prepare(
 def problems_of_exceptions(
     extensions: Extensions, manifests: Sequence[Manifest], constraints: Iterable[Constraint]
 ) -> list[Problem]:
-    """What the constraints have against exceptions among the manifests, as admission says it."""
+    """Return the constraints' faults with exceptions among the manifests, in admission's words."""
     known = {one.key: one for one in constraints}
     own = {
         (item.gvk.kind, namespace_of(item.document), name_of(item.document)) for item in manifests

@@ -126,7 +126,7 @@ def as_table(checked: PolicyCheck) -> str:
 
 
 def _read_lines(reads: Mapping[str, PolicyReads]) -> list[str]:
-    """What each policy reads, a path a line."""
+    """Return what each policy reads, a path a line."""
     lines = ["What policies read:"]
     for name, one in reads.items():
         lines.append(f"  {printable_name(name)}")
@@ -137,12 +137,12 @@ def _read_lines(reads: Mapping[str, PolicyReads]) -> list[str]:
 def placed(checked: PolicyCheck, problem: Problem) -> str:
     """A problem with the file and line of its object, where that was read from a file."""
     place = checked.places.get((problem.kind, problem.name))
-    told = str(problem).replace(problem.name, printable_name(problem.name))
-    return f"{printable_name(str(place))}: {told}" if place else told
+    text = str(problem).replace(problem.name, printable_name(problem.name))
+    return f"{printable_name(str(place))}: {text}" if place else text
 
 
 def _changes(checked: MutationChecked) -> list[str]:
-    """What mutators make of the manifests."""
+    """Return the changes of mutators to the manifests."""
     lines = [
         f"of the manifests {quantity(len(checked.changes), 'object is', 'objects are')} changed:"
     ]
@@ -153,7 +153,7 @@ def _changes(checked: MutationChecked) -> list[str]:
 
 
 def _drift(checked: MutationChecked) -> list[str]:
-    """What mutators would change in the cluster."""
+    """Return the changes of mutators to the objects of the cluster."""
     lines = ["Objects of the cluster that would be changed when they are written:"]
     for key, effect in checked.cluster.items():
         lines.append(f"  {printable_name(f'{key.kind}/{key.name}')}: {effect.objects}")

@@ -1,4 +1,4 @@
-"""What ``waddle check`` does: validate policies, and find their effect on objects and decisions.
+"""Runs ``waddle check``: validates policies, and finds their effect on objects and decisions.
 
 :func:`prepare` validates the policies and returns the policies in force before and after them. The
 ``effect_on_`` functions review the same objects by both, and compare what they find. All of them
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class PolicyCheck:
-    """What a check found; an effect is None where no flag asks for it."""
+    """The result of a check; an effect is None where no flag asks for it."""
 
     problems: list[Problem] = field(default_factory=list)
     policies: int = 0
@@ -268,13 +268,13 @@ def effect_on_manifests(
         effect.take(shown, old.responses.results, new.results, new.excused)
     _tell_of_defaults(after, objects, checked)
     for key, change in effect.constraints.items():
-        change.matched = key in matched or key in after.foreign.asked
+        change.matched = key in matched or key in after.foreign.matched_keys
     return effect
 
 
 def _tell_of_defaults(after: PolicySet, objects: Iterable[Manifest], checked: PolicyCheck) -> None:
     """Say that the API server fills in fields before its own policies see an object."""
-    count = sum(kind == POLICY for kind, _ in after.foreign.asked)
+    count = sum(kind == POLICY for kind, _ in after.foreign.matched_keys)
     if count and not all(is_admission_review(item.document) for item in objects):
         policies = quantity(count, POLICY, "ValidatingAdmissionPolicies")
         checked.missing.append(

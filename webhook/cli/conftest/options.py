@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.policy_options import dash_is_standard_input
+from webhook.cli.policy_options import boolean_option, dash_is_standard_input
 from webhook.conftest import settings
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Flags(click.Command):
     """A subcommand whose options have values from the environment and a file, too.
 
-    What cannot be understood is exit code 1, not 64.
+    A usage error ends with exit code 1, as conftest's does, not with 64.
     """
 
     def make_context(
@@ -28,7 +28,7 @@ class Flags(click.Command):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """The context, with defaults from outside."""
+        """Make the context, with the defaults of the environment and the file."""
         file = _config_file(args) or (parent.params.get("config_file") or "" if parent else "")
         try:
             configured = settings.settings(file)
@@ -49,7 +49,7 @@ class Flags(click.Command):
 
 
 class ConftestExit(click.ClickException):
-    """What conftest ends with ``Error: …`` and exit code 1 for."""
+    """An error for which conftest prints ``Error: …`` and ends with exit code 1."""
 
     exit_code = exit_codes.NO
 
@@ -59,7 +59,7 @@ class ConftestExit(click.ClickException):
 
 
 def is_coloured(*, no_color: bool) -> bool:
-    """Whether results are coloured: always, as conftest's are, unless one says otherwise."""
+    """Return whether results are coloured: as conftest's are, without a flag or variable against it."""
     return not (no_color or os.environ.get("NO_COLOR"))
 
 
@@ -73,12 +73,12 @@ def _config_file(args: Sequence[str]) -> str:
 
 
 def lists(values: Sequence[str]) -> list[str]:
-    """All values of a repeated flag, each of which may hold several."""
+    """Return all values of a repeated flag; each may be a list separated by commas."""
     return [one for value in values for one in settings.separated(value)]
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Several options as one decorator, in the order they are written."""
+    """Combine several options into one decorator, in the order they are written."""
 
     def decorate(command: Any) -> Any:
         for decorator in reversed(decorators):
@@ -88,15 +88,10 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return decorate
 
 
-TLS = click.option(
+TLS = boolean_option(
     "-s",
     "--tls",
-    type=bool,
-    is_flag=False,
-    flag_value="true",
-    default=None,
-    metavar="BOOL",
-    help="Whether registries are asked by TLS; without it all are but those on this machine.",
+    help_text="Whether registries are asked by TLS; without it all are but those on this machine.",
 )
 
 UPDATE = click.option(

@@ -80,12 +80,12 @@ def command(paths: tuple[str, ...], **options: Any) -> int:
 def _run(paths: list[str], options: dict[str, Any]) -> int:
     from webhook.conftest import output, result, run  # noqa: PLC0415  # as above
 
-    asked = _asked(paths, options)
+    test_run = _test_run(paths, options)
     if options["update"]:
         from webhook.conftest import fetched  # noqa: PLC0415  # as above
 
-        fetched.update(asked.policies[0], lists(options["update"]), tls=options["tls"])
-    outcome = run.test(asked)
+        fetched.update(test_run.policies[0], lists(options["update"]), tls=options["tls"])
+    outcome = run.test(test_run)
     for fault in outcome.faults:
         complain(f"Error: running test: {fault}")
     if not outcome.results and outcome.faults:
@@ -123,7 +123,7 @@ def printed(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
 
 
-def _asked(paths: list[str], options: dict[str, Any]) -> TestRun:
+def _test_run(paths: list[str], options: dict[str, Any]) -> TestRun:
     from webhook.cli.progress import watched  # noqa: PLC0415  # as above
     from webhook.conftest.run import TestRun  # noqa: PLC0415  # as above
 

@@ -72,7 +72,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
 
     def source(context: str | None, shown: Shown) -> RunningSource:
         if policies:
-            client = new_client(asked=ADMISSION_ALONE)
+            client = new_client(reviewed_targets=ADMISSION_ALONE)
             return FilesSource(Place(policies, manifests, ask), client, shown, logger)
         # Only for who follows a cluster: it brings aiohttp, and kubernetes for credentials.
         from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
@@ -140,7 +140,7 @@ def _what(
 
 
 def rights_of(login: Login | None, followed: RunningSource) -> Rights | None:
-    """What visitors may read, asked of the cluster that is followed."""
+    """Ask the followed cluster what visitors may read."""
     if login is None:
         return None
     from webhook.console.cluster import ClusterSource  # noqa: PLC0415  # as above

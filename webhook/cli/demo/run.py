@@ -88,7 +88,7 @@ def _make_folder() -> Path:
 
 
 class _Demonstration:
-    """What runs, and what ends it."""
+    """The running parts of a demonstration, and how it ends."""
 
     def __init__(self, folder: Path, address: str, port: int) -> None:
         self._folder = folder
@@ -102,15 +102,15 @@ class _Demonstration:
         loop, main = asyncio.get_running_loop(), asyncio.current_task()
         assert main is not None
         for number in _SIGNALS:
-            loop.add_signal_handler(number, self._told, main)
+            loop.add_signal_handler(number, self._end, main)
         try:
             async with asyncio.TaskGroup() as tasks, self._stack:
                 await self._run(tasks, api_server, kubeconfig)
         except asyncio.CancelledError:
             write("Ended: its processes, and what they wrote.")
 
-    def _told(self, main: asyncio.Task[None]) -> None:
-        """What has begun to end is let end: all that it waits for has a bound."""
+    def _end(self, main: asyncio.Task[None]) -> None:
+        """Let a part that has begun to end do so: all that it waits for has a bound."""
         for number in _SIGNALS:
             asyncio.get_running_loop().remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""What a cluster's users would ask for: some of it is denied, some of it warned of."""
+"""Sends the requests of a cluster's users: some are denied, some get a warning."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Traffic:
             await asyncio.sleep(PAUSE_SECONDS)
 
     def tally(self) -> str:
-        """What became of the requests so far."""
+        """Count the answers to the requests so far."""
         counts = self.counts
         line = (
             f"{quantity(counts.total(), 'request')}: {counts['allowed']} allowed, {counts['denied']} denied,"

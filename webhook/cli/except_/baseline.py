@@ -39,7 +39,11 @@ OWNERS_MAX: Final = 8
 
 
 class Baseline(NamedTuple):
-    """Which cluster, and what of it; ``namespace`` is empty for all, ``waddle`` is Waddle's own."""
+    """The cluster to audit, and the part of it that becomes exceptions.
+
+    ``namespace`` is empty for all, ``only`` names the constraints, none for all; ``waddle`` is
+    Waddle's own namespace.
+    """
 
     kubeconfig: str | None
     context: str | None
@@ -55,18 +59,18 @@ class _Controller(NamedTuple):
 
 @dataclass(slots=True)
 class _Violations:
-    """Collects what violates, with its controller: a sink of the audit."""
+    """Collects violations with their objects' controllers: a sink of the audit."""
 
-    asked: Baseline
+    baseline: Baseline
     listed: list[tuple[StandingViolation, _Controller | None]] = field(default_factory=list)
 
     async def start(self, start: SweepStart) -> None:
-        """Nothing is known yet."""
+        """Do nothing: there are no results yet."""
 
     async def audited(self, audited: Audited) -> None:
-        """Keep what is asked about; each constraint once for an object."""
+        """Keep the violations of the baseline's part; each constraint once for an object."""
         place, name = audited.identity.namespace, audited.identity.name
-        if self.asked.namespace and place != self.asked.namespace:
+        if self.baseline.namespace and place != self.baseline.namespace:
             return
         gvk, seen = audited.identity.gvk, set()
         for result in audited.responses.results:
@@ -74,7 +78,7 @@ class _Violations:
             if (
                 result.cause != "violation"
                 or constraint.key in seen
-                or (self.asked.only and constraint.name not in self.asked.only)
+                or (self.baseline.only and constraint.name not in self.baseline.only)
             ):
                 continue
             seen.add(constraint.key)
@@ -85,13 +89,13 @@ class _Violations:
         """Do nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
-        """The outcome says how it ended."""
+        """Do nothing: the outcome says how it ended."""
 
 
-def write_baseline(asked: Baseline, terms: ExceptionTerms) -> int:
-    """Audit, and write the exceptions; the exit code."""
+def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
+    """Audit, and write the exceptions; returns the exit code."""
     try:
-        outcome, violations = event_loop.run(_audited(asked))
+        outcome, violations = event_loop.run(_audited(part))
     except (ApiError, ApiUnreachable, CredentialsError) as error:
         complain(f"the cluster cannot be asked: {error}")
         return exit_codes.UNKNOWN
@@ -115,11 +119,11 @@ def write_baseline(asked: Baseline, terms: ExceptionTerms) -> int:
     return exit_codes.OK
 
 
-async def _audited(asked: Baseline) -> tuple[AuditOutcome, list[StandingViolation]]:
-    sink = _Violations(asked)
-    credentials = load_credentials(asked.kubeconfig, context=asked.context)
+async def _audited(part: Baseline) -> tuple[AuditOutcome, list[StandingViolation]]:
+    sink = _Violations(part)
+    credentials = load_credentials(part.kubeconfig, context=part.context)
     async with ClusterClient(credentials) as client:
-        outcome = await audit(client, Request(asked.waddle), sink)
+        outcome = await audit(client, Request(part.waddle), sink)
         owners = _Owners(client)
         violations = [
             one if controller is None else one._replace(owner=await owners.top(controller, one))
@@ -136,7 +140,7 @@ class _Owners:
         self._kinds: dict[GroupVersionKind, dict[tuple[str, str], _Known]] = {}
 
     async def top(self, controller: _Controller, one: StandingViolation) -> TopOwner:
-        """The one that no controller made."""
+        """Return the topmost controller, which no controller made."""
         known: _Known | None = None
         for _ in range(OWNERS_MAX):
             of_kind = await self._of_kind(controller.gvk)
@@ -176,7 +180,7 @@ class _Known(NamedTuple):
 
 
 def _controller_of(document: Mapping[str, Any]) -> _Controller | None:
-    """Whom an object's references call its controller."""
+    """Return the controller that an object's owner references name."""
     for owner in objects_of((document.get("metadata") or {}).get("ownerReferences")):
         if owner.get("controller") is True:
             group, version = split_group_version(owner.get("apiVersion"))

@@ -137,10 +137,10 @@ def command(  # noqa: PLR0913  # each is an option
         # Here and not above: it brings aiohttp and the event loop.
         from webhook.cli.except_ import baseline as of_cluster_now  # noqa: PLC0415
 
-        asked = of_cluster_now.Baseline(
+        part = of_cluster_now.Baseline(
             kubeconfig, context, waddle_namespace, namespace, frozenset(constraints)
         )
-        return of_cluster_now.write_baseline(asked, terms)
+        return of_cluster_now.write_baseline(part, terms)
     if not source:
         raise click.UsageError("name a SOURCE, or say --baseline")
     return run.write_exceptions(

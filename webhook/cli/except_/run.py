@@ -42,7 +42,7 @@ _REPORT_GROUPS: Final = frozenset(api.namespaced.gvk.group for api in APIS.value
 
 
 class Denied(NamedTuple):
-    """What a denial does not say: the object, and where the constraints are."""
+    """The facts that a denial does not have: the object, and the source of the constraints."""
 
     namespace: str
     named: str
@@ -69,14 +69,14 @@ def write_exceptions(
 ) -> int:
     """Write exceptions for the violations of a source; return the exit code."""
     try:
-        told = list(violations(_text(source), denied))
+        denials = list(violations(_text(source), denied))
     except OSError as error:
         complain(f"{error.filename or source} cannot be read: {reason_of(error)}")
         return exit_codes.UNKNOWN
     except ValueError as error:
         complain(str(error) if isinstance(error, UnreadableFile) else f"{source}: {error}")
         return exit_codes.UNKNOWN
-    chosen = [one for one in told if not only or one.constraint[1] in only]
+    chosen = [one for one in denials if not only or one.constraint[1] in only]
     documents = narrow_exceptions(chosen, terms)
     if not documents:
         complain(f"{source} tells of no violation{_of(only)}")

@@ -84,7 +84,7 @@ def _exported(sources: Sources, guarded: Guarded) -> StaticExport:
     checked = PolicyCheck()
     policies = prepare(
         sources.manifests,
-        new_client(targets=declared, asked=ADMISSION_ALONE),
+        new_client(targets=declared, reviewed_targets=ADMISSION_ALONE),
         _TRIAL_SECONDS,
         checked,
     )
@@ -100,7 +100,7 @@ def _exported(sources: Sources, guarded: Guarded) -> StaticExport:
 
 
 def _scope(documents: Iterable[Mapping[str, Any]], guarded: Guarded) -> PolicyScope:
-    """What policies are about: what the configuration among the files sends, if there is one."""
+    """Return the scope of policies: the rules of the webhook configuration among the files, if there is one."""
     excluded: list[str] = []
     configuration = None
     for one in documents:

@@ -68,5 +68,5 @@ def command(
 
 
 def _place(obj: dict[str, Any]) -> str:
-    """What gator orders by, the last one first."""
+    """Return gator's key of order, the last field first."""
     return name_of(obj) + text(obj, "apiVersion") + text(obj, "kind")

@@ -68,7 +68,7 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
 
 
 def advice_on_mutating(policies: PolicySet) -> list[str]:
-    """What of the API server's own policies has no effect, a line for each."""
+    """Name the effectless fields of the API server's own policies, a line for each."""
     return [
         f"WARNING - {kind}/{name}: {text}"
         for kind, name, text in policies.foreign.warnings(policies.snapshot.inventory)
@@ -123,8 +123,8 @@ class MutatedObject(NamedTuple):
     @property
     def warnings(self) -> list[str]:
         """Return warnings of fields for which no provider gave a value."""
-        told = [*map(str, self.unresolved), *self.ignored]
-        return [f"WARNING - {named(self.before)}: {one}" for one in told]
+        texts = [*map(str, self.unresolved), *self.ignored]
+        return [f"WARNING - {named(self.before)}: {one}" for one in texts]
 
 
 class Extending:
@@ -146,7 +146,7 @@ class Extending:
         self._policies = policies
 
     def mutate(self, document: dict[str, Any]) -> MutatedObject:
-        """What mutators make of a manifest's object; raises :class:`CannotTest`."""
+        """Mutate a manifest's object; raises :class:`CannotTest`."""
         stored, unanswered = self._mutated(document)
         before = shown_object(document)
         after = object_of_value(stored.value) or before
@@ -155,13 +155,13 @@ class Extending:
         return MutatedObject(before, after, stored.names, unanswered, stored.ignored)
 
     def implied(self, document: dict[str, Any]) -> list[dict[str, Any]]:
-        """What a manifest's object implies, mutated; raises :class:`CannotTest`."""
+        """Return the mutated objects that a manifest's object implies; raises :class:`CannotTest`."""
         stored, _ = self._mutated(document)
         value = stored.value
         if stored.fault:
             raise CannotTest(stored.fault)
         made, fault = answered(
-            lambda asked: expand_value(self._policies, self._subject(value, asked), value),
+            lambda answers: expand_value(self._policies, self._subject(value, answers), value),
             self._ask,
         )
         if fault:
@@ -174,22 +174,22 @@ class Extending:
         except InvalidReview as error:
             raise CannotTest(f"reading: AdmissionReview: {error}") from None
 
-        def attempt(asked: AskedSoFar) -> tuple[StoredSubject, tuple[Unresolved, ...]]:
-            subject = self._subject(value, asked)
+        def attempt(answers: AskedSoFar) -> tuple[StoredSubject, tuple[Unresolved, ...]]:
+            subject = self._subject(value, answers)
             stored = mutate(self._policies, subject)
             mutated = stored.mutated
             return stored, () if mutated is None else unresolved(mutated, subject.known)
 
         return answered(attempt, self._ask)
 
-    def _subject(self, value: Any, asked: AskedSoFar) -> Subject:
+    def _subject(self, value: Any, answers: AskedSoFar) -> Subject:
         limits = Limits(time.monotonic() + self._seconds)
         return Subject(
             value,
             limits=limits,
-            answers=asked.answers,
-            rounds=asked.rounds,
-            moment=asked.moment,
+            answers=answers.answers,
+            rounds=answers.rounds,
+            moment=answers.moment,
         )
 
 

@@ -1,1 +1,1 @@
-"""What `waddle test`, `verify` and `audit` found, in the formats that pipelines read."""
+"""Writes the findings of `waddle test`, `verify` and `audit` in the formats that pipelines read."""

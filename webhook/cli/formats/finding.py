@@ -38,14 +38,14 @@ class ShownFinding:
 
     @property
     def fingerprint(self) -> str:
-        """What makes it the same finding in the next run, wherever in its file it is then."""
+        """Return the key by which the next run knows the same finding, wherever it moves in its file."""
         text = f"{self.rule}\0{self.subject}\0{self.message}"
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found, by which rules, and what could not be looked at."""
+    """The findings, their rules, and the inputs that could not be reviewed."""
 
     rules: Sequence[str]
     findings: Sequence[ShownFinding]

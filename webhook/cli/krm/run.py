@@ -1,4 +1,4 @@
-"""What ``waddle krm`` does with a ResourceList.
+"""Runs ``waddle krm`` on a ResourceList.
 
 The specification is Kubernetes' "KRM Functions" (config.kubernetes.io/v1): a function reads a
 ResourceList and prints it, with ``results`` of message, severity, resourceRef and file.
@@ -45,7 +45,7 @@ _RESULTS: Final = re.compile(r"^results:", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class KrmOutcome:
-    """What is printed, the messages beside it, and how the pipeline goes on."""
+    """The output, the messages beside it, and the exit code for the pipeline."""
 
     text: str
     messages: Sequence[str]
@@ -165,7 +165,7 @@ def _result(item: CheckedViolation) -> dict[str, Any]:
 
 
 def _excused(item: CheckedViolation) -> dict[str, Any]:
-    """What an exception takes out of the violations: something to know."""
+    """Return an excused violation as an information."""
     result = _result(item)
     return {**result, "severity": "info", "tags": {**result["tags"], "action": "excused"}}
 

@@ -26,7 +26,7 @@ _CEL: Final = "cel-policy"
 
 
 class NoEquivalent(ValueError):
-    """What of a group nothing here stands for; the message says what, and what to do."""
+    """A part of a group that nothing here replaces; the message names it, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

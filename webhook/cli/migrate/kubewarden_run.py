@@ -1,4 +1,4 @@
-"""What ``waddle migrate kubewarden`` reads, and writes."""
+"""Runs ``waddle migrate kubewarden``: reads groups and writes them anew."""
 
 from __future__ import annotations
 

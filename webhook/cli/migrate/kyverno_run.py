@@ -1,4 +1,4 @@
-"""What ``waddle migrate kyverno`` reads and tells."""
+"""Runs ``waddle migrate kyverno``: reads policies and tells what runs here."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
 
 
 def _judged(item: Manifest, made: list[Json]) -> Judged:
-    """What becomes of a policy; what its rules become is added to ``made``."""
+    """Return the fate of a policy; what its rules become is added to ``made``."""
     notes = tuple(_notes(item.document, made))
     return Judged(item.gvk.kind, name_of(item.document), f"{item.file}:{item.line}", notes)
 
 
 def _notes(document: Json, made: list[Json]) -> Iterator[Note]:
-    """What of a policy is not as it was, or not here."""
+    """Return the differences of a policy, and its parts that are not here."""
     kind = document.get("kind")
     if is_evaluated(document):
         if fault := fault_of(document):
@@ -133,9 +133,9 @@ def _images_notes(images: ConvertedImages, made: list[Json], prefix: str = "") -
 
 def _say_what_overlaps(made: Sequence[Json]) -> None:
     """An image has to satisfy every policy about it, whichever constraint asks."""
-    asked = [object_of(one["spec"]) for one in made if one["kind"] == CONSTRAINT]
+    specs = [object_of(one["spec"]) for one in made if one["kind"] == CONSTRAINT]
     names = [name_of(one) for one in made if one["kind"] == CONSTRAINT]
-    for (one, spec), (other, its) in combinations(zip(names, asked, strict=True), 2):
+    for (one, spec), (other, its) in combinations(zip(names, specs, strict=True), 2):
         if (spec["match"], spec["enforcementAction"]) == (its["match"], its["enforcementAction"]):
             continue
         pairs = product(spec["parameters"]["images"], its["parameters"]["images"])

@@ -1,4 +1,4 @@
-"""What of an installation of Gatekeeper runs here as it is, what differs, and what is missing.
+"""Finds out what of an installation of Gatekeeper runs here as it is, what differs, and what is missing.
 
 Pure: manifests in, a verdict for each out. What differs are rows of ``docs/compatibility/``, by
 the text of their first column, which a test holds.
@@ -233,10 +233,10 @@ def _integers(value: Any) -> Iterator[int]:
 
 def _on_synced(document: Mapping[str, Any]) -> Iterator[Note]:
     spec = document.get("spec") or {}
-    wanted = objects_of((spec.get("sync") or {}).get("syncOnly")) or objects_of(spec.get("gvks"))
+    kinds = objects_of((spec.get("sync") or {}).get("syncOnly")) or objects_of(spec.get("gvks"))
     beyond = [
         str(item.get("kind"))
-        for item in wanted
+        for item in kinds
         if item.get("kind") in _NOT_VIEWABLE
         or (
             item.get("group", "") not in _VIEWABLE_GROUPS and item.get("kind") not in _CLUSTER_KINDS

@@ -1,4 +1,4 @@
-"""What ``waddle migrate gatekeeper`` reads and tells."""
+"""Runs ``waddle migrate gatekeeper``: reads an installation and tells what runs here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _COLOURS: Final = {"same": "green", "differs": "yellow", "missing": "red"}
 
 
 def from_files(filenames: Sequence[str]) -> tuple[list[Manifest] | None, bool]:
-    """What files, folders and standard input hold, and whether all of them could be read.
+    """Read files, folders and standard input; returns whether all of them could be read, too.
 
     What cannot be read is told, and the rest is read; None where nothing is left.
     """
@@ -55,7 +55,7 @@ def from_files(filenames: Sequence[str]) -> tuple[list[Manifest] | None, bool]:
 def from_cluster(
     kubeconfig: str | None, context: str | None, namespace: str
 ) -> list[Manifest] | None:
-    """What a cluster holds; None where it cannot be asked, which is told."""
+    """Read a cluster; None where it cannot be asked, which is told."""
     # Here and not above: they bring aiohttp and the event loop.
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415

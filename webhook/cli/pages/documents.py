@@ -14,7 +14,7 @@ from webhook.cli.exit_codes import CODES, OF_ALL
 from webhook.cli.formats.words import MEANINGS
 from webhook.cli.pages.api import api_page
 from webhook.cli.pages.reference import command_line_page, resources_page
-from webhook.metrics.catalogue import METRICS
+from webhook.metrics.exposition import METRICS
 from webhook.settings.flags import flags_of, show_default
 from webhook.settings.gatekeeper import FLAGS
 from webhook.settings.serve import ServeSettings
@@ -22,7 +22,7 @@ from webhook.settings.serve import ServeSettings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from webhook.metrics.declaration import Metric
+    from webhook.metrics.registry import Metric
     from webhook.settings.flags import Flag
     from webhook.settings.gatekeeper import ForeignFlag
 
@@ -76,7 +76,7 @@ def metrics_page() -> str:
 
 
 def commands_page() -> str:
-    """What every subcommand exits with, and the words of ``-o``."""
+    """Write the page of every subcommand's exit codes, and of the words of ``-o``."""
     lines = [
         "# Commands",
         "",

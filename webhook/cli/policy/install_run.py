@@ -1,4 +1,4 @@
-"""What ``waddle policy install`` and ``upgrade`` do: check, compare, apply."""
+"""Runs ``waddle policy install`` and ``upgrade``: check, compare, apply."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _check(manifests: list[Manifest], options: ClusterOptions) -> int:
     """Say what in the cluster would violate the policies as they are meant; the exit code."""
     checked = checked_in_cluster(
         (options.kubeconfig, options.context, options.namespace),
-        new_client(asked=ADMISSION_ALONE),
+        new_client(reviewed_targets=ADMISSION_ALONE),
         manifests,
         BUDGET_MILLISECONDS / 1000,
         decisions=None,
@@ -217,7 +217,7 @@ class _Installation:
         return await list_objects(self._client, kind, query=label)
 
     async def _gone(self) -> list[tuple[Resource, str]]:
-        """What was installed and is no more in the package: constraints before templates."""
+        """Return the installed policies that the package no longer has: constraints before templates."""
         templates = await self._of_package(TEMPLATES)
         kinds = {one["kind"] for one in self._policies.constraints}
         for one in templates:

@@ -36,7 +36,7 @@ _KINDS: Final = {
 
 
 class CannotPush(Exception):
-    """What is wrong with the files, a line for each reason."""
+    """The faults of files that cannot be pushed, a line for each."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("; ".join(lines))
@@ -123,7 +123,7 @@ def _check(paths: Sequence[Path]) -> None:
     except CannotTest as error:
         raise CannotPush(*error.lines) from None
     checked = check_run.PolicyCheck()
-    base = new_client(targets=targets, asked=ADMISSION_ALONE)
+    base = new_client(targets=targets, reviewed_targets=ADMISSION_ALONE)
     check_run.prepare(sources.manifests, base, BUDGET_MILLISECONDS / 1000, checked)
     if not checked.ok:
         errors = [item for item in checked.problems if item.severity == "error"]

@@ -1,4 +1,4 @@
-"""What the command line gives Rego: its sources, the language's version, and the runtime."""
+"""Gives the command line's Rego its sources, the language's version, and the runtime."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from webhook.policies.rego_files import (
     system_words,
 )
 from webhook.rego.builtins.introduced import INTRODUCED, OLDEST
-from webhook.rego.builtins.registry import BUILTINS, Builtin, make_builtin
-from webhook.rego.check.compatibility import LATEST
+from webhook.rego.builtins.registry import BUILTINS, LATEST, Builtin, make_builtin
 from webhook.rego.engine import CompileOptions
 from webhook.rego.errors import BuiltinError, EvaluationError, RegoLoadError
 from webhook.rego.location import NOWHERE
@@ -40,7 +39,7 @@ _FEATURE_V1: Final = "rego_v1"
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What of OPA there is to be: built-ins that are not, those that are besides, and Rego v1."""
+    """The capabilities of an OPA: missing built-ins, further ones, and Rego v1."""
 
     disabled: frozenset[str]
     added: Mapping[str, Builtin]
@@ -53,7 +52,7 @@ def version_of(*, v0_compatible: bool) -> RegoVersion:
 
 
 def runtime() -> dict[str, Any]:
-    """What ``opa.runtime()`` gives a policy on the command line, as OPA's own has it."""
+    """Return ``opa.runtime()`` of the command line, as OPA's own has it."""
     shown = os.environ.get(ENVIRONMENT_VARIABLE)
     names = os.environ if shown is None else shown.split(",")
     environment = {name: os.environ[name] for name in names if name in os.environ}
@@ -69,7 +68,7 @@ def sources(
     capabilities: Capabilities | None,
     documents: bool = True,
 ) -> RegoFiles:
-    """What files and bundles hold together; raises :class:`LoadErrors` and :class:`BundleError`."""
+    """Read files and bundles together; raises :class:`LoadErrors` and :class:`BundleError`."""
     if version == "v1" and capabilities is not None and not capabilities.has_v1:
         message = "illegal capabilities: rego_v1 feature required for parsing v1 Rego"
         raise LoadErrors([RegoLoadError("rego_parse_error", message, NOWHERE)])

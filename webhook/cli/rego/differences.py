@@ -20,7 +20,7 @@ Edits = list[tuple[int, str]]
 
 
 def coloured(before: str, after: str) -> str:
-    """What was inserted in green, and what was deleted in red."""
+    """Colour insertions green, and deletions red."""
     parts = _compared(before, after, time.monotonic() + _DEADLINE_SECONDS)
     return "".join(_coloured(kind, text) for kind, text in parts)
 
@@ -224,7 +224,7 @@ def _factored(parts: Edits) -> Edits:
 
 
 def _as_two(changes: Edits) -> tuple[str, Edits, str]:
-    """What all of them begin with, at most two changes, and what all end with."""
+    """Return the common beginning, at most two changes, and the common end."""
     kinds = {kind for kind, _ in changes}
     deleted = "".join(text for kind, text in changes if kind < 0)
     inserted = "".join(text for kind, text in changes if kind > 0)

@@ -49,7 +49,7 @@ _ERRORS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class _StepReports:
-    """What to print of an evaluation besides its result."""
+    """The parts of an evaluation to print besides its result."""
 
     explain: str
     var_values: bool
@@ -114,7 +114,7 @@ class EvalOptions:
     v1_compatible: bool
 
     def step_reports(self) -> _StepReports:
-        """What the output says about the evaluation besides its result."""
+        """Choose what to print of the evaluation besides its result."""
         kinds = KINDS if self.coverage_runs is None else self.coverage_runs
         return _StepReports(
             self.explain,

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.policy_options import dash_is_standard_input
+from webhook.cli.policy_options import boolean_option, dash_is_standard_input
 from webhook.cli.rego.options import V0, V1, refused
 
 _HELP = """Lay Rego files out anew, byte by byte as opa fmt does.
@@ -39,15 +39,10 @@ The line on standard error names what; --check-result=false writes the file neve
 )
 @V0
 @V1
-@click.option(
+@boolean_option(
     "--check-result",
-    type=bool,
-    is_flag=False,
-    flag_value="true",
     default=True,
-    show_default=True,
-    metavar="BOOL",
-    help="Whether the result must be readable, and -w must lose nothing.",
+    help_text="Whether the result must be readable, and -w must lose nothing.",
 )
 @click.option(
     "--drop-v0-imports",

@@ -36,7 +36,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LayoutOptions:
-    """What is done with files: as what they are read, and for which versions they are written."""
+    """The options of formatting: the version that files are read in, and those they are written for."""
 
     version: RegoVersion
     target: Target
@@ -59,7 +59,7 @@ def run(
 ) -> int:
     """Lay out all files, up to the first that cannot be."""
     v0 = v0_compatible or (both and not v1_compatible)
-    asked = LayoutOptions(
+    layout = LayoutOptions(
         version="v0" if v0 else "v1",
         target="v0v1" if both else "v0" if v0 else "v1",
         drop=drop_v0_imports,
@@ -67,10 +67,10 @@ def run(
     )
     try:
         if not paths:
-            _standard_input(asked)
+            _standard_input(layout)
         for path in paths:
             for file in files_below(path):
-                _file(file, asked)
+                _file(file, layout)
     except Stopped as stopped:
         complain(str(stopped))
         return stopped.code
@@ -100,10 +100,10 @@ def files_below(path: str) -> Iterator[str]:
         raise Stopped(f"{verb} {path}: {system_words(error)}", exit_codes.NO) from None
 
 
-def _standard_input(asked: LayoutOptions) -> None:
+def _standard_input(options: LayoutOptions) -> None:
     try:
         text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-        _print(formatted(text, "stdin", asked.version, asked.target))
+        _print(formatted(text, "stdin", options.version, options.target))
     except RegoErrors as errors:
         raise Stopped(told(errors), exit_codes.NO) from None
     except Unformattable as fault:
@@ -119,36 +119,36 @@ def read(file: str) -> str:
         raise Stopped(f"failed to open file: {said}") from None
 
 
-def _file(file: str, asked: LayoutOptions) -> None:
+def _file(file: str, options: LayoutOptions) -> None:
     source = read(file)
     try:
-        text = formatted(source, file, asked.version, asked.target, drop=asked.drop)
+        text = formatted(source, file, options.version, options.target, drop=options.drop)
     except RegoErrors as errors:
         raise Stopped(f"failed to format Rego source file: {told(errors)}") from None
     except Unformattable as fault:
         raise Stopped(f"failed to format Rego source file: {fault}") from None
     changed = text != source
-    refused = changed and asked.fail and not (asked.listed or asked.diff)
-    if asked.check_result and not refused:
-        _check(file, text, asked)
-    if changed and asked.listed:
+    refused = changed and options.fail and not (options.listed or options.diff)
+    if options.check_result and not refused:
+        _check(file, text, options)
+    if changed and options.listed:
         click.echo(file)
-    elif changed and asked.diff:
+    elif changed and options.diff:
         _print(f"{coloured(source, text)}\n")
-    if changed and asked.fail:
+    if changed and options.fail:
         raise Stopped("unexpected diff")
-    if asked.listed or asked.diff:
+    if options.listed or options.diff:
         return
-    if not asked.write:
+    if not options.write:
         _print(text)
     elif changed:
-        write(file, source, text, asked.version, asked.target, check=asked.check_result)
+        write(file, source, text, options.version, options.target, check=options.check_result)
 
 
-def _check(file: str, text: str, asked: LayoutOptions) -> None:
+def _check(file: str, text: str, options: LayoutOptions) -> None:
     """Refuse a layout that cannot be read."""
     try:
-        parse_module(text, "formatted", "v1" if asked.target == "v1" else "v0")
+        parse_module(text, "formatted", "v1" if options.target == "v1" else "v0")
     except RegoErrors as errors:
         raise Stopped(
             f"{file} was successfully formatted, but the result is invalid: {errors}\n\n"

@@ -44,7 +44,7 @@ def _document(result: RegoTestResult) -> dict[str, Any]:
 
 
 def coverage_json(report: dict[str, Any]) -> str:
-    """What was covered, with OPA's fields."""
+    """Return the coverage with OPA's fields."""
     return indented(coverage_document(report))
 
 
@@ -85,7 +85,7 @@ def document(error: RegoLoadError) -> dict[str, Any]:
 
 
 def load_fault(fault: str | RegoLoadError) -> dict[str, Any]:
-    """What could not be loaded, as OPA writes it."""
+    """Return a fault of loading as OPA writes it."""
     return OrderedFields(message=fault) if isinstance(fault, str) else document(fault)
 
 

@@ -243,7 +243,7 @@ def _sorted(terms: Iterable[OrderedFields]) -> list[OrderedFields]:
 
 
 def _rank(term: Any) -> Any:
-    """What sorts terms as OPA does."""
+    """Return the key by which OPA sorts terms."""
     if isinstance(term, OrderedFields) and "type" in term:
         kind, value = term["type"], term["value"]
         return (_RANKS.get(kind, len(_RANKS)), _rank(value))
@@ -302,7 +302,7 @@ def _drawn_body(body: list[OrderedFields], depth: int) -> Iterator[str]:
 
 
 def _drawn_terms(terms: OrderedFields, depth: int) -> Iterator[str]:
-    """What stands in an expression alone: a term, or a statement of several parts."""
+    """Draw the terms of an expression: one alone, or the parts of a statement."""
     pad = " " * depth
     if "symbols" in terms:
         yield f"{pad}somedecl"

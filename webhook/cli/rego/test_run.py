@@ -137,13 +137,13 @@ def _as_text(
     return rego_report.as_text(results, verbose=shown, explained=explained)
 
 
-def _selection(wanted: str, threshold: float) -> Callable[[str], bool] | None:
+def _selection(filter_text: str, threshold: float) -> Callable[[str], bool] | None:
     """Which tests to run, by their names; None where the threshold is none, which is said."""
     if not 0 <= threshold <= 100:  # per cent
         complain("Code coverage threshold must be between 0 and 100")
         return None
     try:
-        return pattern(wanted).found_in if wanted else bool
+        return pattern(filter_text).found_in if filter_text else bool
     except BuiltinError as error:
         raise click.BadParameter(error.message, param_hint="--run") from None
 

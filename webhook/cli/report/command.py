@@ -104,7 +104,7 @@ def command(  # each is an option
 async def summarize(
     client: ClusterClient, apis: list[ReportApi], namespace: str, *, all_sources: bool
 ) -> ReportSummary | None:
-    """What the reports of the first API that has any say; None where none is served.
+    """Summarize the reports of the first API that has any; None where none is served.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
@@ -135,7 +135,7 @@ async def summarize(
 
 
 async def confirmations(client: ClusterClient) -> list[Confirmation]:
-    """What audits say of their last sweeps; none where the caller may not read Leases.
+    """Read the audits' times of their last sweeps; none where the caller may not read Leases.
 
     Raises :class:`~webhook.cluster.errors.ApiUnreachable`.
     """

@@ -48,7 +48,7 @@ def as_tables(summary: ReportSummary, top: int, confirmed: Sequence[Confirmation
 
 
 def as_excused(summary: ReportSummary) -> str:
-    """What exceptions excuse, by exception, and until when."""
+    """Return the excused findings by exception, and until when each holds."""
     if not summary.excused:
         return "no violation is excused"
     rows = sorted(

@@ -56,7 +56,7 @@ def command(folder: Path, pipeline: str) -> int:
 
 
 def _package(folder: Path) -> tuple[str, str]:
-    """What pip installs in the pipeline, and what has to be done before it can."""
+    """Return the package that pip installs in the pipeline, and what has to be done before."""
     source = local_source(installed_from())
     if source is None:
         return requirement(), ""

@@ -82,5 +82,5 @@ def suite(kind: str, directory: Path) -> int:
 @click.argument("name", callback=writing.read_name)
 @_FOLDER
 def mutator(name: str, directory: Path) -> int:
-    """What changes objects."""
+    """Write a mutator."""
     return writing.create({directory / name / "mutator.yaml": "mutator.yaml"}, {"name": name})

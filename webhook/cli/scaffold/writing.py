@@ -42,7 +42,7 @@ def read_name(_context: click.Context, parameter: click.Parameter, value: str | 
 
 
 def words_of(kind: str, name: str | None = None) -> dict[str, str]:
-    """What stands in the files of a policy; without a name that of its kind."""
+    """Return the words for a policy's files; without a name those of its kind."""
     dashed = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", kind).lower()
     return {"kind": kind, "template": kind.lower(), "folder": dashed, "name": name or dashed}
 

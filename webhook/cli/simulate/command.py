@@ -172,7 +172,7 @@ def _as_json(
 
 
 def _seen(comparison: Comparison | None, replicas: int, t: float) -> dict[str, float]:
-    """What was measured at a time; of all replicas only for as many as were measured."""
+    """Return the measurement of a time; of all replicas only for as many as were measured."""
     if comparison is None:
         return {}
     shares = {"measuredOne": comparison.one.within(t)}

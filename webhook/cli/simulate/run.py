@@ -1,4 +1,4 @@
-"""What N replicas without a leader give: availability, and how soon a change is in force on all.
+"""Simulates N replicas without a leader: availability, and how soon a change is in force on all.
 
 Each replica follows the API server by itself, so nothing but chance ties one to
 another. If a replica is unavailable with probability P, then all N are with P^N.
@@ -103,7 +103,7 @@ def all_quantile(one: Distribution, replicas: int, probability: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """What ``replicas`` replicas give, of which one at least must answer."""
+    """The availability of ``replicas`` replicas, of which one at least must answer."""
 
     replicas: int
     unavailable: float

@@ -35,7 +35,7 @@ class NoPlan(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is asked for: requests a second of all replicas, matching constraints, the goal.
+    """The load to size for: requests a second of all replicas, matching constraints, the goal.
 
     ``speed`` is that of a core beside the one that was measured: 0.5 is half as fast.
     """
@@ -59,7 +59,7 @@ class SizePlan:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What was measured: curves by matching constraints, and how requests wait."""
+    """The measured curves by matching constraints, and how requests wait."""
 
     cpu_ms: Curve
     memory_mib: Curve

@@ -78,7 +78,7 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
 
 async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     """The replicas, what they do about each object that they follow, and how far each is asked."""
-    from webhook.cli.asked import read_cluster  # noqa: PLC0415  # see command
+    from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see command
     from webhook.policies.asked import is_judged, who_is_asked  # noqa: PLC0415  # see command
 
@@ -108,7 +108,7 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
         for row in EXCEPTION_KINDS
         for document in await list_objects(client, row.resource)
     ]
-    configured, read_kinds = await read_cluster(client, namespace)
+    configured, read_kinds = await read_webhook_configurations(client, namespace)
     who = who_is_asked(configured, namespace, read_kinds)
     asked: Mapping[str, AskedState] = {
         document["metadata"]["uid"]: asking

@@ -123,14 +123,14 @@ def command(  # noqa: PLR0913  # each is an option
         client = new_client(targets=tuple(declared.values()), trace=told_traces, **of_clients)
         from webhook.cli.run_times import RunTimes  # noqa: PLC0415
 
-        told = len(sources.warnings)
+        warned = len(sources.warnings)
         times = RunTimes(native=of_clients["native_validation"]) if stats else None
         if chosen is None:
             outcome = review_run.review_objects(client, sources, printed, ask, times)
         else:
             outcome = review_run.review_documents(client, sources, printed, chosen, ask, times)
         outcome = replace(outcome, deny_only=deny_only, traces=traces)
-        for warning in sources.warnings[told:]:
+        for warning in sources.warnings[warned:]:
             complain(warning)
     except CannotTest as error:
         from webhook.cli.formats.pipelines import emit_refusal  # noqa: PLC0415  # as above

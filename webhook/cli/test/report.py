@@ -29,7 +29,7 @@ _COLOURS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def as_table(outcome: CheckOutcome) -> str:
-    """What was mutated, and what violates, by place; then how much was looked at."""
+    """Return the mutations and violations as a table by place, and how much was reviewed."""
     lines = _mutated_lines(outcome)
     ordered = sorted(outcome.shown, key=lambda item: (item.file, item.line, item.subject))
     rows = iter(table([(_constraint(item), one_line(item.result.msg)) for item in ordered]))
@@ -49,7 +49,7 @@ def as_table(outcome: CheckOutcome) -> str:
 
 
 def _excused_lines(outcome: CheckOutcome) -> list[str]:
-    """What exceptions take out of the violations."""
+    """Return the violations that exceptions excuse."""
     lines = []
     for item in outcome.excused:
         subject, result = item.subject, item.result
@@ -66,7 +66,7 @@ def _excused_lines(outcome: CheckOutcome) -> list[str]:
 
 
 def _mutated_lines(outcome: CheckOutcome) -> list[str]:
-    """What mutators changed before anything was reviewed."""
+    """Return the changes of mutators before the review."""
     lines = []
     for item in outcome.mutated:
         lines.append(printable_name(f"{item.file}:{item.line}: {item.subject}"))

@@ -1,4 +1,4 @@
-"""What ``waddle test`` does with what it read: fill a client, review everything."""
+"""Runs ``waddle test``: fills a client, and reviews everything that was read."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class CheckedViolation:
 
 @dataclass(frozen=True, slots=True)
 class ShownMutation:
-    """What mutators changed in an object before it was reviewed."""
+    """The changes of mutators to an object before its review."""
 
     subject: str
     file: str
@@ -78,7 +78,7 @@ class ShownMutation:
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """What a check found, in how much. ``constraints`` are all, as ``Kind/name``."""
+    """The findings of a check, and how much it looked at. ``constraints`` are all, as ``Kind/name``."""
 
     violations: Sequence[CheckedViolation]
     constraints: Sequence[str]
@@ -87,18 +87,18 @@ class CheckOutcome:
     """Whether they are documents, and no objects of Kubernetes."""
     deny_only: bool = False
     faults: Sequence[str] = ()
-    """What of the files could not be reviewed, and why."""
+    """The objects that could not be reviewed, and why."""
     mutated: Sequence[ShownMutation] = ()
     left_out: Sequence[str] = ()
-    """What was given and not reviewed, and why."""
+    """The given objects that were not reviewed on purpose, and why."""
     descriptions: Mapping[str, Description] = field(default_factory=dict)
-    """What constraints say of themselves, by their names."""
+    """The descriptions of constraints, by their names."""
     times: Sequence[Mapping[str, Any]] | None = None
     """How long each constraint's evaluations took, where that was asked for."""
     traces: Sequence[RegoTrace] = ()
     """The steps of each evaluation in Rego, likewise."""
     excused: Sequence[CheckedViolation] = ()
-    """What exceptions take out of the violations."""
+    """The violations that exceptions excuse."""
 
     @property
     def shown(self) -> Sequence[CheckedViolation]:
@@ -127,7 +127,7 @@ class CheckOutcome:
         return f"nothing was checked: there is no {what}"
 
 
-_TOLD_BEFORE: Final = frozenset({"parse", "compile", "template", "constraint"})
+_REPORTED_AT_LOADING: Final = frozenset({"parse", "compile", "template", "constraint"})
 """Causes for which a policy is refused as it is added: reported once, not for each object."""
 
 _UNREAD: Final = (
@@ -208,7 +208,7 @@ class _Finding(NamedTuple):
 
 
 class _Reviewing:
-    """The objects of some files, reviewed one by one by all policies, and what came of it."""
+    """Reviews objects of files one by one by all policies, and collects the results."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class _Reviewing:
         self._printed = printed
         self._matched = Matched()
         self._matched_alone = Matched()
-        """By objects that no request brings."""
+        """By objects that stand alone in a file, not in an AdmissionReview."""
         self._seen: set[tuple[str, str]] = set()
         self._namespaces = {
             "default": extension_run.DEFAULT_NAMESPACE,
@@ -302,10 +302,10 @@ class _Reviewing:
         ]
 
     def advise(self) -> None:
-        """Warn of what was green though nothing was judged."""
+        """Warn of policies that passed although they judged nothing."""
         snapshot = self._policies.snapshot
-        asked = self._matched.missing(snapshot, admission.NAME)
-        missing = [one for one in asked if one.key not in self._matched_alone]
+        unmet = self._matched.missing(snapshot, admission.NAME)
+        missing = [one for one in unmet if one.key not in self._matched_alone]
         warned = [f"WARNING - {one}" for one in unmatched(missing, self._seen)]
         if missing:
             counted = f"{len(missing)} of {quantity(len(snapshot.constraints), 'constraint')}"
@@ -319,13 +319,13 @@ class _Reviewing:
         warned += [
             f"WARNING - {'/'.join(key)} matched no object"
             for key in self._foreign.keys
-            if key not in self._foreign.asked
+            if key not in self._foreign.matched_keys
         ]
         self._warnings += warned
 
 
 def _left_out(sources: Sources, excluded: Sequence[str]) -> list[str]:
-    """What was not reviewed though it was given, and why: for the last line."""
+    """Name the given objects that were not reviewed, and why: for the last line."""
     lines = []
     if sources.left_out:
         lines.append(f"samples of test suites: {listed(sources.left_out)}")
@@ -451,7 +451,7 @@ def _undecided(responses: Responses, shown: str, warnings: list[str]) -> list[st
     """Return the denying constraints that could not be decided; a warning one gives a warning."""
     faults = [f"auditing objects: reviewing {shown}: {fault}" for fault in responses.faults]
     for item in responses.undecided:
-        if item.cause in _TOLD_BEFORE:
+        if item.cause in _REPORTED_AT_LOADING:
             continue
         if item.answer == "reject":
             faults.append(f"auditing objects: reviewing {shown}: not decided: {item}")

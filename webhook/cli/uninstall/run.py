@@ -1,4 +1,4 @@
-"""What ``waddle uninstall`` does: find what an installation left in a cluster, and remove it."""
+"""Runs ``waddle uninstall``: finds what an installation left in a cluster, and removes it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _GATEKEEPER: Final = "gatekeeper-validating-webhook-configuration"
 
 @dataclass(frozen=True, slots=True)
 class Uninstallation:
-    """What to remove, and of which installation."""
+    """The objects to remove, and their installation."""
 
     webhooks: bool
     policies: bool
@@ -115,7 +115,7 @@ async def _check(client: ClusterClient, chosen: Uninstallation) -> None:
 async def _found(
     client: ClusterClient, chosen: Uninstallation
 ) -> AsyncIterator[tuple[Resource, Object]]:
-    """What there is, in order: what may refuse a request first, CRDs with their objects last."""
+    """Find the objects in the order of removal: what may refuse a request first, CRDs with their objects last."""
     if chosen.webhooks:
         for resource, kind in (
             (WEBHOOK_CONFIGURATIONS, "validating"),

@@ -88,7 +88,7 @@ def command(  # noqa: PLR0913  # each is an option
     from webhook.policies.suite_filter import Filter, InvalidFilter  # noqa: PLC0415
 
     try:
-        wanted = Filter(selected)
+        filter_ = Filter(selected)
     except InvalidFilter as error:
         raise click.BadParameter(str(error), param_hint="--run") from None
     suites = _find(paths)
@@ -113,13 +113,13 @@ def command(  # noqa: PLR0913  # each is an option
             native_failure_policy=native_failure_policy,
             trace=_show_steps if trace else None,
         ),
-        wanted,
+        filter_,
     )
     # For people each suite is told when it has run; a file gets everything when all have.
     at_once = Output("table") in outputs
     results: list[SuiteResult] = []
     for suite, shown in suites:
-        result = runner.run(suite, shown) if isinstance(suite, Suite) else suite.run(shown, wanted)
+        result = runner.run(suite, shown) if isinstance(suite, Suite) else suite.run(shown, filter_)
         results.append(result)
         if at_once and (verbose or result.ran or result.skipped):
             write(verify_report.suite_text(result, verbose=verbose))

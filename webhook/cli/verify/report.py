@@ -173,8 +173,8 @@ def table(results: Sequence[SuiteResult], summary: SuiteSummary, *, verbose: boo
 def _as_github(
     results: Sequence[SuiteResult], summary: SuiteSummary, missing: Sequence[str]
 ) -> str:
-    told = as_github(report(results, missing))
-    return "\n".join(filter(None, (told, summary_text(summary) if summary.ran else "")))
+    written = as_github(report(results, missing))
+    return "\n".join(filter(None, (written, summary_text(summary) if summary.ran else "")))
 
 
 FORMATS: Final[

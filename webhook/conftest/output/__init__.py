@@ -28,7 +28,7 @@ FORMATS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """What changes how results are shown."""
+    """The options of showing results."""
 
     color: bool = True
     suppress_exceptions: bool = False

@@ -66,7 +66,7 @@ class _Run:
         self._indices: dict[str, int] = {}
 
     def tell(self, result: CheckResult) -> None:
-        """What a file's check came to."""
+        """Add the results of a file's check."""
         for kind, level, findings in (
             ("deny", "error", result.failures),
             ("warn", "warning", result.warnings),

@@ -22,7 +22,7 @@ CYAN: Final = 36
 
 
 def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
-    """What was printed, what is wrong, and how much of it there is."""
+    """Write what was printed, the failures, and the counts."""
     lines = [
         f"{_colored('PRNT ', BLUE, options)}  {printable(line)}"
         for result in results

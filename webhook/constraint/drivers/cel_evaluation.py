@@ -1,7 +1,10 @@
-"""A template in CEL, compiled: the bridge from templates to :mod:`webhook.cel`.
+"""Compiles a template in CEL and evaluates it: the bridge from templates to :mod:`webhook.cel`.
 
-What is decided, and what is told, is what Kubernetes' validator says of the policy that the source
-describes (admission/plugin/policy/validating/validator.go), with Gatekeeper's variables.
+Verdicts and messages are those of Kubernetes' validator for the policy that the source describes
+(admission/plugin/policy/validating/validator.go), with Gatekeeper's variables.
+
+An evaluation tries one generated function for the whole template first (``_at_once``). Where that
+cannot decide, each expression is evaluated by itself (``_evaluate``), which is exact.
 """
 
 from __future__ import annotations
@@ -55,7 +58,7 @@ in either, and to read one raises, of which the exact form says the rest."""
 
 
 class _Compiler:
-    """Compiles the expressions of a source, with what is wrong with each under its place."""
+    """Compiles the expressions of a source, and collects their faults with the place of each."""
 
     def __init__(self, *, inventory: bool) -> None:
         self.types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}
@@ -65,16 +68,18 @@ class _Compiler:
         self.faults: list[str] = []
 
     def compile(
-        self, source: str, at: str, wanted: Type | None, *, params: bool = False
+        self, source: str, at: str, result_type: Type | None, *, params: bool = False
     ) -> Expression | None:
-        """An expression of a type; None where it is wrong, which is kept."""
+        """Compile an expression of a type; None for a faulty one, whose fault is kept."""
         try:
             expression, checked = compile_checked(source, admission(self.types, params=params))
         except ExpressionError as error:
             self.faults.append(f"source.{at}: {error}")
             return None
-        if wanted is not None and expression.type != wanted:
-            self.faults.append(f"source.{at}: must evaluate to {wanted} but got {expression.type}")
+        if result_type is not None and expression.type != result_type:
+            self.faults.append(
+                f"source.{at}: must evaluate to {result_type} but got {expression.type}"
+            )
             return None
         self.parts[expression] = Part(checked, expression.tells)
         return expression
@@ -82,7 +87,7 @@ class _Compiler:
     def whole(
         self, variables: Mapping[str, Expression], validations: Sequence[CompiledValidation]
     ) -> Whole | None:
-        """All of it as one function; None where there is none."""
+        """Compile all expressions to one function; None where that is not possible."""
         if not validations:
             return None
         pairs = [
@@ -158,11 +163,11 @@ class CelEvaluator:
         inventory: Mapping[str, Any],
         shared: dict[str, Any] | None = None,  # noqa: ARG002  # the seam has it
     ) -> _Shared:
-        """What evaluations share: the variables of the review, made when they are asked for first."""
+        """Return the variables of the review, which evaluations share; each is made when it is first read."""
         return _Shared(limits, inventory)
 
     def evaluate(self, given: Any, review: Any, state: _Shared) -> Sequence[DriverViolation]:
-        """What one constraint finds, in the order of the template's validations."""
+        """Return the violations of one constraint, in the order of the template's validations."""
         look = _Clock(state.limits).look
         try:
             violations = None
@@ -175,11 +180,11 @@ class CelEvaluator:
         return violations
 
     def _parameters(self, given: Any) -> Any:
-        """The constraint's parameters, null where it has none."""
+        """Return the constraint's parameters, null where it has none."""
         return (given.get("spec") or {}).get("parameters") if self.reads_constraint else given
 
     def _params(self, given: Any) -> Any:
-        """What variables may read as ``params``: as much of the constraint as they do read."""
+        """Return the ``params`` of variables: the part of the constraint that they read."""
         if self.reads_constraint:
             return given
         return {"spec": {} if given is None else {"parameters": given}}
@@ -210,22 +215,22 @@ class CelEvaluator:
             parameters = self._parameters(given)
             if parameters is None:
                 parameters = self._absent
-            told_of = whole.run(of, parameters, operation, env, meter, prepared)
+            failed = whole.run(of, parameters, operation, env, meter, prepared)
         except TimeUp:
             raise
         except Exception:  # noqa: BLE001  # whatever it was, the expressions say what it means
             return None
         return [
             DriverViolation(message_of(self._validations[number], message), None)
-            for number, message in told_of
+            for number, message in failed
         ]
 
     def _prepared_for(
         self, whole: Whole, given: Any, look: Callable[[], None]
     ) -> tuple[Any, ...] | None:
-        """The values of the variables that read nothing but parameters.
+        """Return the values of the variables that read parameters alone, kept by the parameters' identity.
 
-        None if one has none that must have one.
+        None if a variable without a value is needed.
         """
         known = self._prepared.get(id(given))
         if known is not None:
@@ -270,7 +275,7 @@ class CelEvaluator:
 
 
 def _only_selects_parameters(checked: Checked) -> bool:
-    """Whether an expression reads single parameters alone, each by its name."""
+    """Return whether an expression reads single parameters alone, each by its name."""
     waiting: list[tuple[Expr, Expr | None]] = [(checked.parsed.root, None)]
     while waiting:
         node, parent = waiting.pop()
@@ -286,7 +291,7 @@ def _only_selects_parameters(checked: Checked) -> bool:
 
 
 def _reads_constraint(checked: Checked) -> bool:
-    """Whether a variable reads more of the constraint than its parameters."""
+    """Return whether a variable reads more of the constraint than its parameters."""
     waiting: list[Expr] = [checked.parsed.root]
     while waiting:
         node = waiting.pop()
@@ -303,11 +308,11 @@ def _reads_constraint(checked: Checked) -> bool:
 
 
 _last: tuple[Any, dict[str, Any]] = (None, {})
-"""The review that was seen last and its variables: templates take their turns with it."""
+"""The last review and its variables: the templates of a review are evaluated one after the other."""
 
 
 class _Shared:
-    """What the evaluations of one template for one review share."""
+    """The values that the evaluations of one template for one review share."""
 
     __slots__ = ("_variables", "inventory", "limits")
 
@@ -317,7 +322,7 @@ class _Shared:
         self._variables: dict[str, Any] | None = None
 
     def variables(self, review: dict[str, Any]) -> dict[str, Any]:
-        """The variables of the review."""
+        """Return the variables of the review."""
         global _last  # noqa: PLW0603  # one reference, swapped whole
         if self._variables is None:
             seen, variables = _last
@@ -329,7 +334,7 @@ class _Shared:
 
 
 class _Clock:
-    """The time that an evaluation may take, counted from the first look."""
+    """The bounds of time of one evaluation; its budget counts from the first look."""
 
     __slots__ = ("_began", "_budget", "_deadline", "_seen")
 

@@ -1,4 +1,4 @@
-"""What a template in CEL depends on: its expressions over the places of the review that they see."""
+"""Finds what a template in CEL depends on: the places of the review that its expressions read."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _REQUEST: Final = {
 
 
 def dependencies_of_cel(source: CelSource, parameters: Any = None) -> PolicyReads:
-    """What all expressions of a source depend on.
+    """Return what all expressions of a source depend on.
 
     ``parameters`` are those of a constraint. What the text of an error leaves out, because it is a
     value of a Secret, is not counted. Raises :class:`~webhook.constraint.errors.CompileError`.

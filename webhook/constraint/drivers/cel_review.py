@@ -1,4 +1,4 @@
-"""What expressions see of a review (k8s.io/apiserver, admission/plugin/cel, and Gatekeeper's driver)."""
+"""The variables that expressions see of a review (k8s.io/apiserver, admission/plugin/cel, and Gatekeeper's driver)."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _BEYOND: Final = "\uffff"
 
 
 class Asking:
-    """What one template's evaluations of a review ask of providers."""
+    """The questions of one template's evaluations of a review to providers."""
 
     __slots__ = ("_known", "_missing", "_nobody", "_values")
 
@@ -55,13 +55,13 @@ class Asking:
         """The answer; undefined or an end of the evaluation where it is missing."""
         value = self._values.get(request)
         if value is None:
-            told = None if self._known is None else self._known(request)
-            if told is None:
+            response = None if self._known is None else self._known(request)
+            if response is None:
                 return self._miss(request)
-            if is_nobody(told):
-                self._nobody = f"{NAME}: {told.system_error}"
+            if is_nobody(response):
+                self._nobody = f"{NAME}: {response.system_error}"
                 raise _ended()
-            value = self._values[request] = _value(told)
+            value = self._values[request] = _value(response)
         return value
 
     def _miss(self, request: ProviderRequest) -> Value:
@@ -83,8 +83,8 @@ class Asking:
             missing, self._missing = self._missing, {}
             raise Unanswered(tuple(missing))
         if self._nobody:
-            told, self._nobody = self._nobody, ""
-            raise PolicyError(told, no_verdict=True)
+            fault, self._nobody = self._nobody, ""
+            raise PolicyError(fault, no_verdict=True)
 
 
 def _ended() -> EvaluationError:
@@ -117,12 +117,12 @@ BUILTIN: Final = make_builtin(
 )
 
 
-def _value(told: ProviderResponse) -> Value:
+def _value(response: ProviderResponse) -> Value:
     return {
-        "responses": _pairs(told.responses),
-        "errors": _pairs(told.errors),
-        "status_code": told.status_code,
-        "system_error": told.system_error,
+        "responses": _pairs(response.responses),
+        "errors": _pairs(response.errors),
+        "status_code": response.status_code,
+        "system_error": response.system_error,
     }
 
 
@@ -134,7 +134,7 @@ def _pairs(given: tuple[tuple[str, Any], ...] | None) -> list[list[Any]] | None:
 
 
 def _request(operand: Value) -> ProviderRequest:
-    """What is asked, as Go reads it out of the operand's text; raises BuiltinError."""
+    """Read a question from the operand's text as Go does; raises BuiltinError."""
     provider, keys = "", tuple[str, ...]()
     if operand is None:
         return ProviderRequest(provider, keys)

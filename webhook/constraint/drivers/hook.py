@@ -1,4 +1,4 @@
-"""What asks a template's ``violation``: Gatekeeper's hook, which it compiles with every template.
+"""Gatekeeper's hook, which evaluates a template's ``violation``; it is compiled with every template.
 
 A template whose ``violation`` can never give the hook a message is refused by the types of the two
 together, with OPA's words and where they stand in Gatekeeper's hook. Here the driver asks the rule

@@ -1,4 +1,4 @@
-"""What a template, and each of its constraints, depends on."""
+"""Finds what a template, and each of its constraints, depends on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ENTRY = (references.ENTRY, references.RULE)
 def dependencies_of_evaluator(
     evaluator: Evaluator, template: Template, parameters: Any
 ) -> PolicyReads | None:
-    """What evaluations depend on that this makes of a template, which may have code of two engines."""
+    """Return what the evaluations of a template's evaluator depend on; it may have code of two engines."""
     # Here and not above: who has no template in CEL shall not pay for it.
     from webhook.constraint.drivers.cel_evaluation import CelEvaluator  # noqa: PLC0415
 
@@ -36,7 +36,7 @@ def dependencies_of_evaluator(
 
 
 def dependencies_of(template: Template, parameters: Any = None) -> PolicyReads | None:
-    """What evaluations of a template depend on, with these parameters where some are given.
+    """Return what evaluations of a template depend on, with these parameters where some are given.
 
     None where its engine is none of ours, or its code cannot be used.
     """

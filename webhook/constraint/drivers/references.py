@@ -1,4 +1,4 @@
-"""What a template's Rego may refer to: ``data.inventory``, and libraries under ``data.lib``.
+"""Checks the references of a template's Rego: ``data.inventory``, and libraries under ``data.lib``.
 
 Gatekeeper's rule, in its order of checks and its words. It keeps templates from
 one another's data, and lets their packages have any name.

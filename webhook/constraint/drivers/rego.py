@@ -16,7 +16,7 @@ from webhook.constraint.drivers.budget import FIRST_STEPS, BudgetedContext, Revi
 from webhook.constraint.drivers.hook import advice, hook
 from webhook.constraint.drivers.specialisation import ConstraintRules
 from webhook.constraint.errors import CompileError, InvalidTemplate, PolicyError
-from webhook.rego.check.compatibility import GATEKEEPER
+from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.engine import CompileOptions, compile_rule, load_rule, specialise_modules
 from webhook.rego.errors import DepthError, EngineFault, EvaluationError, RegoErrors
 from webhook.rego.run.limits import EvaluationContext
@@ -108,8 +108,8 @@ class RegoDriver:
         try:
             violation = compile_rule(modules, VIOLATION, options=self._options, cache=self._cache)
         except RegoErrors as errors:
-            told = f"unable to compile modules: {errors}{advice(errors, modules[0].version)}"
-            raise CompileError(told) from None
+            message = f"unable to compile modules: {errors}{advice(errors, modules[0].version)}"
+            raise CompileError(message) from None
         return self._evaluator(code, violation)
 
     def load(self, template: Template, code: Code, key: str, body: bytes) -> RegoEvaluator:
@@ -266,20 +266,20 @@ class AskingEvaluator(RegoEvaluator):
     def evaluate(self, given: Any, review: Any, state: _Shared) -> Sequence[DriverViolation]:
         """As other templates'; raises :class:`~webhook.external_data.exchange.Unanswered`."""
         asking = cast("ReviewContext", state[1]).asking
-        told: Sequence[DriverViolation] = ()
+        violations: Sequence[DriverViolation] = ()
         error: PolicyError | None = None
         try:
-            told = super().evaluate(given, review, state)
+            violations = super().evaluate(given, review, state)
         except PolicyError as raised:
             error = raised
         asking.end()
         if error is not None:
             raise error
-        return told
+        return violations
 
 
 def _failure(error: EvaluationError | RecursionError) -> PolicyError:
-    """What ended an evaluation, as its policy's failure."""
+    """Return the failure of a policy whose evaluation ended with this error."""
     if isinstance(error, RecursionError):
         error = DepthError()
     return PolicyError(
@@ -291,7 +291,7 @@ def _failure(error: EvaluationError | RecursionError) -> PolicyError:
 
 
 def _violations(result: Value, context: EvaluationContext) -> list[DriverViolation]:
-    """What the rule holds as messages with details.
+    """Read the rule's members as messages with details.
 
     Of a set its members count, of an object its keys, as Rego's ``violation[r]`` has it; anything
     else, which only types that are not known until then can let by, holds none. Those without

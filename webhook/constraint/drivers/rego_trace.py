@@ -38,7 +38,7 @@ class RegoTrace(NamedTuple):
     steps: Sequence[str]
 
     def lines(self) -> Iterator[str]:
-        """What was evaluated, and below it the steps."""
+        """Return the evaluated query, and below it the steps."""
         obj = self.review.get("object") or {}
         about = f"{text(obj, 'kind')} {name_of(obj)}"
         parameters = encode(self.parameters).decode()
@@ -58,7 +58,7 @@ class TracingDriver:
 
     @property
     def name(self) -> str:
-        """What templates call the engine: this stands before its driver."""
+        """Return the engine's name in templates: this stands before its driver."""
         return self._driver.name
 
     def compile(self, template: Template, code: Code) -> Evaluator:

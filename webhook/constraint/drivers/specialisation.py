@@ -57,7 +57,7 @@ class Bound:
     """``count`` when unused constraints were sought last."""
     bytes: int = 0
     """What code of its own takes; 0 while it has none."""
-    asked: bool = False
+    is_requested: bool = False
 
     def is_unused(self) -> bool:
         """Whether it has not been evaluated since this was asked before."""
@@ -95,15 +95,15 @@ class Specialiser:
 
     @property
     def bytes(self) -> int:
-        """What their code takes, about."""
+        """Estimate the bytes of their code."""
         return sum(bound.bytes for bound in self._own)
 
     def ask(self, bound: Bound, write: WriteCode) -> None:
         """Have code written for a constraint that has been evaluated often enough."""
         bound.due = bound.count + self.evaluations
-        if bound.asked or len(self._waiting) >= MAX_WAITING:
+        if bound.is_requested or len(self._waiting) >= MAX_WAITING:
             return
-        bound.asked = True
+        bound.is_requested = True
         self._waiting.add(bound)
         self._submit(partial(self._write, bound, write))
 
@@ -113,7 +113,7 @@ class Specialiser:
             self._give_back()
         if self.bytes >= self._max_bytes:
             self.refused += 1
-            bound.asked = False
+            bound.is_requested = False
             return
         written = write(bound.parameters)
         if written is not None:
@@ -125,7 +125,7 @@ class Specialiser:
         for bound in list(self._own):
             if bound.is_unused():
                 self._own.discard(bound)
-                bound.rule, bound.bytes, bound.asked = bound.general, 0, False
+                bound.rule, bound.bytes, bound.is_requested = bound.general, 0, False
 
 
 class ConstraintRules:

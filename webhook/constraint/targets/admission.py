@@ -105,7 +105,7 @@ class AdmissionTarget:
 def subject_of(
     value: AugmentedReview | AugmentedObject, view: View, namespaces: Mapping[str, Any]
 ) -> MatchSubject:
-    """What matching looks at in one object of what is reviewed, with the Namespace of that."""
+    """Return what matching reads of one object under review, with its Namespace."""
     if isinstance(value, AugmentedReview):
         place = value.request.namespace
         namespace = value.namespace or namespaces.get(place)
@@ -182,16 +182,16 @@ SHOWN_CHARACTERS: Final = 256
 """Of an object in a message that each constraint may repeat."""
 
 
-def _shown(value: dict[str, Any], left: int = SHOWN_CHARACTERS) -> str:
-    """An object's fields without their values, which may be a Secret's: about ``left`` characters."""
+def _shown(value: dict[str, Any], characters: int = SHOWN_CHARACTERS) -> str:
+    """An object's fields without their values, which may be a Secret's: about so many ``characters``."""
     parts: list[str] = []
     for name, inner in value.items():
-        if left <= 0:
+        if characters <= 0:
             parts.append("…")
             break
-        part = f"{encode(name[:left]).decode()}:"
-        left -= len(part) + 1
-        parts.append(part + (_shown(inner, left) if type(inner) is dict else "…"))
+        part = f"{encode(name[:characters]).decode()}:"
+        characters -= len(part) + 1
+        parts.append(part + (_shown(inner, characters) if type(inner) is dict else "…"))
     return f"{{{','.join(parts)}}}"
 
 

@@ -68,12 +68,12 @@ class _Field:
         included, excluded = patterns(match, self.name), patterns(match, self.excluded)
         if included is None and not excluded:
             return None
-        wanted = compile_globs(included, (), self.separator)
+        globs = compile_globs(included, (), self.separator)
         spared = compile_globs(None, excluded, self.separator)
 
         def meant(one: Document) -> bool:
             texts = [value for value in self._values(one) if type(value) is str]
-            return (included is None or any(map(wanted, texts))) and all(map(spared, texts))
+            return (included is None or any(map(globs, texts))) and all(map(spared, texts))
 
         return meant
 
@@ -124,7 +124,7 @@ class DeclaredTarget(DocumentTarget):
         return lambda one: all(test(one) for test in tests)
 
     def documents(self, value: Any, name: str) -> Iterator[Document]:
-        """What ``spec.reviews`` finds in a file."""
+        """Return the documents of a file, as ``spec.reviews`` splits it."""
         values = list(_at(value, self._reviews))
         if not values and type(value) not in (dict, list):
             raise ReviewError(
@@ -189,7 +189,7 @@ def _path(target: str, place: str, given: Any) -> tuple[str, ...]:
 
 
 def _at(value: Any, path: Sequence[str]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """What is found along a path, each with where it stands."""
+    """Return the values along a path, each with its place."""
     if not path:
         yield (), value
         return

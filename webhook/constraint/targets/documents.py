@@ -38,13 +38,13 @@ class DocumentTarget(ABC):
 
     @abstractmethod
     def documents(self, value: Any, name: str) -> Iterable[Document]:
-        """What is reviewed of a file's value, each under its name.
+        """Split a file's value into the documents to review, each under its name.
 
         Raises :class:`~webhook.constraint.errors.ReviewError` for what is no such file.
         """
 
     def spec_schema(self) -> Mapping[str, Any]:
-        """What config-validator's constraints say of themselves."""
+        """Return the schema of the descriptions in config-validator's constraints."""
         return _SPEC
 
     def validate_constraint(self, constraint: Mapping[str, Any]) -> None:

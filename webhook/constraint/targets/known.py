@@ -42,7 +42,7 @@ class JsonTarget(DocumentTarget):
         return _SCHEMA
 
     def matcher(self, match: Mapping[str, Any]) -> Callable[[Document], bool]:
-        """By the document's name."""
+        """Return a test of the document's name."""
         names = match.get("names") or ()
         test = wildcard.any_of(names) if names else None
         return lambda document: test is None or test(document.name)
@@ -62,4 +62,4 @@ TARGETS: Final[tuple[Target, ...]] = (admission.AdmissionTarget(), *DOCUMENT_TAR
 """All of them; what a template has for admission counts before the rest."""
 
 ADMISSION_ALONE: Final = frozenset({admission.NAME})
-"""What a server is asked about."""
+"""The only target of the reviews of a server."""

@@ -14,8 +14,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.errors import InvalidTemplate
 from webhook.controllers.apply.openapi import KindTypes
 from webhook.controllers.keeper import Keeper
-from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.object_faults import TEMPLATES, ObjectFaults
 from webhook.generation.policy import read_code
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ class ExpressionKeeper:
             if self._source_of(key) is not None and (kinds := named_kinds(one.document))
         }
         known = await self._types.look({kind for kinds in named.values() for kind in kinds})
-        told: Statuses = {
+        statuses: Statuses = {
             (TEMPLATES, name): {FIELD: warnings}
             for name, (_, _, warnings) in self._sources.items()
             if warnings
@@ -110,10 +109,10 @@ class ExpressionKeeper:
             types = {gvk: of for gvk, of in known.items() if gvk.group_kind in kinds}
             told_of[key] = self._checked(key, source, types)
             if told_of[key][2]:
-                told[key] = {FIELD: told_of[key][2]}
+                statuses[key] = {FIELD: told_of[key][2]}
             await asyncio.sleep(0)  # others have their turn between two of them
         self._found = told_of
-        self._tell(told)
+        self._tell(statuses)
 
     def _source(
         self, name: str, document: Mapping[str, Any]

@@ -186,7 +186,7 @@ class ExtensionController:
                 self._changed.add((kind, name))
 
     def take_good(self) -> dict[tuple[str, str], InForce | None]:
-        """What is in force of each object that changed since the last call; None for none."""
+        """Return what is in force of each object that changed since the last call; None for none."""
         return self._published.take_news()
 
     def take_fights(self, fights: Mapping[MutatorId, Fight]) -> None:
@@ -210,13 +210,13 @@ class ExtensionController:
         return policy_set(snapshot, exclusions, {part: self.value(part) for part in self._parts})
 
     def value(self, part: Part) -> Any:
-        """What the objects of a part come to together now."""
+        """Return the value that the objects of a part form together."""
         return self._together(part.name, lambda: self._parts[part].value, lambda: part.make().value)
 
     def _together(
         self, what: str, make: Callable[[], TogetherT], nothing: Callable[[], TogetherT]
     ) -> TogetherT:
-        """What objects come to together; what they came to before, where that cannot be found out.
+        """Combine objects; returns the value before, where they cannot be combined.
 
         What they raise together is no single object's fault, and ends no following of the others.
         """
@@ -250,7 +250,7 @@ class ExtensionController:
         return self._parts[part].count, broken
 
     def faults(self) -> dict[str, bool]:
-        """What is wrong, each with whether something of it stays in force."""
+        """Return the faults, each with whether something of the object stays in force."""
         shared = self._shared_faults()
         texts = {f"{kind} {name}: {text}": False for (kind, name), text in shared.items()}
         for (kind, name), state in self._states.items():
@@ -260,7 +260,7 @@ class ExtensionController:
         return texts
 
     def _shared_faults(self) -> dict[ExtensionKey, str]:
-        """What is wrong with objects because of others."""
+        """Return the faults that objects have because of others."""
         faults: dict[ExtensionKey, str] = {}
         for part, made in self._parts.items():
             faults |= self._together(f"faults of {part.name}", made.shared_faults, dict)

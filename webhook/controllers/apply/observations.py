@@ -1,4 +1,4 @@
-"""What a replica has seen of constraints, besides what it enforces, for its statuses."""
+"""The observations of constraints that a replica's statuses show, besides what it enforces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Observations:
-    """By the UID of the constraint."""
+    """The last violation and audit of each constraint, by its UID."""
 
     def __init__(self) -> None:
         self._violated: dict[str, str] = {}
@@ -31,9 +31,9 @@ class Observations:
         return True
 
     def audited(self, uid: str, audited: Json | None) -> bool:
-        """Take what this replica's share of the audit found; None for nothing any more.
+        """Take the results of this replica's share of the audit; None where it has none any more.
 
-        Whether that is to be told: nothing is where only the time would differ.
+        Returns whether the status changes: it does not where only the time differs.
         """
         known = self._audits.get(uid)
         if audited is None:
@@ -47,12 +47,12 @@ class Observations:
         return True
 
     def forget(self, uid: str) -> None:
-        """A constraint is gone."""
+        """Drop the observations of a constraint that is gone."""
         self._violated.pop(uid, None)
         self._audits.pop(uid, None)
 
     def fields(self, uid: str, action: str) -> Json:
-        """The fields of its status; ``action`` is that of its stage of a roll-out, if any."""
+        """Return the fields of its status; ``action`` is that of its stage of a roll-out, if any."""
         fields: Json = {}
         if (audit := self._audits.get(uid)) is not None:
             fields[audit_shard.FIELD] = audit

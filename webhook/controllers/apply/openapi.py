@@ -20,9 +20,9 @@ _KINDS: Final = "x-kubernetes-group-version-kind"
 
 def schema_name(definitions: Mapping[str, Any], gvk: GroupVersionKind) -> str | None:
     """The name of a kind's schema among the definitions of its group and version."""
-    wanted = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
+    gvk_extension = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
     for name, schema in definitions.items():
-        if wanted in schema.get(_KINDS, ()):
+        if gvk_extension in schema.get(_KINDS, ()):
             return name
     return None
 
@@ -74,17 +74,19 @@ class KindTypes:
         :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable`.
         """
-        wanted = sorted(kinds)
-        if not wanted:
+        sorted_kinds = sorted(kinds)
+        if not sorted_kinds:
             return {}
         self._index = _index(await self._client.request("GET", "/openapi/v3"))
         self._versions.clear()
         types, read = {}, dict[str, Any]()
-        for one in wanted:
+        for one in sorted_kinds:
             gvk = await self._at_version(one)
             if gvk is not None and (made := await self._of(gvk, read)) is not None:
                 types[gvk] = made
-        self._known = {gvk: kept for gvk, kept in self._known.items() if gvk.group_kind in wanted}
+        self._known = {
+            gvk: kept for gvk, kept in self._known.items() if gvk.group_kind in sorted_kinds
+        }
         return types
 
     async def _at_version(self, of: GroupKind) -> GroupVersionKind | None:

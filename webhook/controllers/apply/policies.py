@@ -26,8 +26,7 @@ from webhook.controllers.apply.strategies import (
     applied,
     faulted,
 )
-from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.policy_keys import TEMPLATES, constraint_kind
+from webhook.controllers.object_faults import TEMPLATES, ObjectFaults, constraint_kind
 from webhook.controllers.requirements import missing
 from webhook.controllers.retries import Retries
 from webhook.controllers.revisions.policy_state import (
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
     from webhook.constraint.client import Client
     from webhook.constraint.errors import ConstraintFrameworkError
     from webhook.controllers.generate.statuses import Statuses
-    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.object_faults import PolicyKey
     from webhook.controllers.revisions.policy_state import InForceNow
     from webhook.controllers.revisions.revisions import InForce, Revisions
     from webhook.readiness import Tracker

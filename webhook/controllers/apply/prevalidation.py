@@ -1,4 +1,4 @@
-"""What no replica has had in force is tried by one of them before any enforces it.
+"""Lets one replica try what no replica has had in force before any enforces it.
 
 A new generation of a template or constraint is held until it is known what comes of it. The
 replica that a hash names (:mod:`webhook.replicas.rendezvous`) tries it, in a process that is ended
@@ -26,7 +26,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint import constraint
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.template import read_template
-from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.object_faults import TEMPLATES
 from webhook.controllers.revisions.outcome_records import (
     RECORD_SECONDS,
     WRITE_SECONDS,
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from webhook.api.revision import PolicyRevision
     from webhook.api.revision_outcome import TrialVerdict
     from webhook.constraint.client import Client
-    from webhook.controllers.object_faults import ObjectFaults
-    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.object_faults import ObjectFaults, PolicyKey
     from webhook.controllers.revisions.keeper import RevisionKeeper
     from webhook.controllers.revisions.policy_state import AppliedFault
     from webhook.trials.trials import Trials, Tried
@@ -84,7 +83,7 @@ HELD_MAX: Final = 1_000
 
 
 class PoliciesApplied(Protocol):
-    """What is known of the policies of the cluster."""
+    """The policies of the cluster, as they are applied."""
 
     @property
     def is_serving(self) -> bool:
@@ -104,7 +103,7 @@ class Trier:
 
 @dataclass(frozen=True, slots=True)
 class _ToTry:
-    """What waits to be tried, and who waits for that."""
+    """A generation that waits to be tried, and the keys that wait for it."""
 
     asked: Asked
     answer: asyncio.Future[Tried | None]

@@ -39,16 +39,14 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
     from webhook.controllers.apply.reconciler import Intents
     from webhook.controllers.generate.statuses import Statuses
-    from webhook.controllers.object_faults import ObjectFaults
-    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.object_faults import ObjectFaults, PolicyKey
     from webhook.controllers.revisions.policy_state import AppliedFault, InForceNow
     from webhook.controllers.revisions.revisions import InForce, Revisions
     from webhook.exceptions.exception import PolicyException
     from webhook.exceptions.stage import Excusing
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.serving.exception_uses import ExceptionKey
-    from webhook.serving.revision import Serving
+    from webhook.serving.revision import ExceptionKey, Serving
 
 SHOWN: Final = 20
 """Awaited objects that a probe or a log line shows."""
@@ -66,7 +64,7 @@ _COUNTED: Final = (
 
 
 class ClusterPolicies:
-    """What the controllers make of the cluster, put into service. Used by one thread.
+    """The policies that the controllers put into service. Used by one thread.
 
     Until everything that there was at start is in the snapshot, nothing is
     served; from then on each batch of changes is.
@@ -273,7 +271,7 @@ class ClusterPolicies:
         return excusing
 
     def exception_facts(self, key: ExceptionKey, used_at: float) -> ExceptionFacts:
-        """What is known of an exception, which was used last at a time by this process."""
+        """Return the facts about an exception, which this process used last at a time."""
         kind, namespace, name = key
         title = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
         excusing = self._excusing
@@ -294,7 +292,7 @@ class ClusterPolicies:
         return self._constraints[1]
 
     def enforced(self) -> InForceNow:
-        """What is in force: templates by name, constraints by kind and name."""
+        """Return what is in force: templates by name, constraints by kind and name."""
         return self._policy.enforced()
 
     @property
@@ -308,11 +306,11 @@ class ClusterPolicies:
         return self._data.digest
 
     def take_good(self) -> dict[PolicyKey, InForce | None]:
-        """What is in force of each object that changed since the last call; None for none."""
+        """Return what is in force of each object that changed since the last call; None for none."""
         return {**self._policy.take_good(), **self._extension.take_good()}
 
     def take_generation_faults(self) -> list[AppliedFault]:
-        """What is wrong with generations, as found while they were applied, since the last call."""
+        """Return the faults of generations that were found since the last call."""
         return self._policy.take_generation_faults()
 
     # --- what there is to know of them from elsewhere ------------------------------------------
@@ -328,11 +326,11 @@ class ClusterPolicies:
         self._extension.revised(known)
 
     def take_generated(self, statuses: Statuses) -> None:
-        """What is to be said of policies and bindings that are generated."""
+        """Take the statuses of generated policies and bindings."""
         self._policy.take_generated(statuses)
 
     def take_warnings(self, statuses: Statuses) -> None:
-        """What is to be said of expressions that nobody refuses."""
+        """Take the warnings about expressions that nobody refuses."""
         self._policy.take_warnings(statuses)
 
     def retry(self) -> None:
@@ -346,7 +344,7 @@ class ClusterPolicies:
     # --- what is awaited -----------------------------------------------------------------------
 
     def awaited(self) -> str:
-        """What readiness waits for; an empty text once it waits for nothing."""
+        """Return what readiness waits for; empty once it waits for nothing."""
         if self.is_serving:
             return ""
         missing = self.tracker.awaited()

@@ -18,8 +18,7 @@ from webhook.api.shapes import is_deleted
 from webhook.cluster.kinds import NAMESPACE
 from webhook.controllers.apply import sync
 from webhook.controllers.apply.sync import data_kind
-from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.policy_keys import TEMPLATES, constraint_kind
+from webhook.controllers.object_faults import TEMPLATES, ObjectFaults, constraint_kind
 from webhook.policy_kinds.known import TEMPLATE, constraint_gvk
 from webhook.policy_kinds.table import CONSTRAINT_GROUPS, CONSTRAINTS
 
@@ -42,7 +41,7 @@ NAMESPACES: Final = "Namespace"
 
 
 class _Taker(NamedTuple):
-    """What becomes of the objects of a kind."""
+    """Takes the objects of a kind."""
 
     follower: Follower
     tracked: str
@@ -147,7 +146,7 @@ class Reconciler:
         )
 
     def _taker(self, gvk: GroupVersionKind) -> _Taker | None:
-        """Who takes the objects of a kind; None for one that is followed for its data alone."""
+        """Return the taker of a kind's objects; None for a kind that is followed for its data alone."""
         if gvk.group != CONSTRAINTS.group:
             return self._takers.get(gvk)
         return self._taker_of_constraints(gvk.kind)

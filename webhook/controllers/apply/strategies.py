@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Strategy(Protocol):
-    """What is done with one kind of objects."""
+    """The strategy of one kind of objects."""
 
     @property
     def follower(self) -> Literal["template", "constraint"]:
@@ -59,13 +59,13 @@ class Strategy(Protocol):
         """The state with this in force or withheld; or why it cannot be, and what was learned."""
 
     def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
-        """What another replica outcome beyond the bounds of a trial, as a refusal."""
+        """Return the refusal for a trial that ran beyond its bounds in another replica."""
 
     def kept(self, state: State) -> State:
         """The state where nothing could be put in force: what was stays, if it can."""
 
     def unforeseen(self, error: Exception) -> ConstraintFrameworkError:
-        """What nobody foresaw, as the refusal that it amounts to."""
+        """Return the refusal for an error that nobody foresaw."""
 
     def told(self, refusal: ConstraintFrameworkError) -> StatusError:
         """A refusal as a status has it."""

@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Change, Key
     from webhook.constraint.client import Client
     from webhook.controllers.apply.prevalidation import Trier
-    from webhook.controllers.generate.scope import GenerationOptions
+    from webhook.controllers.generate import GenerationOptions
     from webhook.controllers.generate.statuses import Statuses
-    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.object_faults import PolicyKey
     from webhook.controllers.rules_keeper import RuleOptions, RulesKeeper
     from webhook.controllers.status.rollout_keeper import RecordEvent
     from webhook.log import Logger
@@ -158,7 +158,9 @@ class Following:
         self._manager = Manager(client, ClusterDiscovery(client, self._crds), settings=WATCHES)
         self._policy_watches, self._data_watches = map(self._manager.registrar, ("policy", "sync"))
         makes = self._make_aggregation
-        self._aggregation = makes(pod, record, asked=tells_not_asked) if writes else None
+        self._aggregation = (
+            makes(pod, record, has_configurations=tells_not_asked) if writes else None
+        )
         self._copies = self._make_copies(pod) if self._aggregation is not None else None
         self._revisions = self._make_revisions(pod, kept_revisions) if kept_revisions else None
         self._policies = self._make_policies(policy_client, serving, pod, waits=wait_for_broken)
@@ -175,8 +177,10 @@ class Following:
         self._metrics = WatchMetrics(registry, client, self._manager)
         self._absent_since: dict[GroupVersionKind, float] = {}
 
-    def _make_aggregation(self, pod: Pod, record: RecordEvent, *, asked: bool) -> Aggregation:
-        """What writes what the replicas together say of an object, and whether anybody is ``asked``."""
+    def _make_aggregation(
+        self, pod: Pod, record: RecordEvent, *, has_configurations: bool
+    ) -> Aggregation:
+        """Make the writer of statuses that sum up all replicas; ``has_configurations`` is whether the API server asks anybody."""
         aggregation = Aggregation(
             self.client,
             self._manager,
@@ -187,20 +191,20 @@ class Following:
             object_faults=self._object_faults,
             has_crd=self._has_crd,
         )
-        if asked:
+        if has_configurations:
             aggregation.follow_configurations()
         self._keys.listeners.append(aggregation.touch_all)
         return aggregation
 
     def _make_copies(self, pod: Pod) -> RolloutCopyKeeper:
-        """What keeps the records of roll-outs where no right on statuses reaches."""
+        """Make the keeper of roll-out records in a Secret, where no right on statuses reaches."""
         assert self._aggregation is not None
         writers = self._aggregation.writers
         faults = self._object_faults
         return RolloutCopyKeeper(self._keys, self._rollouts, pod, writers, self._log, faults)
 
     def _make_revisions(self, pod: Pod, limit: int) -> RevisionKeeper:
-        """What keeps so many revisions of each object."""
+        """Make the keeper of so many revisions of each object."""
         return RevisionKeeper(
             self.client,
             pod,
@@ -248,7 +252,7 @@ class Following:
         )
 
     def _crd_writer(self) -> ObjectWriter:
-        """What writes the CRDs of constraints, and follows them."""
+        """Make the writer of the CRDs of constraints, which follows them, too."""
         return ObjectWriter(
             self.client,
             CRDS,
@@ -552,7 +556,7 @@ class Following:
         return f"the API server is at an older version than before; listing anew: {shown}"
 
     def _count_policies(self) -> None:
-        """What all replicas make of the policies, and what is kept of them."""
+        """Count the policies by the state of all replicas, and the kept revisions."""
         registry = self._registry
         if self._aggregation is not None:
             registry.replace(POLICY_STATES, self._aggregation.conditions.counts)

@@ -1,4 +1,4 @@
-"""What a cluster holds for Gatekeeper that has no effect here: logged and counted at the start.
+"""Logs and counts at the start what a cluster holds for Gatekeeper that has no effect here.
 
 A cluster that is taken over may have Connections, and Providers where external data is turned off.
 Whoever operates it must not find out by their absence.
@@ -74,11 +74,11 @@ async def look(
     client: ClusterClient,
     registry: Registry,
     log: Logger,
-    told: Mapping[str, int],
+    before: Mapping[str, int],
     *,
     external_data: bool,
 ) -> dict[str, int]:
-    """Count what has no effect, and log what was not ``told``; raises as :func:`count`.
+    """Count what has no effect, and log what differs from ``before``; raises as :func:`count`.
 
     ``external_data`` says whether providers are asked.
     """
@@ -87,7 +87,7 @@ async def look(
     registry.replace(UNSERVED_OBJECTS, {(kind,): n for kind, n in counts.items() if n})
     for item in unserved:
         number = counts[item.kind]
-        if number and told.get(item.kind) != number:
+        if number and before.get(item.kind) != number:
             log.warning(
                 "objects in the cluster have no effect here",
                 kind=item.kind,
@@ -101,11 +101,11 @@ async def tell_unserved(
     client: ClusterClient, registry: Registry, log: Logger, *, external_data: bool
 ) -> None:
     """Say what has no effect, at the start and when that changes, until cancelled."""
-    told: dict[str, int] = {}
+    counts: dict[str, int] = {}
     backoff = Backoff(initial_seconds=1.0)
     while True:
         try:
-            told = await look(client, registry, log, told, external_data=external_data)
+            counts = await look(client, registry, log, counts, external_data=external_data)
         except (ApiError, ApiUnreachable):
             await asyncio.sleep(backoff.next_seconds())
         else:

@@ -1,4 +1,4 @@
-"""The watches, and what is written, in the metrics."""
+"""Brings the counts of watches and of writes to the API server into the metrics."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import ReflectorStatistics
-    from webhook.metrics.declaration import Metric
-    from webhook.metrics.registry import Registry
+    from webhook.metrics.registry import Metric, Registry
     from webhook.watch.manager import Manager
 
 
@@ -53,7 +52,7 @@ _NOTHING: Final = (0,) * len(_COUNTED)
 
 
 class WatchMetrics:
-    """Adds up what all watches have seen, those that ended included."""
+    """Adds up the counts of all watches, those that ended included."""
 
     def __init__(self, registry: Registry, client: ClusterClient, manager: Manager) -> None:
         self._registry = registry
@@ -92,7 +91,7 @@ class WatchMetrics:
         self._count_requests(writes)
 
     def _growth(self, statistics: Mapping[GroupVersionKind, ReflectorStatistics]) -> list[int]:
-        """How much each count has grown over all watches since the last look."""
+        """Return how much each count has grown over all watches since the last call."""
         grown, seen = list(_NOTHING), self._seen
         for gvk, item in statistics.items():
             now, known = _counts(item), seen.get(gvk, _NOTHING)

@@ -1,1 +1,30 @@
 """ValidatingAdmissionPolicies made of constraints in CEL: compared with the cluster, and kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from webhook.generation.plan import Options
+
+
+class GenerationOptions:
+    """The options that flags set."""
+
+    __slots__ = ("configuration", "exempted", "plan", "synced", "wait_seconds")
+
+    def __init__(
+        self,
+        plan: Options,
+        *,
+        wait_seconds: int,
+        synced: bool,
+        configuration: str,
+        exempted: tuple[str, ...],
+    ) -> None:
+        """``configuration`` is the webhook's own, whose scope policies have if ``synced``."""
+        self.plan = plan
+        self.wait_seconds = wait_seconds
+        self.synced = synced
+        self.configuration = configuration
+        self.exempted = exempted

@@ -18,10 +18,10 @@ from webhook.api.shapes import conditions_of, status_of
 from webhook.backoff import Backoff
 from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.cluster.reflector import ObjectSelection
+from webhook.cluster.kinds import WEBHOOK_CONFIGURATIONS
+from webhook.cluster.reflector import FollowedObject, ObjectSelection
 from webhook.constraint import constraint as constraints
 from webhook.controllers.generate.objects import Rewrites, is_owned_by
-from webhook.controllers.generate.scope import WebhookConfiguration
 from webhook.controllers.generate.statuses import generation_statuses
 from webhook.controllers.keeper import Keeper
 from webhook.controllers.object_writer import ObjectWriter
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Store
-    from webhook.controllers.generate.scope import GenerationOptions
+    from webhook.controllers.generate import GenerationOptions
     from webhook.controllers.generate.statuses import LookUp, Statuses
     from webhook.controllers.object_faults import ObjectFaults
     from webhook.exceptions.exception import PolicyException
@@ -91,7 +91,9 @@ class GenerationKeeper:
         self._planner: Planner | None = None
         self._policies: ObjectWriter | None = None
         self._bindings: ObjectWriter | None = None
-        self._configuration = WebhookConfiguration(client, options.configuration, self._changed)
+        self._configuration = FollowedObject(
+            client, WEBHOOK_CONFIGURATIONS, options.configuration, self._changed
+        )
         self._scope = PolicyScope()
         self._scope_of: tuple[Any, ...] | None = None
         self._templates: Mapping[str, Mapping[str, Any]] | None = None
@@ -101,7 +103,7 @@ class GenerationKeeper:
         self._failures: dict[tuple[str, str], str] = {}
         self._plan = GenerationPlan()
         self._waiting: set[str] = set()
-        self._told: Statuses = {}
+        self._statuses: Statuses = {}
         self._rewrites = {POLICY: Rewrites(), BINDING: Rewrites()}
         self._keeper: Keeper[_Work] = Keeper(
             "generation", self._settle, object_faults, retry_seconds=0.8, retry_seconds_max=30.0
@@ -120,7 +122,7 @@ class GenerationKeeper:
         excluded: tuple[str, ...],
         exceptions: tuple[PolicyException, ...] = (),
     ) -> None:
-        """What is in force by now, and the namespaces that Config excludes from the webhook."""
+        """Take the policies in force, and the namespaces that Config excludes from the webhook."""
         self._templates, self._constraints, self._excluded = templates, constraints_, excluded
         self._exceptions = exceptions
         self._changed()
@@ -234,21 +236,21 @@ class GenerationKeeper:
                 ready[name] = one
         bindings.want(ready, prune=True)
         policies.want(self._plan.policies, prune=True)
-        told = generation_statuses(
+        generated = generation_statuses(
             self._plan,
             self._found(POLICY),
             self._found(BINDING),
-            self._told,
+            self._statuses,
             alone=self._options.plan.alone,
         )
-        self._told = told.statuses
-        self._registry.replace(VAP_POLICIES, told.policies)
-        self._registry.replace(VAP_BINDINGS, told.bindings)
-        self._tell(told.statuses)
+        self._statuses = generated.statuses
+        self._registry.replace(VAP_POLICIES, generated.policies)
+        self._registry.replace(VAP_BINDINGS, generated.bindings)
+        self._tell(generated.statuses)
         return min([COMPARE_SECONDS, *waits])
 
     def _found(self, kind: str) -> LookUp:
-        """What became of the objects of a kind."""
+        """Return the state of the objects of a kind."""
         writer = self._policies if kind == POLICY else self._bindings
         assert writer is not None
         store = writer.store
@@ -288,10 +290,10 @@ class GenerationKeeper:
             if at is None:
                 return "waiting for the constraint CRD to be established"
             until = at + self._options.wait_seconds
-            left = until - time.time()
-            if left <= 0:
+            remaining = until - time.time()
+            if remaining <= 0:
                 return ""
-            seconds.append(max(left, 0.1))
+            seconds.append(max(remaining, 0.1))
             return (
                 f"waiting until {timestamp.text_of(until)} before generating "
                 "ValidatingAdmissionPolicyBinding to make sure api-server has cached constraint CRD"

@@ -1,4 +1,4 @@
-"""What statuses say of generated policies and bindings, in Gatekeeper's fields and words."""
+"""Writes the part of statuses about generated policies and bindings, in Gatekeeper's fields and words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from webhook.constraint.enforcement import VAP
-from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.object_faults import TEMPLATES
 from webhook.generation.plan import WITHOUT
 from webhook.values import dataclass
 

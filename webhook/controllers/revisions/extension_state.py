@@ -1,4 +1,4 @@
-"""What became of a mutator or ExpansionTemplate of the cluster, and what this replica says of it."""
+"""The state of a mutator or ExpansionTemplate of the cluster, and its part of this replica's status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def subject_key(kind: str, name: str) -> tuple[str, str]:
-    """What the kept revisions call an object: its kind with its group, that of a constraint has none."""
+    """Return an object's key among kept revisions: its kind with its group, and its name."""
     row = extension_named(kind)
     return f"{row.kind}.{row.group}", name
 
@@ -111,7 +111,7 @@ def extension_status(
 
 
 def _error(status: StatusKind, state: ExtensionState) -> Json:
-    """What is wrong with an object, as its kind of status has it."""
+    """Return an object's fault in the form of its kind of status."""
     if not status.says_active:
         return {"message": state.error}
     return {

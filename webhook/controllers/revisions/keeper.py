@@ -27,13 +27,11 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS
 from webhook.cluster.reflector import Reflector
 from webhook.cluster.store import Change, key_of
-from webhook.controllers.keeper import Keeper
-from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
+from webhook.controllers.object_faults import TEMPLATES, ObjectFaults
 from webhook.controllers.revisions.known import KnownRevisions
 from webhook.controllers.revisions.revisions import rollback_of, surplus
 from webhook.controllers.revisions.rollout_records import FIELD, OPTIONAL, RolloutRecords
-from webhook.controllers.write_pace import TURN_SECONDS, WRITES_AT_ONCE
 from webhook.policy_kinds import table
 from webhook.policy_kinds.known import constraints_of, kind_of
 from webhook.replicas import rendezvous
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.reflector import Settings
-    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.object_faults import PolicyKey
     from webhook.controllers.revisions.keys import RevisionKeys
     from webhook.controllers.revisions.revisions import InForce
     from webhook.log import Logger
@@ -120,7 +118,7 @@ class RevisionKeeper:
         self._keeps_rollouts = True
         self._writers = writers
         self._reflector = Reflector(client, REVISIONS, self, settings=settings, transform=_slim)
-        self._wanted: dict[PolicyKey, InForce] = {}
+        self._desired: dict[PolicyKey, InForce] = {}
         self.keeper: Keeper[_Subject] = Keeper(
             "revision",
             self._settle,
@@ -180,7 +178,7 @@ class RevisionKeeper:
                 self.listener(revision)
                 subjects.append(subject[0])
             if self._writers is not None and (
-                subject[0] in self._wanted or self._is_refused_again(subject[1])
+                subject[0] in self._desired or self._is_refused_again(subject[1])
             ):
                 self.keeper.add(subject, SETTLED_SECONDS)
             elif self._writers is not None and change.kind == "set" and self._may_be_left(subject):
@@ -194,7 +192,7 @@ class RevisionKeeper:
         items = list(self._reflector.store)
         self.change([Change("set", key_of(item), item) for item in items])
         if self._writers is not None:
-            subjects = {(key, _uid_of(in_force)) for key, in_force in self._wanted.items()}
+            subjects = {(key, _uid_of(in_force)) for key, in_force in self._desired.items()}
             subjects |= {_subject_of(item) for item in items}
             for subject in subjects:
                 self.keeper.add(subject, SETTLED_SECONDS)
@@ -265,16 +263,16 @@ class RevisionKeeper:
     # --- writing -------------------------------------------------------------------------------
 
     def keep(self, changes: Mapping[PolicyKey, InForce | None]) -> None:
-        """What is in force of these objects now; None for none."""
+        """Take what is in force of these objects; None for none."""
         if self._writers is None:
             return
         for key, in_force in changes.items():
             if in_force is None:
-                before = self._wanted.pop(key, None)
+                before = self._desired.pop(key, None)
                 if before is not None:
                     self.keeper.add((key, _uid_of(before)), ORPHAN_SECONDS)
             else:
-                self._wanted[key] = in_force
+                self._desired[key] = in_force
                 self.keeper.add((key, _uid_of(in_force)), SETTLED_SECONDS)
 
     async def run(self) -> None:
@@ -299,31 +297,31 @@ class RevisionKeeper:
     async def _keep(self, subject: _Subject, writers: frozenset[str]) -> None:
         """Keep what is in force of an object, drop what nobody needs, if it is our turn."""
         key, uid = subject
-        in_force = self._wanted.get(key)
+        in_force = self._desired.get(key)
         if in_force is not None and _uid_of(in_force) != uid:
             in_force = None
         if not self._keys.can_sign:
             return  # once there is a key, all of this is looked at again
-        wanted = None if in_force is None else self._lacking(in_force)
+        lacking = None if in_force is None else self._lacking(in_force)
         misjudged = None if in_force is None else self._misjudged(in_force)
-        beyond = [] if wanted is not None else self._beyond(uid, in_force)
-        outdated = [] if wanted is not None else self._outdated(uid, misjudged)
-        unrecorded = [] if wanted is not None else self._unrecorded(uid)
+        beyond = [] if lacking is not None else self._beyond(uid, in_force)
+        outdated = [] if lacking is not None else self._outdated(uid, misjudged)
+        unrecorded = [] if lacking is not None else self._unrecorded(uid)
         if misjudged is not None and self._is_being_tried(misjudged, writers):
             # Its end would find our word in its place, and say nothing.
             self.keeper.add(subject, TRIED_SECONDS)
             misjudged = None
             if not beyond and not outdated and not unrecorded:
                 return
-        if wanted is None and misjudged is None and not (beyond or outdated or unrecorded):
+        if lacking is None and misjudged is None and not (beyond or outdated or unrecorded):
             self.keeper.settled(subject)
             return
         rank = self._rank(subject, writers)
         if self.keeper.waits_for_turn(subject, rank, not_before=self._refused_until):
             return
         try:
-            if wanted is not None:
-                await self.make(wanted)
+            if lacking is not None:
+                await self.make(lacking)
             if misjudged is not None:
                 await self._sign(replace(misjudged, outcome=self._passed()))
             for item in outdated:
@@ -347,11 +345,11 @@ class RevisionKeeper:
         """Whether these may be revisions of a constraint that went with its template and its kind."""
         (kind, _), uid = subject
         is_constraint = kind != TEMPLATES and "." not in kind
-        in_force = self._wanted.get(subject[0])
+        in_force = self._desired.get(subject[0])
         return (
             is_constraint
             and (in_force is None or _uid_of(in_force) != uid)
-            and (TEMPLATES, kind.lower()) not in self._wanted
+            and (TEMPLATES, kind.lower()) not in self._desired
             and bool(self._known.of_subject(uid))
         )
 
@@ -490,7 +488,7 @@ class RevisionKeeper:
         )
 
     def _beyond(self, uid: str, in_force: InForce | None) -> list[PolicyRevision]:
-        """What is beyond the limit, and what cannot be enforced but the newest of what came since."""
+        """Return the revisions beyond the limit, and all that cannot be enforced but the newest of what came since."""
         faulty = self._known.faulty(uid)
         if in_force is None:
             return faulty[:-1]
@@ -531,7 +529,7 @@ class RevisionKeeper:
 
 
 def _slim(item: Json) -> Json:
-    """What is needed of a revision: there may be some 10,000 of them."""
+    """Return the needed part of a revision: there may be some 10,000 of them."""
     metadata = {name: item["metadata"].get(name, "") for name in _METADATA}
     spec = object_of(item.get("spec"))
     subject = {name: text(spec, "subject", name) for name in ("apiVersion", "kind", "name", "uid")}
@@ -554,7 +552,7 @@ def _nobody(_: PolicyRevision) -> None:
 
 
 def _subject_of(item: Mapping[str, Any]) -> _Subject:
-    """Of what a revision says that it is."""
+    """Return the subject that a revision names."""
     api_version, kind, name, uid = (
         text(item, "spec", "subject", field) for field in ("apiVersion", "kind", "name", "uid")
     )

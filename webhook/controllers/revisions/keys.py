@@ -72,7 +72,7 @@ class RevisionKey:
     secret: bytes
 
     def signature(self, message: bytes) -> str:
-        """What this key makes of a message."""
+        """Sign a message with this key."""
         return f"{self.name}:{hmac.new(self.secret, message, hashlib.sha256).hexdigest()}"
 
 

@@ -31,7 +31,7 @@ GONE_MAX: Final = 1000
 
 
 class KnownRevisions:
-    """What this replica knows of revisions, by what it read and wrote, and by its watch."""
+    """The revisions that this replica knows, from what it read and wrote, and from its watch."""
 
     def __init__(self, keys: RevisionKeys, log: Logger) -> None:
         self._keys = keys
@@ -97,17 +97,17 @@ class KnownRevisions:
             self._ignored.pop(name, None)
             return self._dropped(change.object)
         try:
-            told = read_revision(change.object)
+            revision = read_revision(change.object)
         except InvalidRevision as error:
             self._ignore(change.object, "unreadable", str(error))
             return self._dropped(change.object)
-        if (why := self._keys.distrust(told)) is not None:
+        if (why := self._keys.distrust(revision)) is not None:
             self._ignore(change.object, why)
             return self._dropped(change.object)
         self._ignored.pop(name, None)
-        if not _is_behind(told, self.named(told.uid, name)):
-            self._by_uid.setdefault(told.uid, {})[name] = told
-        return told
+        if not _is_behind(revision, self.named(revision.uid, name)):
+            self._by_uid.setdefault(revision.uid, {})[name] = revision
+        return revision
 
     def take(self, made: Json) -> PolicyRevision | None:
         """Take a revision that was made or read, before the watch brings it; None where it does not count.
@@ -135,7 +135,7 @@ class KnownRevisions:
             self._by_uid.pop(item.uid, None)
 
     def _dropped(self, item: Mapping[str, Any]) -> PolicyRevision | None:
-        """What is known of this name counts no more; that, if it did."""
+        """Forget the revision of this name; returns it, if it was known."""
         known = self.named(text(item, "spec", "subject", "uid"), item["metadata"]["name"])
         if known is not None:
             self.forget(known)
@@ -152,12 +152,12 @@ class KnownRevisions:
             )
 
 
-def _is_behind(told: PolicyRevision, known: PolicyRevision | None) -> bool:
+def _is_behind(revision: PolicyRevision, known: PolicyRevision | None) -> bool:
     """Whether an event of the watch is older than what was read, or written, of the same object.
 
     No outcome that is final is ever followed by one that is not.
     """
-    if known is None or known.created != told.created:
+    if known is None or known.created != revision.created:
         return False
-    before, now = known.outcome, told.outcome
+    before, now = known.outcome, revision.outcome
     return before is not None and before.is_final and (now is None or not now.is_final)

@@ -1,4 +1,4 @@
-"""What became of a template or constraint of the cluster."""
+"""The state of a template or constraint of the cluster."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class State:
 
     @property
     def fault(self) -> str:
-        """What is wrong with the object, in a line; empty where nothing is."""
+        """Return the fault of the object in a line; empty for none."""
         if self.error is None:
             return ""
         return f"{self.document['kind']} {self.document['metadata']['name']}: {self.error.message}"
@@ -89,7 +89,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class AppliedFault:
-    """What is wrong with a generation, as found while it was applied: any replica would find the same."""
+    """The fault of a generation that was found while it was applied: any replica would find the same."""
 
     document: Mapping[str, Any]
     verdict: Literal["refused", "ended"]
@@ -105,7 +105,7 @@ class AppliedFault:
 def generation_fault(
     document: Mapping[str, Any], refusal: ConstraintFrameworkError
 ) -> AppliedFault | None:
-    """What a refusal says of a generation; None where it says nothing of its text.
+    """Return the fault of a generation that a refusal names; None where its text is not at fault.
 
     It says nothing where the machine, an engine or the template is missing, or for a fault of ours.
     """
@@ -131,7 +131,7 @@ def is_broken(state: State, templates: Mapping[str, State]) -> bool:
 
 
 def enforced(templates: Mapping[str, State], constraints: Iterable[State]) -> InForceNow:
-    """What of these objects is in force, with the action that a constraint has now."""
+    """Return which of these objects are in force, with the action that a constraint has now."""
     documents = {
         name: state.in_force.document
         for name, state in templates.items()

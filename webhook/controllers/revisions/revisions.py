@@ -49,7 +49,7 @@ class NoRevisions:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """What is enforced of an object: its document, and where it came from.
+    """The enforced document of an object, and where it came from.
 
     ``revision`` names the PolicyRevision that it was taken from, and is empty
     where it is the object itself; ``rollback`` is the annotation's value that
@@ -82,28 +82,28 @@ def rollback_of(document: Mapping[str, Any]) -> str:
     return named.strip() if isinstance(named, str) else ""
 
 
-def target_of(wanted: str, revisions: Iterable[PolicyRevision]) -> PolicyRevision | None:
+def target_of(target: str, revisions: Iterable[PolicyRevision]) -> PolicyRevision | None:
     """The revision of this name, or of this generation; None where it is not kept."""
     for revision in newest_first(revisions):
-        if wanted in (revision.name, str(revision.generation)):
+        if target in (revision.name, str(revision.generation)):
             return revision
     return None
 
 
 class UnknownRevision(ValueError):
-    """What a roll back asks for is not kept."""
+    """The revision that a roll back asks for is not kept."""
 
-    def __init__(self, wanted: str, revisions: Iterable[PolicyRevision]) -> None:
+    def __init__(self, target: str, revisions: Iterable[PolicyRevision]) -> None:
         kept = ", ".join(str(item.generation) for item in newest_first(revisions)) or "none"
         super().__init__(
-            f"annotation {ROLLBACK}: there is no revision {wanted!r}; kept generations: {kept}"
+            f"annotation {ROLLBACK}: there is no revision {target!r}; kept generations: {kept}"
         )
 
 
 def attempts(
     document: Mapping[str, Any], in_force: InForce | None, revisions: Revisions
 ) -> Iterator[InForce | UnknownRevision | InvalidRevision]:
-    """What to enforce, in the order in which to try it; a refusal stands where it is found.
+    """Return what to enforce, in the order in which to try it; a refusal stands where it is found.
 
     Ends where what is in force should stay. What is in force because of an
     annotation that is gone does not: replicas that start now would not know it.
@@ -115,12 +115,12 @@ def attempts(
         for item in revisions.of(document["metadata"].get("uid", ""))
         if item.generation <= generation
     ]
-    if wanted := rollback_of(document):
-        target = target_of(wanted, kept)
+    if rollback := rollback_of(document):
+        target = target_of(rollback, kept)
         if target is None:
-            yield UnknownRevision(wanted, kept)
+            yield UnknownRevision(rollback, kept)
         else:
-            yield _taken(target, document, rollback=wanted)
+            yield _taken(target, document, rollback=rollback)
     yield InForce(document, digest_of(document))
     if in_force is not None and not in_force.rollback:
         return

@@ -11,10 +11,9 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.controllers.keeper import Keeper
+from webhook.controllers.keeper import TURN_SECONDS, Keeper
 from webhook.controllers.revisions.keeper import REFUSED_SECONDS, SETTLED_SECONDS
 from webhook.controllers.revisions.rollout_copies import merged
-from webhook.controllers.write_pace import TURN_SECONDS
 from webhook.replicas import rendezvous
 
 if TYPE_CHECKING:

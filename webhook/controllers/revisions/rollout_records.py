@@ -46,7 +46,7 @@ that an earlier record never counts again."""
 
 
 class RolloutRecords:
-    """What this replica knows of roll-outs, by what it has read and written."""
+    """The roll-outs that this replica knows, from what it has read and written."""
 
     def __init__(self, keys: RevisionKeys, log: Logger, registry: Registry | None = None) -> None:
         self._keys = keys
@@ -145,7 +145,7 @@ class RolloutRecords:
             self._remember(uid, generation, {**record, "sequence": sequence})
 
     def _take_copies(self) -> None:
-        """What the Secret has counts, whichever key has signed it elsewhere."""
+        """Take the records of the Secret, whichever key has signed them elsewhere."""
         if self._keys.can_sign:
             for uid, records in read_copies(self._keys.copies).items():
                 for record in records:
@@ -194,7 +194,7 @@ class RolloutRecords:
 
 
 def _message(uid: str, record: Json) -> bytes:
-    """What is signed: no revision's message is an object."""
+    """Return the signed message of a record: no revision's message is an object."""
     said = {name: value for name, value in record.items() if name != "signature"}
     return encode({FIELD: said, "uid": uid}, sort_keys=True)
 

@@ -20,7 +20,7 @@ from webhook.api.shapes import status_of
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import PODS
 from webhook.cluster.reflector import ObjectSelection, Reflector
-from webhook.controllers.keeper import Keeper
+from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
 from webhook.controllers.object_faults import ObjectFaults
 from webhook.controllers.status import asked_keeper, audit_keeper, by_pod
 from webhook.controllers.status.asked_keeper import AskedKeeper
@@ -36,7 +36,6 @@ from webhook.controllers.status_kinds import (
     status_resource,
     subject_named,
 )
-from webhook.controllers.write_pace import TURN_SECONDS, WRITES_AT_ONCE
 from webhook.events.policies import EventWriter
 from webhook.policy_kinds.known import STATUS_KINDS, TEMPLATE, constraint_gvk
 from webhook.policy_kinds.table import POLICY_KINDS
@@ -182,16 +181,16 @@ class Aggregation:
     # --- what might differ ---------------------------------------------------------------------
 
     def touch(self, subject: LabelledSubject) -> None:
-        """Something about a subject changed: look at it, in a moment."""
+        """Look at a subject in a moment: something about it changed."""
         self._keeper.add(subject, DEBOUNCE_SECONDS)
 
-    def heard(self, subject: LabelledSubject, said: Object) -> None:
-        """A replica says this of a subject now."""
-        self.rollouts.heard(subject, said)
+    def status_changed(self, subject: LabelledSubject, status: Object) -> None:
+        """Take a replica's status of a subject as it is now."""
+        self.rollouts.status_changed(subject, status)
         self.touch(subject)
 
     def touch_all(self) -> None:
-        """Something about the replicas changed: look at everything."""
+        """Look at everything: something about the replicas changed."""
         self._keeper.add(EVERYTHING, DEBOUNCE_SECONDS)
         self._orphans.look()
 

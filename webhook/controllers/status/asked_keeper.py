@@ -1,6 +1,6 @@
-"""Whether the API server sends the webhook what a policy is for: the reason ``NotAsked`` if not.
+"""Finds out whether the API server asks the webhook about a policy's objects: the reason ``NotAsked``.
 
-This follows what that depends on: webhook configurations, the operations that templates name,
+It follows what that depends on: webhook configurations, the operations that templates name,
 ExpansionTemplates, Config, and the labels of Namespaces that policies name.
 :mod:`webhook.webhook_rules` decides by it.
 """
@@ -57,7 +57,7 @@ LOOK_SECONDS: Final = 0.1
 
 
 class AskedKeeper:
-    """Knows what the API server sends. Whoever watches passes it the events."""
+    """Knows which requests the API server sends. The aggregation passes it the events of its watches."""
 
     def __init__(
         self, client: ClusterClient, manager: Manager, namespace: str, changed: Callable[[], None]

@@ -1,8 +1,8 @@
-"""The results of several audits, merged into the constraint's status.
+"""Merges the results of several audits into the constraint's status.
 
-Only where there are several: a single one writes its totals itself. While shares
-move from one audit to another the old total stays; it is replaced when all
-members have spoken of the same shares.
+A single audit writes its totals itself. Several audit a share of the objects each, and their totals
+are added here. While shares move from one audit to another the old total stays, until all audits
+have reported the same shares.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def merged(
     statuses: Sequence[Mapping[str, Any]],
     pod_objects: Iterable[Mapping[str, Any]],
 ) -> Json | None:
-    """The whole status with the audits' results; None where the object has it.
+    """Return the whole status with the audits' results; None where the object has that status already.
 
-    ``status`` is the one without, None where nothing else differs.
+    ``status`` is the new status without these results, None where nothing else differs.
     """
     if subject.kind != pod_status.CONSTRAINT.kind:
         return status
@@ -68,7 +68,7 @@ def merged(
 
 
 def _same(status: Mapping[str, Any], results: Mapping[str, Any]) -> bool:
-    """Whether the status says this already, by the same audits or later ones."""
+    """Return whether the status has these results already, of this time or a later one."""
     return bool(
         status.get("totalViolations") == results["totalViolations"]
         and (status.get("violations") or []) == results["violations"]

@@ -81,7 +81,7 @@ _DELETED: Final = "it is being deleted: no replica enforces it any more"
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What holds of an object; ``reason`` is one word, ``faults`` and ``enforced`` are sentences."""
+    """The judgement of an object; ``reason`` is one word, ``faults`` and ``enforced`` are sentences."""
 
     state: ConditionState
     generation: int
@@ -202,7 +202,7 @@ def judge(
     overdue: bool,
     asking: AskedState | None = None,
 ) -> Judgement | None:
-    """What holds of an object by what the replicas say; None where nobody says anything.
+    """Judge an object by the statuses of the replicas; None where there is none.
 
     With ``overdue`` those that are behind have been for long enough. ``asking`` says how far the API
     server asks about it, where that is known.
@@ -235,7 +235,7 @@ def judge(
 
 
 def _gaps_text(asking: AskedState) -> str:
-    """What of a policy's requests the API server does not send."""
+    """Name the requests of a policy that the API server does not send."""
     if asking.extent == "not at all":
         return f"no request that it is for is ever sent: {asking.text}"
     missing = f"some requests that it is for are not sent: {asking.text}" if asking.missing else ""

@@ -1,4 +1,4 @@
-"""What other parts say of templates and constraints, for their statuses.
+"""The facts of other parts about templates and constraints, for their statuses.
 
 Each ``take`` gives the objects of which something else is said than before, by constraint kind (or
 TEMPLATES) and name.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook.constraint import constraint as constraints
-from webhook.controllers.policy_keys import TEMPLATES
+from webhook.controllers.object_faults import TEMPLATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,12 +45,12 @@ class StatusContext:
         }
 
     def take_generated(self, statuses: Statuses) -> set[tuple[str, str]]:
-        """What is said of policies and bindings."""
+        """Take the statuses of generated policies and bindings."""
         before, self._generated = self._generated, statuses
         return {key for key in {*before, *statuses} if before.get(key) != statuses.get(key)}
 
     def take_warnings(self, statuses: Statuses) -> set[tuple[str, str]]:
-        """What is said of expressions."""
+        """Take the warnings about expressions."""
         before, self._warnings = self._warnings, statuses
         return {key for key in {*before, *statuses} if before.get(key) != statuses.get(key)}
 

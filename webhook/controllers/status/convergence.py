@@ -48,7 +48,7 @@ def status_kind_of(document: Mapping[str, Any]) -> StatusKind:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What one replica does about one object."""
+    """The standing of one object at one replica."""
 
     replica: Replica
     state: ReplicaState
@@ -150,7 +150,7 @@ class ExceptionStanding:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> ExceptionStanding:
-        """What a document says of itself."""
+        """Read a document's own standing."""
         metadata, spec, status = document["metadata"], document.get("spec"), status_of(document)
         is_seen = status.get("observedGeneration") == metadata.get("generation")
         constraints = spec.get("constraints") if isinstance(spec, dict) else ()
@@ -178,7 +178,7 @@ def by_subject(
 
 
 def subject_for(document: Mapping[str, Any]) -> LabelledSubject:
-    """What the labels of status objects about an object say."""
+    """Return the subject that the labels of status objects name."""
     kind, name = status_kind_of(document), document["metadata"]["name"]
     return LabelledSubject(kind.kind, document["kind"] if kind.kind_label else "", name)
 
@@ -188,7 +188,7 @@ def converge(
     statuses: Iterable[Mapping[str, Any]],
     replicas: Sequence[Replica],
 ) -> Convergence:
-    """What the replicas do about an object, by the status objects about it."""
+    """Sum up the standings of an object at all replicas, by the status objects about it."""
     kind = status_kind_of(document)
     by_pod = {_owner(status): status_of(status) for status in statuses}
     metadata = document["metadata"]

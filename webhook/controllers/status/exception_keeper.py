@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.api.shapes import status_of
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.controllers.keeper import Keeper
+from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
 from webhook.controllers.status.aggregation import DEBOUNCE_SECONDS
-from webhook.controllers.write_pace import TURN_SECONDS, WRITES_AT_ONCE
 from webhook.events.policies import EventWriter, event
 from webhook.exceptions.state import ended_at, news_of, seconds_to_change, state_of, wanted_status
 from webhook.metrics.policies import EXCEPTIONS as EXCEPTIONS_BY_STATE
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from webhook.exceptions.state import ExceptionFacts
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.serving.exception_uses import ExceptionKey, ExceptionUses
+    from webhook.serving.revision import ExceptionKey, ExceptionUses
     from webhook.watch.manager import Manager
     from webhook.watch.registrar import Registrar
 
@@ -111,11 +110,11 @@ class ExceptionKeeper:
 
     async def _listen(self) -> None:
         while True:
-            heard = await self._registrar.next()
-            if heard.key is None:
+            event = await self._registrar.next()
+            if event.key is None:
                 continue
-            key = heard.gvk.kind, heard.key.namespace, heard.key.name
-            if heard.kind == "delete":
+            key = event.gvk.kind, event.key.namespace, event.key.name
+            if event.kind == "delete":
                 self._used.pop(key, None)
                 self._states.pop(key, None)
                 self._swapped.pop(key, None)

@@ -1,4 +1,4 @@
-"""What a replica's status says of a policy at fault.
+"""Writes the fields of a replica's status about a policy at fault.
 
 ``fault`` says what is wrong with the newest generation, what ``onError`` is and
 what a request gets that the policy matches; ``retry`` whether it is tried again

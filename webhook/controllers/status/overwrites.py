@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.shapes import objects_of
-from webhook.controllers.write_pace import TURN_SECONDS
+from webhook.controllers.keeper import TURN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StatusInputs:
-    """What a status is made of beside the object's :class:`State`.
+    """The inputs of a status beside the object's :class:`State`.
 
     ``no_crd`` says why the CRD of a template's constraints is not established; empty where it is.
     ``observed`` are fields of what happened since, as an audit's results. ``now`` is the time in

@@ -1,4 +1,4 @@
-"""What was said of objects of policy, as of the last publication."""
+"""The published statuses of policies, as of the last publication."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.api.shapes import Json
-    from webhook.controllers.policy_keys import PolicyKey
+    from webhook.controllers.object_faults import PolicyKey
     from webhook.controllers.revisions.revisions import InForce
 
 
 class PublishedPolicies:
-    """Statuses by object, and news of what is in force for who keeps revisions. For one task."""
+    """The statuses by object, and the changes of what is in force, which the keeper of revisions takes.
+
+    Used by one task.
+    """
 
     def __init__(self) -> None:
         self._statuses: dict[PolicyKey, Json] = {}
@@ -27,7 +30,7 @@ class PublishedPolicies:
         return {document["metadata"]["name"]: document for document in self._statuses.values()}
 
     def tell(self, key: PolicyKey, make: Callable[[], Json | None]) -> None:
-        """The status of an object is what ``make`` gives; None for none. If that fails, it has none."""
+        """Publish the status that ``make`` returns, None for none; if that fails, the object has none."""
         before = self._statuses.pop(key, None)
         status = make()
         if status is not None:
@@ -35,10 +38,10 @@ class PublishedPolicies:
             self._statuses[key] = status
 
     def enforced(self, key: PolicyKey, in_force: InForce | None) -> None:
-        """What is in force of an object may be another."""
+        """Note that another version of an object may be in force."""
         self._news[key] = in_force
 
     def take_news(self) -> dict[PolicyKey, InForce | None]:
-        """What is in force of each object that changed since the last call; None for none."""
+        """Return what is in force of each object that changed since the last call; None for none."""
         taken, self._news = self._news, {}
         return taken

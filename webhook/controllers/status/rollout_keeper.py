@@ -84,9 +84,9 @@ class RolloutKeeper:
     # --- evidence ------------------------------------------------------------------------------
     # A violation that was reported once counts for good: whoever may write a status may erase it there.
 
-    def heard(self, subject: LabelledSubject, said: Mapping[str, Any]) -> None:
-        """A replica's status as it is now: when it met a violation."""
-        violated = _time(status_of(said).get("lastViolation"))
+    def status_changed(self, subject: LabelledSubject, status: Mapping[str, Any]) -> None:
+        """Note the last violation of a replica's status as it is now."""
+        violated = _time(status_of(status).get("lastViolation"))
         if violated is not None:
             violated = min(violated, time.time() + AHEAD_SECONDS)
             self._violated[subject] = max(violated, self._violated.get(subject, 0.0))
@@ -231,7 +231,7 @@ def _is_at(item: Standing, action: str) -> bool:
 
 
 def step_text(old: RolloutRecord | None, new: RolloutRecord) -> str:
-    """What happened between two records of a generation; ``old`` is None at its beginning."""
+    """Describe the step between two records of a generation; ``old`` is None at its beginning."""
     action, state = new.steps[-1].action, new.state.lower()
     if old is None:
         return f"roll-out begins: enforced as {action} ({state})"

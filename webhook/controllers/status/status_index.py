@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 class StatusListener(Protocol):
-    """Hears what may differ by now."""
+    """Receives the changes of status objects."""
 
     def touch(self, subject: LabelledSubject) -> None:
-        """Something that a replica says of a subject changed."""
+        """Look at a subject: a status about it changed or went."""
 
-    def heard(self, subject: LabelledSubject, said: Object) -> None:
-        """A replica says this of a subject now."""
+    def status_changed(self, subject: LabelledSubject, status: Object) -> None:
+        """Take a replica's status of a subject as it is now."""
 
     def touch_all(self) -> None:
-        """Anything may have changed."""
+        """Look at everything: anything may have changed."""
 
 
 class StatusIndex:
@@ -69,7 +69,7 @@ class StatusIndex:
             subject = subject_of(self.kind, change.object)
             self.subjects.setdefault(subject, {})[name] = change.object
             self.writers.update(self._writers_of(change.object))
-            self._listener.heard(subject, change.object)
+            self._listener.status_changed(subject, change.object)
 
     def _take_out(self, name: str, item: Object) -> None:
         subject = subject_of(self.kind, item)

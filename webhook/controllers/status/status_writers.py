@@ -37,7 +37,7 @@ class _Handed:
         self._made: dict[str, tuple[Json, Json]] = {}
 
     def follow(self, documents: Mapping[str, Json]) -> dict[str, Json]:
-        """What these documents are as the API server keeps them."""
+        """Take these documents, and return them as the API server keeps them."""
         made, before = {}, self._made
         for name, document in documents.items():
             known = before.get(name)
@@ -78,7 +78,7 @@ class StatusWriters:
             for kind in STATUS_KINDS
         }
         self._can_write = {kind: asyncio.Event() for kind in STATUS_KINDS}
-        self._wanted: Mapping[str, Json] = {}
+        self._desired: Mapping[str, Json] = {}
         self._prune = False
         self._handed: dict[StatusKind, _Handed] = {}
         self.pruned: dict[tuple[str, ...], float] = {(kind.kind,): 0 for kind in STATUS_KINDS}
@@ -96,7 +96,7 @@ class StatusWriters:
 
     def want(self, documents: Mapping[str, Json], *, prune: bool) -> None:
         """The status objects there should be, by name; with ``prune`` no others of ours."""
-        self._wanted, self._prune = documents, prune
+        self._desired, self._prune = documents, prune
         for kind in STATUS_KINDS:
             self._hand_over(kind)
 
@@ -113,10 +113,10 @@ class StatusWriters:
         handed = self._handed.get(kind)
         if handed is None or handed.fields != fields:
             handed = self._handed[kind] = _Handed(fields, self._sign)
-        wanted = handed.follow(
-            {name: one for name, one in self._wanted.items() if one["kind"] == kind.kind}
+        documents = handed.follow(
+            {name: one for name, one in self._desired.items() if one["kind"] == kind.kind}
         )
-        self._writers[kind].want(wanted, prune=self._prune)
+        self._writers[kind].want(documents, prune=self._prune)
 
     def _declared(self, kind: StatusKind) -> None:
         """The kind's CRD came or changed."""

@@ -64,7 +64,7 @@ def signed(document: Json, sign: Callable[[bytes], str]) -> Json:
 
 
 def signed_bytes(document: Mapping[str, Any]) -> bytes:
-    """What is signed of a status object: who says what. No other message has this field."""
+    """Return the signed bytes of a status object: who says what. No other message has this field."""
     said = {name: value for name, value in status_of(document).items() if name != SIGNATURE}
     owners = [text(owner, "uid") for owner in owners_of(document)]
     name = text(document, "metadata", "name")

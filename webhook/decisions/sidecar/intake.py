@@ -17,8 +17,7 @@ import orjson
 from webhook.backoff import Backoff
 from webhook.decisions.sidecar.crash import crash_on_bug
 from webhook.decisions.sidecar.log import LogFull
-from webhook.decisions.wire.checksum import checked, with_checksum
-from webhook.decisions.wire.framing import ProtocolError, StreamID
+from webhook.decisions.wire.framing import ProtocolError, StreamID, checked, with_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

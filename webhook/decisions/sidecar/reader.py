@@ -8,7 +8,7 @@ import orjson
 
 from webhook.decisions.sidecar import segment
 from webhook.decisions.sidecar.scan import CHUNK_BYTES, resync, scan
-from webhook.decisions.wire.checksum import checked, with_checksum
+from webhook.decisions.wire.framing import checked, with_checksum
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

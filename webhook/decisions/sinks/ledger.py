@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from webhook.decisions.sinks.sink import RecordsRefused
-from webhook.decisions.wire.checksum import checked, with_checksum
-from webhook.decisions.wire.framing import read_record
+from webhook.decisions.wire.framing import checked, read_record, with_checksum
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

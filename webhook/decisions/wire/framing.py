@@ -10,6 +10,7 @@ it is stored and never acknowledged. Versions 2 and 3 have decisions in rows
 
 from __future__ import annotations
 
+import zlib
 from typing import Any, Final
 
 import orjson
@@ -297,3 +298,16 @@ def _integer(value: dict[str, Any], key: str) -> int:
     if type(number) is not int or number < 0:
         raise ProtocolError("bad_frame", f"{key} must be a whole number, 0 or more")
     return number
+
+
+def with_checksum(body: bytes) -> bytes:
+    """What to write: the body, and its CRC-32 on a line of its own."""
+    return b"%s\n%08x\n" % (body, zlib.crc32(body))
+
+
+def checked(data: bytes) -> bytes:
+    """The body of what was written; raises :class:`ValueError` for damage."""
+    body, _, checksum = data.removesuffix(b"\n").rpartition(b"\n")
+    if checksum != b"%08x" % zlib.crc32(body):
+        raise ValueError("the checksum does not match")
+    return body

@@ -33,7 +33,7 @@ MAX_DEPTH: Final = 50
 
 
 class Budget(Protocol):
-    """What pays for the work."""
+    """Pays for the work."""
 
     def charge(self, steps: int) -> None:
         """Pay; raises when the budget is spent."""
@@ -236,7 +236,7 @@ class _Execution:
         raise self.error(f"can't evaluate field {name} in type {self.static_type(value)}")
 
     def static_type(self, value: Any) -> str:
-        """What Go calls the type: values within the data are known as interfaces."""
+        """Return Go's name of the type: values within the data are known as interfaces."""
         return "interface {}" if value is not self.variables[0][1] else go_type(value)
 
     def call(

@@ -1,4 +1,4 @@
-"""What a text of HCL says: bodies of attributes and blocks, and expressions as far as JSON needs."""
+"""The tree of a text of HCL: bodies of attributes and blocks, and expressions as far as JSON needs."""
 
 from __future__ import annotations
 

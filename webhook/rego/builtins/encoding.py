@@ -13,7 +13,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from webhook.golang.base64 import encode_url
 from webhook.golang.strings import from_utf8, quote, utf8
-from webhook.rego.builtins import strict_base64
+from webhook.rego.builtins import operands
 from webhook.rego.builtins.operands import url_of
 from webhook.rego.builtins.registry import builtin
 from webhook.rego.errors import BuiltinError
@@ -46,7 +46,7 @@ def base64_encode(context: Context, x: str) -> str:
 def base64_decode(context: Context, x: str) -> str:
     """Return what base64 stands for."""
     _charge(context, x)
-    return from_utf8(strict_base64.decode(x))
+    return from_utf8(operands.decode_base64(x))
 
 
 @builtin("base64.is_valid", STRING, result=BOOLEAN, context=True, check=False)
@@ -56,7 +56,7 @@ def base64_is_valid(context: Context, x: Value) -> bool:
         return False
     _charge(context, x)
     try:
-        strict_base64.decode(x)
+        operands.decode_base64(x)
     except BuiltinError:
         return False
     return True
@@ -80,7 +80,7 @@ def base64url_encode_no_pad(context: Context, x: str) -> str:
 def base64url_decode(context: Context, x: str) -> str:
     """Return what base64url stands for, padded or not."""
     _charge(context, x)
-    return from_utf8(strict_base64.decode_url(x))
+    return from_utf8(operands.decode_base64url(x))
 
 
 # --- hexadecimal -----------------------------------------------------------------------------

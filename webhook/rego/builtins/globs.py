@@ -64,26 +64,33 @@ def match(context: Context, pattern_: Value, delimiters: Value, value: Value) ->
 
 @lru_cache(maxsize=512)
 def compiled(glob: str, delimiters: str) -> Pattern:
-    """The glob as a pattern; raises BuiltinError with gobwas/glob's message."""
+    """Compile the glob to a pattern; raises BuiltinError with gobwas/glob's message."""
     body = _Translation(glob, delimiters).run()
     return pattern(f"^{body}$")
 
 
+def _escaped(characters: str) -> str:
+    """Escape what has a meaning within a class of a regular expression."""
+    return re.sub(r"[\\\]\[^\-]", lambda special: "\\" + special[0], characters)
+
+
 def _class(characters: str, *, negated: bool = False) -> str:
-    escaped = re.sub(r"[\\\]\[^\-]", lambda special: "\\" + special[0], characters)
-    return f"[{'^' if negated else ''}{escaped}]"
+    return f"[{'^' if negated else ''}{_escaped(characters)}]"
 
 
 class _Translation:
-    """One pass over a glob."""
+    """Translates a glob into the regular expression for a whole string, in one pass."""
 
     def __init__(self, glob: str, delimiters: str) -> None:
         self.glob = glob
         self.at = 0
+        """The offset of the next character."""
         self.one = (
             _class("".join(dict.fromkeys(delimiters)), negated=True) if delimiters else "(?s:.)"
         )
+        """Matches one character that is no delimiter."""
         self.level = 0
+        """How many braces are open."""
 
     def error(self, reason: str) -> BuiltinError:
         place = len(utf8(self.glob[: self.at]))
@@ -122,18 +129,21 @@ class _Translation:
         return "".join(parts)
 
     def escaped(self) -> str:
+        """Read the character behind a backslash."""
         if self.at == len(self.glob):
             raise self.error("trailing backslash")
         self.at += 1
         return self.glob[self.at - 1]
 
     def read(self) -> str:
+        """Read a character of a class."""
         if self.at == len(self.glob):
             raise self.error("unexpected end of input")
         self.at += 1
         return self.glob[self.at - 1]
 
     def range(self) -> str:
+        """Read a class after its opening bracket: ``a-z``, or single characters."""
         negated = False
         first = self.read()
         if first == "!":
@@ -146,8 +156,7 @@ class _Translation:
                 raise self.error("expected close range character")
             if high < first:
                 raise self.error("range hi character is less than lo")
-            low, top = (re.sub(r"[\\\]\[^\-]", lambda c: "\\" + c[0], x) for x in (first, high))
-            return f"[{'^' if negated else ''}{low}-{top}]"
+            return f"[{'^' if negated else ''}{_escaped(first)}-{_escaped(high)}]"
         self.at -= 1
         members: list[str] = []
         while self.at < len(self.glob) and self.glob[self.at] != "]":

@@ -11,7 +11,7 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.patterns import LONE_SURROGATE
+from webhook.api.names import LONE_SURROGATE
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.numbers import number
 
@@ -89,7 +89,7 @@ class _Fault(Exception):
 
 
 def fault(text: str) -> str:
-    """What Go's decoder says of ``text``; nothing if it is JSON."""
+    """Return the complaint of Go's decoder about ``text``; None if it is JSON."""
     scanner = _Scanner(text)
     try:
         scanner.value()

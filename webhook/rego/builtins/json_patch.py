@@ -125,7 +125,7 @@ def _index(size: int, step: Value) -> int:
 
 
 def _child(value: Value, step: Value) -> Value:
-    """What lies one step into a value."""
+    """Return the child one step into a value."""
     if value is UNDEFINED:
         raise BuiltinError("nil value encountered where composite value was expected")
     kind = type(value)

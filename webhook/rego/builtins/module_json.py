@@ -34,7 +34,7 @@ RANKS: Final = {
 
 
 def module_json(module: ast.Module) -> Json:
-    """The module as ``encoding/json`` writes it."""
+    """Return the module as OPA's ``encoding/json`` writes it."""
     document: Json = {"package": {"path": _elements(module.package)}}
     if module.imports:
         document["imports"] = [_import(one) for one in module.imports]
@@ -72,7 +72,7 @@ def _rule(rule: ast.Rule) -> Json:
 
 def _head(head: ast.Head) -> Json:
     document: Json = {"ref": _elements(head.ref)}
-    if isinstance(head.ref.head, ast.Var) and _has_name(head):
+    if isinstance(head.ref.head, ast.Var) and not head.ref.path:
         document["name"] = head.ref.head.name
     if head.args:
         document["args"] = [_term(arg) for arg in head.args]
@@ -85,10 +85,6 @@ def _head(head: ast.Head) -> Json:
     if head.assign:
         document["assign"] = True
     return document
-
-
-def _has_name(head: ast.Head) -> bool:
-    return not head.ref.path
 
 
 def _elements(ref: ast.Ref | ast.Var) -> list[Json]:
@@ -137,7 +133,7 @@ def _term(term: ast.Term) -> Json:
 
 
 def _order(term: Json) -> tuple[int, Any]:
-    """The place of a term among others: sets and objects are shown in OPA's order."""
+    """Return the key by which OPA orders the terms of sets and objects."""
     value = term["value"]
     kind = term["type"]
     return RANKS[kind], value if isinstance(value, str | int | float) else json_text(value)

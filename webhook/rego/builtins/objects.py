@@ -33,7 +33,7 @@ COLLECTION = any_of(ARRAY, SET, OBJECT)
 
 
 def lookup(container: Value, name: Value) -> Value:
-    """What a reference finds under ``name`` in any value; UNDEFINED where there is nothing."""
+    """Look up ``name`` in any value as a reference does; UNDEFINED where there is nothing."""
     kind = type(container)
     if kind is dict:
         return container.get(name, UNDEFINED) if type(name) is str else UNDEFINED

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Context(Protocol):
-    """What built-ins get from the evaluation; each query has its own."""
+    """The evaluation, as built-ins see it; each query has its own."""
 
     @property
     def now_ns(self) -> int:
@@ -54,7 +54,7 @@ class Context(Protocol):
 
     @property
     def runtime(self) -> dict[str, Value]:
-        """What ``opa.runtime()`` returns."""
+        """The value of ``opa.runtime()``."""
 
     @property
     def services(self) -> dict[str, Any]:
@@ -80,8 +80,7 @@ class Builtin:
     ``function`` takes the operands, after a :class:`Context` if ``context``, and
     returns a value, or UNDEFINED where the built-in has no answer (``max([])``).
     A ``relation`` returns an iterable of results, each one a solution (``walk``).
-    ``unchecked`` is the same without the check of operands, for a caller that
-    knows their types. ``deterministic`` is false where equal operands may give
+    ``deterministic`` is false where equal operands may give
     different results in different queries. ``result`` is None for what is
     called only for its effect (``print``).
     """
@@ -90,7 +89,6 @@ class Builtin:
     operands: tuple[Type, ...]
     result: Type | None
     function: Callable[..., Value]
-    unchecked: Callable[..., Value]
     context: bool = False
     relation: bool = False
     deterministic: bool = True
@@ -238,7 +236,7 @@ def make_builtin(  # one flag for each property of a declaration
     if check and any(kinds):
         wrapper = _wrapper(kinds, bool(properties.get("context")))
         checked = wrapper(function, _checker(operands))
-    return Builtin(name, tuple(operands), result, checked, function, **properties)
+    return Builtin(name, tuple(operands), result, checked, **properties)
 
 
 def wrong_operand(position: int, value: Value, *expected: str) -> NoReturn:
@@ -325,3 +323,19 @@ def make(function, check, {", ".join(scope)}):
     exec(source, made)  # noqa: S102  # only names made above enter the source
     make = made["make"]
     return lambda function, check: make(function, check, **scope)
+
+
+GATEKEEPER: Final = "1.17.1"
+"""The version of OPA inside Gatekeeper v3.23, whose language ConstraintTemplates are compiled in.
+
+``tests/differential/opa_versions.py`` has every difference to :data:`LATEST`, and asks both programs
+and both levels of ours about it.
+"""
+
+LATEST: Final = "1.22"
+"""The version of OPA whose language is spoken everywhere else."""
+
+
+def available(added: Mapping[str, Builtin], disabled: Collection[str], level: str) -> Available:
+    """Return the built-ins that exist at a level, with a caller's own."""
+    return Available(added, disabled, older=level == GATEKEEPER)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.check import ir
 from webhook.rego.check.checker_refs import (
     RefFault,
@@ -23,7 +24,6 @@ from webhook.rego.check.checker_types import unifies
 from webhook.rego.check.checker_unify import unify_terms, unify_type
 from webhook.rego.check.checker_written import Written
 from webhook.rego.check.checks import function_text, wanted_texts
-from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.check.names import ROOTS
 from webhook.rego.check.schemas import SchemaError, annotated_type, input_type, overridden
 from webhook.rego.check.variables import LEAVES, NESTING, parts_of, terms_of
@@ -70,7 +70,7 @@ class Checker:
         self._annotated: dict[int, list[dict[str, Any]]] = {}
 
     def annotate(self, rule: ir.Rule, schemas: list[dict[str, Any]]) -> None:
-        """What annotations say of the documents that a rule and its branches read."""
+        """Set the schemas that annotations give to the documents of a rule and its branches."""
         if schemas:
             for branch in rule.branches():
                 self._annotated[id(branch)] = schemas
@@ -184,7 +184,7 @@ class Checker:
         return scope, faults
 
     def _inside(self, scope: Scope, lit: ir.Lit) -> list[RegoLoadError]:
-        """What is wrong with the comprehensions and references in the terms of a literal."""
+        """Return the faults of comprehensions and references in the terms of a literal."""
         faults: list[RegoLoadError] = []
         closures: list[ir.Comprehension] = []
         references: list[tuple[list[ir.Term], Location]] = []
@@ -202,7 +202,7 @@ class Checker:
         return faults
 
     def _modified(self, scope: Scope, lit: ir.Lit) -> Scope:
-        """What is known in a literal with modifiers (OPA v1/ast/check.go, withEnv)."""
+        """Return the types within a literal with modifiers (OPA v1/ast/check.go, withEnv)."""
         at = scope.inner(of_literal=True)
         replaced: list[tuple[ir.With, Type]] = []
         for modifier in lit.withs:
@@ -236,7 +236,7 @@ class Checker:
         return None
 
     def _literal(self, scope: Scope, lit: ir.Lit) -> tuple[RegoLoadError | None, bool]:
-        """What is wrong with a literal itself, and whether a term of no type may be the cause."""
+        """Return the fault of a literal itself, and whether a term of no type may be the cause."""
         if isinstance(lit, ir.Eq):
             if isinstance(lit.b, ir.Template):
                 _shown(scope, lit.b)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.check import ir
 from webhook.rego.check.checker_scope import Scope, extent, step_of
 from webhook.rego.check.checker_types import is_empty, unifies
 from webhook.rego.check.checker_unify import unify_type
 from webhook.rego.check.checker_written import key_texts, unsupported_text
-from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.check.names import ROOTS
 from webhook.rego.location import NOWHERE
 from webhook.rego.run.values import RegoObject, RegoSet, sort_key

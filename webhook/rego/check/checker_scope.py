@@ -150,7 +150,7 @@ class Scope:
         return ANY if head.name in ROOTS else None
 
     def head(self, name: str) -> ScopeNode | None:
-        """What this scope alone knows of what a reference begins with."""
+        """Return the type that this scope alone knows for the head of a reference."""
         if name in ROOTS:
             return self.roots.get(name)
         if name not in self.vars:

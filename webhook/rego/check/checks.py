@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.rego.builtins.registry import lacking
-from webhook.rego.check.compatibility import GATEKEEPER
+from webhook.rego.builtins.registry import GATEKEEPER, lacking
 from webhook.rego.check.ir import Call, Comprehension, Const, Every, Logic, Not, Ref, Var
 from webhook.rego.check.variables import LEAVES, NESTING, composites_of, parts_of, terms_of
 from webhook.rego.errors import RegoLoadError
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 def wanted_texts(
     name: ir.Function, wanted: Sequence[Type | None], variadic: Type | None = None
 ) -> str:
-    """What a function takes and gives, a built-in's operands by name."""
+    """Name the operands and the result of a function, a built-in's operands by name."""
     names = OPERAND_NAMES.get(name, "").split() if isinstance(name, str) else []
     shown = [
         f"{label}: {type_text(type_)}" if label != "-" else type_text(type_)
@@ -377,7 +376,7 @@ def _data_paths(term: Term, add: Callable[[list[Term]], None]) -> None:
 def dependents(
     rules: list[Rule], tree: Tree, edges: dict[int, list[Rule]]
 ) -> Callable[[list[Term]], list[tuple[Value, ...]]]:
-    """What finds the paths of rules that depend, directly or not, on what a reference reaches."""
+    """Return the look-up of rules that depend, directly or not, on what a reference reaches."""
     users: dict[int, list[Rule]] = {}
     for rule in rules:
         for branch in branches(rule):

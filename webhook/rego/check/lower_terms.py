@@ -195,13 +195,13 @@ class TermLowering:
         return var
 
     def metadata_of(self, function: ir.Function) -> ir.Term | None:
-        """What ``rego.metadata`` answers here, a constant."""
+        """Return the constant that ``rego.metadata`` gives here."""
         if function in ("rego.metadata.rule", "rego.metadata.chain") and self.metadata is not None:
             return ir.Const(self.metadata(function))
         return None
 
     def function(self, call: ast.Call) -> ir.Function:
-        """What the call calls."""
+        """Return the function that the call names."""
         head: Any = call.operator
         path: tuple[str, ...] = ()
         if isinstance(head, ast.Ref):

@@ -11,7 +11,7 @@ import re
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.check.compatibility import GATEKEEPER
+from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.errors import RegoLoadError
 from webhook.rego.syntax import ast
 from webhook.rego.syntax.unparse import unparse
@@ -44,9 +44,22 @@ _SUSPECT: Final = re.compile(
     + r")\s*\)*\s*\("
 )
 
+_UNKNOWN_KEYWORD: Final = "unexpected keyword, must be one of [contains every if in not]"
+_UNKNOWN_IMPORTS: Final = {
+    "rego.v2": "invalid import `rego.v2`, must be `rego.v1`",
+    "future.keywords.and": _UNKNOWN_KEYWORD,
+    "future.keywords.or": _UNKNOWN_KEYWORD,
+}
+"""Imports that the OPA inside Gatekeeper refuses, with its messages."""
+
+_LEAVES: Final = ("location", "annotations", "name", "text", "raw", "infix", "assign", "contains")
+"""Fields of nodes that hold no nodes."""
+_BRANCHES: Final[dict[type, tuple[str, ...]]] = {}
+"""The other fields of each kind of node, filled by :func:`_branches`."""
+
 
 def check_imports(module: ast.Module, level: str) -> list[RegoLoadError]:
-    """What the older OPA does not know how to import."""
+    """Return the imports that the OPA inside Gatekeeper does not know; none at other levels."""
     if level != GATEKEEPER:
         return []
     faults = []
@@ -57,21 +70,13 @@ def check_imports(module: ast.Module, level: str) -> list[RegoLoadError]:
     return faults
 
 
-_UNKNOWN_KEYWORD: Final = "unexpected keyword, must be one of [contains every if in not]"
-_UNKNOWN_IMPORTS: Final = {
-    "rego.v2": "invalid import `rego.v2`, must be `rego.v1`",
-    "future.keywords.and": _UNKNOWN_KEYWORD,
-    "future.keywords.or": _UNKNOWN_KEYWORD,
-}
-
-
 def _names(ref: ast.Ref) -> list[str]:
     names = [ref.head.name] if isinstance(ref.head, ast.Var) else []
     return names + [part.value for part in ref.path if isinstance(part, ast.String)]
 
 
 def check_strict(module: ast.Module, *, strict: bool = False) -> list[RegoLoadError]:
-    """What v1 refuses in the module; nothing in v0 unless ``strict``."""
+    """Return what v1 refuses in the module; nothing in v0 unless ``strict``."""
     if module.version == "v0" and not strict:
         return []
     faults = _imports(module)
@@ -128,7 +133,7 @@ def _assignment(literal: ast.Expr) -> list[RegoLoadError]:
 
 
 def _deprecated(call: ast.Call, own: set[str]) -> list[RegoLoadError]:
-    """``own`` holds the names of rules, which a module may call as it likes."""
+    """Return the fault of a call of a deprecated built-in; ``own`` are the module's rules, which may have its name."""
     name = unparse(call.operator)
     if name not in DEPRECATED or name in own:
         return []
@@ -137,7 +142,7 @@ def _deprecated(call: ast.Call, own: set[str]) -> list[RegoLoadError]:
 
 
 def nodes(node: Any, skip: type | None = None) -> Iterator[Any]:
-    """The nodes of a tree, parents first, those of kind ``skip`` and all below left out."""
+    """Yield the nodes of a tree, parents first, without those of kind ``skip`` and all below them."""
     todo = [node]
     while todo:
         one = todo.pop()
@@ -152,13 +157,9 @@ def nodes(node: Any, skip: type | None = None) -> Iterator[Any]:
 
 
 def _branches(kind: type) -> tuple[str, ...]:
-    """The fields of a kind of node that may hold nodes, the last one first."""
+    """Return the fields of a kind of node that may hold nodes, the last one first."""
     children = _BRANCHES.get(kind)
     if children is None:
         names = () if not kind.__module__.endswith(".ast") else (one.name for one in fields(kind))
         children = _BRANCHES[kind] = tuple(name for name in names if name not in _LEAVES)[::-1]
     return children
-
-
-_LEAVES: Final = ("location", "annotations", "name", "text", "raw", "infix", "assign", "contains")
-_BRANCHES: Final[dict[type, tuple[str, ...]]] = {}

@@ -95,7 +95,7 @@ class Node:
 
     @property
     def stands_for(self) -> Const | Ref | None:
-        """What the document here is a name for: a constant, or a path below a root."""
+        """Return what the document here is a name for: a constant, or a path below a root."""
         rule = self.rules[0]
         if len(self.rules) > 1 or rule.else_ is not None or rule.kind != "complete":
             return None

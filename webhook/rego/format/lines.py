@@ -102,7 +102,7 @@ class Lines:
 
     @contextmanager
     def closed_by(self, text: str) -> Iterator[None]:
-        """What is written within ends with ``text``, whatever happens."""
+        """End what is written within with ``text``, whatever happens."""
         try:
             yield
         finally:

@@ -66,7 +66,7 @@ def told(errors: RegoErrors) -> str:
 
 
 def lost(source: str, written: str, version: RegoVersion, target: Target) -> list[str]:
-    """What the layout of a source does not have any more: OPA's loses some code and comments.
+    """Return the code and comments that the layout of a source loses, as OPA's loses some.
 
     Each is a comment, or a number of statements; there is none in most files.
     """
@@ -108,7 +108,7 @@ def _told(faults: list[RegoLoadError | str]) -> str:
 
 
 def _faults_for_v1(module: Module) -> list[RegoLoadError]:
-    """What v1 refuses, besides what the layout adds."""
+    """Return what v1 refuses, besides what the layout adds."""
     faults = check_strict(module, strict=True)
     for rule in module.rules:
         name = getattr(rule.head.ref.head, "name", "")

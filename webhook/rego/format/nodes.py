@@ -1,4 +1,4 @@
-"""What is laid out: OPA's tree of a file, in which every node knows the text it came from.
+"""The nodes of a layout: OPA's tree of a file, in which every node knows the text it came from.
 
 OPA's own quirks of places are kept, for its layout shows them: a term in parentheses begins at what
 stands in them, but its text includes them; what follows ``else if`` without braces is all in one place.

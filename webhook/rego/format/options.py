@@ -24,7 +24,7 @@ _V2: Final = _V1 | frozenset(t.FUTURE_V1)
 
 @dataclass(slots=True)
 class LayoutRules:
-    """What a file's imports and rules, and the target, say of its layout."""
+    """The rules of a layout, from a file's imports and rules, and the target."""
 
     target: Target
     contains: bool = False
@@ -41,7 +41,7 @@ class LayoutRules:
 
     @property
     def keywords(self) -> frozenset[str]:
-        """What is a keyword."""
+        """Return the words that are keywords under the file's version and imports."""
         if self.has_v2:
             return _V2
         return (_V1 if self.v1 else _V0) | frozenset(self.future_keywords)

@@ -14,9 +14,10 @@ from webhook.rego.syntax.unparse import NAME
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.rego.format.bodies import BodyLayout
     from webhook.rego.format.nodes import BodyNode, Elements, Place
     from webhook.rego.format.options import LayoutRules
-    from webhook.rego.format.seams import WritesBodies
+
 
 _ANY: Final = "any"
 
@@ -24,7 +25,7 @@ _ANY: Final = "any"
 class TermLayout:
     """Writes terms."""
 
-    bodies: WritesBodies
+    bodies: BodyLayout
     """Put in by whoever makes it: they need each other."""
 
     def __init__(self, lines: Lines, options: LayoutRules) -> None:

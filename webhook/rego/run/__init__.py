@@ -1,1 +1,1 @@
-"""What generated code stands on: values, numbers and texts, limits, and the steps that it calls."""
+"""Runtime of generated code: values, numbers and texts, limits, and the steps that it calls."""

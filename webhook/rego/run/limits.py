@@ -1,4 +1,4 @@
-"""What one evaluation may use, and what it is lent: time, steps, a clock, services.
+"""The limits of one evaluation, and what it is lent: time, steps, a clock, services.
 
 A step is about 50 ns of work. Generated code charges the length of a collection
 when it enters a loop over it (:mod:`webhook.rego.write.payment` says which), and
@@ -108,7 +108,7 @@ class EvaluationContext:
 
     @property
     def runtime(self) -> dict[str, Any]:
-        """What ``opa.runtime()`` returns."""
+        """Return the value of ``opa.runtime()``."""
         return self._lent[2] or {}
 
     @property

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 
 class Branching:
-    """A step of a path below ``data`` at run time: a document, or what lies below."""
+    """A step of a path below ``data`` at run time.
+
+    It has a ``document`` that rules make, or ``children`` below it by the keys of their names. A
+    ``hidden`` one is left out of the documents above it.
+    """
 
     __slots__ = ("children", "document", "hidden", "name")
 
@@ -43,12 +47,12 @@ class Branching:
 
 
 def adopt(node: Branching, children: Sequence[Branching]) -> None:
-    """Say what lies below a step."""
+    """Set the children of a step."""
     node.children = {key(child.name): child for child in children}
 
 
 def extent(state: State, node: Branching | None, names: tuple[Value, ...]) -> Value:
-    """The whole document at a path: base documents merged with what rules make."""
+    """Return the whole document at a path: base documents merged with what rules make."""
     state[CONTEXT].charge(1)
     if state[REPLACED] and node is not None:
         document = replaced(state, names)
@@ -83,7 +87,7 @@ def _leaves(state: State, node: Branching, names: tuple[Value, ...]) -> Value:
 
 
 def merge(base: Value, virtual: Value) -> Value:
-    """Both objects in one; where they disagree the base document stands."""
+    """Merge two objects; where they disagree the base document stands."""
     kinds = (dict, RegoObject)
     if type(base) not in kinds or type(virtual) not in kinds:
         return base
@@ -98,7 +102,7 @@ def merge(base: Value, virtual: Value) -> Value:
 def explore(
     state: State, node: Branching | None, names: tuple[Value, ...], rest: Sequence[Value]
 ) -> Iterator[tuple[Value, ...]]:
-    """Every document at a path whose steps are values, or UNDEFINED for any.
+    """Find every document at a path whose steps are values, or UNDEFINED for any.
 
     Yields the names found for the open steps, in order, and the document last.
     """
@@ -147,7 +151,7 @@ def _descend(
 
 
 def inside(state: State, value: Value, rest: Sequence[Value]) -> Iterator[tuple[Value, ...]]:
-    """As :func:`explore`, within one value."""
+    """Do as :func:`explore`, within one value."""
     if not rest:
         yield (value,)
         return

@@ -79,7 +79,7 @@ class Pattern:
     """The same without groups, where those of a large pattern would be told of for nothing."""
 
     def steps_in(self, size: int, *, spans: bool = False) -> int:
-        """What a search in so many bytes takes for the number of instructions, in steps.
+        """Return the steps of a search in so many bytes, by the number of instructions.
 
         With ``spans`` one that tells the spans of groups.
         """

@@ -1,4 +1,4 @@
-"""What generated code calls: the state of an evaluation and the general forms of its steps.
+"""The functions that generated code calls: the state of an evaluation and the general forms of its steps.
 
 Generated code inlines the common case of each step (a string key in a ``dict``)
 and calls these functions for the rest. Names are short where generated code is
@@ -93,7 +93,7 @@ def conflict(message: str, place: Location) -> EvaluationError:
 
 
 def agreed(before: Value, value: Value, message: str, place: Location) -> Value:
-    """What was found before, where another body found the same."""
+    """Return the value that was found before; raises a conflict where another body has another value."""
     if not equal(before, value):
         raise conflict(message, place)
     return before
@@ -116,7 +116,6 @@ _name = itemgetter(0)
 COMPLETE: Final = "complete rules must not produce multiple outputs"
 FUNCTION: Final = "functions must not produce multiple outputs for same inputs"
 KEYS: Final = "object keys must be unique"
-MERGE: Final = "base and virtual document references conflict"
 
 
 def index(value: Value, name: Value) -> Value:
@@ -198,7 +197,7 @@ def pairs_in_order(value: Value) -> Collection[tuple[Value, Value]]:
 
 
 def size(value: Value) -> int:
-    """What a loop over the value is charged."""
+    """Return the charge of a loop over the value."""
     kind = type(value)
     if kind is list or kind is dict or kind is RegoSet or kind is RegoObject:
         return len(value)

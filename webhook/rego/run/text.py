@@ -11,7 +11,7 @@ import json.encoder
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.patterns import LONE_SURROGATE
+from webhook.api.names import LONE_SURROGATE
 from webhook.golang.strings import quote
 from webhook.rego.errors import EvaluationError
 from webhook.rego.run.numbers import Numeral, number_text, numeral_argument
@@ -60,7 +60,7 @@ def display(value: Value) -> str:
 
 
 def display_of_affordable(value: Value) -> str:
-    """The same of a value that has been weighed."""
+    """Return the display of a value that has been weighed."""
     kind = type(value)
     if (kind is dict or kind is list) and (shown := _as_json(value)):
         return shown
@@ -79,7 +79,7 @@ def printed_text(value: Value) -> str:
 
 
 def argument_text(value: Value) -> str:
-    """What ``sprintf`` shows for ``%v``: as ``print``, but a number as Go writes it."""
+    """Return the text of ``sprintf`` for ``%v``: as ``print``, but a number as Go writes it."""
     kind = type(value)
     if kind is str:
         return value  # type: ignore[no-any-return]  # just tested
@@ -210,7 +210,7 @@ def json_text(value: Value) -> str:
 
 
 def json_of_affordable(value: Value) -> str:
-    """The same of a value that has been weighed."""
+    """Return the JSON of a value that has been weighed."""
     parts: list[str] = []
     _write_json(value, parts.append)
     return "".join(parts)

@@ -76,7 +76,7 @@ _Loader.add_implicit_resolver(
 
 
 class _Invalid(Exception):
-    """What is wrong with a block; ``line`` is what YAML names of it, from 1."""
+    """The fault of a block; ``line`` is that of the YAML, from 1."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)

@@ -160,7 +160,7 @@ class Cursor:
         return RegoLoadError("rego_parse_error", message, place, details=details)
 
     def scan_errors(self) -> list[RegoLoadError]:
-        """What the lexer says of the current token."""
+        """Return the lexer's errors at the current token."""
         if self.kinds[self.i] != t.ILLEGAL or not self.texts[self.i]:
             return []
         return [self.error(text) for text in self.texts[self.i].split("\n")]

@@ -114,7 +114,7 @@ class SourceLocation(Location):
 
     @property
     def text(self) -> str:
-        """What stands there."""
+        """Return the text of the token."""
         return self._source.text[self._start : self._end]
 
     @property
@@ -254,7 +254,7 @@ def _template(
 
 
 def _illegal(text: str, start: int) -> tuple[str, int]:
-    """What is wrong with the text at ``start``, which begins no token, and where to go on.
+    """Return the fault of the text at ``start``, which begins no token, and where to go on.
 
     Complaints are lines; there may be none, for a character that no token has.
     """

@@ -1,4 +1,4 @@
-"""What ``rego.metadata.rule()`` and ``rego.metadata.chain()`` return, known before evaluation.
+"""Computes ``rego.metadata.rule()`` and ``rego.metadata.chain()`` before evaluation.
 
 The chain of a rule begins with the rule's own annotations, the nearest block
 first (an entry without annotations where it has none), and goes on with those of
@@ -39,7 +39,7 @@ def rule_path(module: Module, rule: Rule) -> Path:
 
 
 def block_faults(module: Module) -> list[RegoLoadError]:
-    """What is wrong with a module's blocks, which its parser let pass."""
+    """Return the faults of a module's blocks that its parser let pass."""
     if not any(text.lstrip().startswith("METADATA") for _, text in module.comments):
         return []
     annotations, faults = read_annotations(list(module.comments), parse_ref)
@@ -81,7 +81,7 @@ class Metadata:
             self.errors.append(RegoLoadError("rego_type_error", message, one.location))
 
     def chain(self, module: Module, rule: Rule) -> list[dict[str, Any]]:
-        """What ``rego.metadata.chain()`` returns in this rule."""
+        """Return ``rego.metadata.chain()`` of this rule."""
         path, package = rule_path(module, rule), _package_path(module)
         own = [one for one in rule.annotations if one.scope == "rule"]
         entries = [_entry(path, one) for one in reversed(own)]
@@ -98,7 +98,7 @@ class Metadata:
         return entries
 
     def schemas(self, module: Module, rule: Rule) -> list[dict[str, Any]]:
-        """What annotations say of the schemas of documents in this rule; later ones prevail."""
+        """Return the schemas of documents that annotations give in this rule; later ones prevail."""
         path, package = rule_path(module, rule), _package_path(module)
         chain = [self._paths.get(package[:length]) for length in range(len(package) + 1)]
         chain += [self._packages.get(package), self._paths.get(path)]
@@ -109,7 +109,7 @@ class Metadata:
 
     @staticmethod
     def rule(rule: Rule) -> dict[str, Any]:
-        """What ``rego.metadata.rule()`` returns in this rule."""
+        """Return ``rego.metadata.rule()`` of this rule."""
         return next((one.value for one in rule.annotations if one.scope == "rule"), {})
 
 

@@ -425,7 +425,7 @@ class _Module:
 
 
 def _check_v1(written: WrittenRule) -> list[RegoLoadError]:
-    """What v1 demands of a rule's declaration."""
+    """Check a rule's declaration as v1 demands it."""
     rule = written.rule
     head = rule.head
     kind = "function" if head.args else "rule"

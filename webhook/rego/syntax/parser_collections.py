@@ -18,16 +18,17 @@ from webhook.rego.syntax.cursor import Refused
 if TYPE_CHECKING:
     from webhook.rego.syntax.ast import Body, Term
     from webhook.rego.syntax.cursor import Cursor
-    from webhook.rego.syntax.seams import ReadsBodies, ReadsTerms
+    from webhook.rego.syntax.parser_bodies import BodyParser
+    from webhook.rego.syntax.parser_terms import TermParser
 
 
 class CollectionParser:
     """Reads what stands in brackets and braces."""
 
-    bodies: ReadsBodies
+    bodies: BodyParser
     """The parser of a module sets it: a body holds terms, and a term may hold a body."""
 
-    def __init__(self, cursor: Cursor, terms: ReadsTerms) -> None:
+    def __init__(self, cursor: Cursor, terms: TermParser) -> None:
         self.cursor = cursor
         self.terms = terms
 

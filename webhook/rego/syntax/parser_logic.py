@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from webhook.rego.syntax.ast import Body, Literal_, Term
     from webhook.rego.syntax.cursor import Cursor
     from webhook.rego.syntax.lexer import SourceLocation
+    from webhook.rego.syntax.parser_bodies import BodyParser
     from webhook.rego.syntax.parser_statements import StatementParser
     from webhook.rego.syntax.parser_terms import TermParser
-    from webhook.rego.syntax.seams import ReadsBodies
 
 
 class LogicParser:
     """Reads operands of logic, and refuses what would be misread."""
 
-    bodies: ReadsBodies
+    bodies: BodyParser
     """The parser of a module sets it: a body holds terms, and a term may hold a body."""
 
     def __init__(self, cursor: Cursor, terms: TermParser, statements: StatementParser) -> None:
@@ -91,7 +91,7 @@ class LogicParser:
         return self.statements.attach(body[0])
 
     def or_chain(self, left: Body, start: int) -> Literal_:
-        """What ``or`` and ``and`` make of a first operand and those that follow."""
+        """Combine a first operand and those that follow by ``or`` and ``and``."""
         cursor = self.cursor
         height = 0
         if cursor.kinds[cursor.i] == t.LOGICAL_AND:

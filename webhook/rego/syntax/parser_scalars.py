@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from webhook.api.patterns import LONE_SURROGATE
+from webhook.api.names import LONE_SURROGATE
 from webhook.rego.syntax import tokens as t
 from webhook.rego.syntax.ast import Number, String, Var
 from webhook.rego.syntax.magnitude import fault_of_number

@@ -38,8 +38,9 @@ from webhook.rego.syntax.parser_scalars import without_brace_escapes
 if TYPE_CHECKING:
     from webhook.rego.syntax.ast import Literal_, Term
     from webhook.rego.syntax.cursor import Cursor
+    from webhook.rego.syntax.parser_bodies import BodyParser
+    from webhook.rego.syntax.parser_collections import CollectionParser
     from webhook.rego.syntax.parser_scalars import ScalarParser
-    from webhook.rego.syntax.seams import ReadsBodies, ReadsCollections
 
 _NO_HEAD: Final = (Null, Boolean, Number, String, Ref, TemplateString)
 """No reference begins with one of these."""
@@ -72,8 +73,8 @@ KINDS_OF_TERM: Final[dict[type, str]] = {
 class TermParser:
     """Reads terms from the tokens of a cursor, and moves the cursor behind them."""
 
-    collections: ReadsCollections
-    bodies: ReadsBodies
+    collections: CollectionParser
+    bodies: BodyParser
     """The parser of a module sets both: a term may hold a body, and a body holds terms."""
 
     def __init__(self, cursor: Cursor, scalars: ScalarParser) -> None:

@@ -1,8 +1,7 @@
 """From syntax tree back to source text: what is printed parses to an equal tree.
 
-Operators are put in parentheses, bodies in braces, one rule to a line; comments
-and the author's layout are gone. For messages, logs and tests, not for
-formatting files.
+Operators are put in parentheses and bodies in braces; comments and the author's layout are gone.
+For messages and logs, not for formatting files (:mod:`webhook.rego.format`).
 """
 
 from __future__ import annotations
@@ -36,34 +35,13 @@ from webhook.rego.syntax.ast import (
 )
 
 if TYPE_CHECKING:
-    from webhook.rego.syntax.ast import Body, Head, Literal_, Module, Rule, Term, With
+    from webhook.rego.syntax.ast import Body, Literal_, Term, With
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEYWORDS: Final = frozenset({**t.KEYWORDS, **t.FUTURE_V0, **t.FUTURE_V1})
 _SYMBOLS: Final = {
     t.NAMES[kind]: symbol for symbol, kind in t.PUNCTUATION.items() if t.ASSIGN <= kind <= t.LTE
 }
-
-
-def unparse_module(module: Module) -> str:
-    """The module's source in its own version of the language."""
-    lines = [f"package {_path(module.package)}", ""]
-    names = set()
-    for one in module.imports:
-        alias = "" if one.alias is None else f" as {one.alias}"
-        lines.append(f"import {unparse(one.path)}{alias}")
-        names.add(unparse(one.path))
-    has_if = module.version != "v0" or not names.isdisjoint(
-        {"future.keywords", "future.keywords.if", "rego.v1", "rego.v2"}
-    )
-    lines += [_rule(rule, has_if) for rule in module.rules]
-    return "\n".join(lines) + "\n"
-
-
-def _path(package: Ref) -> str:
-    first, *rest = package.path
-    head = Var(first.value) if isinstance(first, String) else first
-    return unparse(Ref(head, tuple(rest)) if rest else head)
 
 
 def unparse_body(body: Body) -> str:
@@ -74,43 +52,6 @@ def unparse_body(body: Body) -> str:
 def unparse(term: Term) -> str:
     """A term's source."""
     return _PRINTERS[type(term)](term)  # type: ignore[operator,no-any-return]
-
-
-# --- rules ---------------------------------------------------------------------------------
-
-
-def _rule(rule: Rule, has_if: bool) -> str:
-    text = "default " if rule.default else ""
-    # `if` would turn `p[x]`, a member of a set in v0, into a key with the value true.
-    old_set = rule.head.key is not None and not rule.head.contains
-    text += _head(rule.head) + _rule_body(rule, has_if and not old_set)
-    branch = rule.else_
-    while branch is not None:
-        text += " else" + _value(branch.head) + _rule_body(branch, has_if)
-        branch = branch.else_
-    return text
-
-
-def _rule_body(rule: Rule, has_if: bool) -> str:
-    if not rule.body:
-        return ""
-    return f"{' if' if has_if else ''} {{ {unparse_body(rule.body)} }}"
-
-
-def _head(head: Head) -> str:
-    text = unparse(head.ref)
-    if head.args is not None:
-        text += _args(head.args)
-    if head.key is not None:
-        key = unparse(head.key)
-        return f"{text} contains {key}" if head.contains else f"{text}[{key}]"
-    return text + _value(head)
-
-
-def _value(head: Head) -> str:
-    if head.value is None:
-        return ""
-    return f" {':=' if head.assign else '='} {unparse(head.value)}"
 
 
 # --- literals ------------------------------------------------------------------------------

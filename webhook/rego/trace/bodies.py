@@ -181,7 +181,7 @@ class _Rewriting:
         result.append(ir.Call("internal.print", [array], lit.location, withs=lit.withs))
 
     def _part(self, part: str | ir.Term, lit: ir.Lit, result: ir.Body) -> ir.Term:
-        """What a template string shows: a set of one member, or of none."""
+        """Return the value of an expression in a template string: a set of one member, or of none."""
         if isinstance(part, str):
             return ir.Const(part)
         if isinstance(part, ir.Comprehension) and len(part.body) == 1:

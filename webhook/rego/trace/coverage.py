@@ -50,7 +50,7 @@ class Coverage:
     def report(
         self, modules: Iterable[ast.Module], others: Sequence[tuple[CoverageKind, Coverage]] = ()
     ) -> dict[str, Any]:
-        """What is covered in each file, and what is not; ``others`` say why not."""
+        """Return what is covered in each file, and what is not; ``others`` say why not."""
         files = {module.file: self._missing(module) for module in modules}
         for file in self._covered:
             files.setdefault(file, set())

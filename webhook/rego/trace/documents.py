@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def step_into(value: Value, step: Value) -> Value:
-    """What a value has at a step; UNDEFINED where there is nothing."""
+    """Return the value at a step; UNDEFINED where there is nothing."""
     if isinstance(value, dict):
         return value.get(step, UNDEFINED) if isinstance(step, str) else UNDEFINED
     if isinstance(value, RegoObject):
@@ -62,7 +62,7 @@ def replaced(value: Value, path: Sequence[str], new: Value) -> Value:
 
 
 class PartialDocument:
-    """What partial rules of one path make: a set, or objects within each other."""
+    """The document that partial rules of one path make: a set, or objects within each other."""
 
     def __init__(self, node: Node) -> None:
         self._set = all(rule.kind == "set" for rule in node.rules)
@@ -99,12 +99,12 @@ class PartialDocument:
         return True
 
     def value(self) -> Value:
-        """What the rules have added so far, as a set or an object."""
+        """Return what the rules have added so far, as a set or an object."""
         return RegoSet() if self._set and not self._members else _value(self._members)
 
 
 class _Leaf:
-    """What stands at the end of a path; UNDEFINED marks a set's member."""
+    """The end of a path; UNDEFINED marks a set's member."""
 
     __slots__ = ("value",)
 

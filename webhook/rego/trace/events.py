@@ -97,7 +97,7 @@ def shown(events: Sequence[TraceEvent], explanation: Explanation) -> list[TraceE
 def _with_context(
     events: Sequence[TraceEvent], chosen: Callable[[TraceEvent], bool]
 ) -> list[TraceEvent]:
-    """What was chosen, each with the bodies that led to it and were not shown before."""
+    """Yield the chosen events, each with the bodies that led to it and were not shown before."""
     result: list[TraceEvent] = []
     entered: dict[int, TraceEvent] = {}
     for event in events:

@@ -41,7 +41,7 @@ def matched(
     *,
     early_exit: bool,
 ) -> RuleMatch:
-    """What a lookup gives; without ``resolve`` every definition is."""
+    """Return the definitions that a lookup gives; without ``resolve`` every one."""
     firsts: list[ir.Rule] = []
     others: dict[int, list[ir.Rule]] = {}
     default = None
@@ -124,7 +124,7 @@ class _Lookup:
         return UNDEFINED in (ours[0], theirs[0]) or not equal(ours[0], theirs[0])
 
     def _value(self, term: ir.Term) -> tuple[Value] | None:
-        """What the index knows of a term: a tuple of its value, or None."""
+        """Return the index's value of a term: a tuple of it, or None."""
         if isinstance(term, ir.Const):
             return (term.value,)
         if isinstance(term, ir.Var):

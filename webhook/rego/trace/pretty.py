@@ -72,7 +72,7 @@ def _what(event: TraceEvent) -> str:
 
 
 def node_text(node: TracedNode, event: TraceEvent) -> str:
-    """What a step is about."""
+    """Return the text of the node that a step is about."""
     writer = TermWriter(event.names)
     if isinstance(node, str):
         return node

@@ -22,7 +22,7 @@ LINES_DEFAULT: Final = 10
 
 @dataclass(slots=True)
 class LineProfile:
-    """What was measured of one line."""
+    """The measurements of one line."""
 
     location: Location
     total_time_ns: int = 0

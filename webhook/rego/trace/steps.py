@@ -1,4 +1,4 @@
-"""What an evaluation consists of: queries, the world around them, and steps that a tracer is told."""
+"""The parts of an evaluation: queries, the world around them, and steps that a tracer receives."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class BodyQuery:
 
 @dataclass(slots=True)
 class World:
-    """What ``with`` replaces."""
+    """The replacements by ``with``."""
 
     input: Value
     data: Value

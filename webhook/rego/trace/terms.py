@@ -238,7 +238,7 @@ class TermSteps(Steps, ABC):
         return virtual if base is UNDEFINED else merge(base, virtual)
 
     def leaves(self, query: BodyQuery, node: Node, path: tuple[Value, ...]) -> Value:
-        """What the rules below a node make."""
+        """Return the documents of the rules below a node."""
         items: list[tuple[Value, Value]] = []
         for name in ordered([child.name for child in node.children.values()]):
             child = node.child(name)

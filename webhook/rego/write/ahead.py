@@ -1,4 +1,4 @@
-"""What only constants and parameters decide, computed while code is written for a constraint.
+"""Computes while code is written for a constraint what constants and parameters alone decide.
 
 A rule, a call or a comprehension that reads neither the rest of the input nor base
 documents, and asks no built-in that may answer otherwise another time, has one value in
@@ -17,9 +17,9 @@ from webhook.rego.location import NOWHERE
 from webhook.rego.run.limits import EvaluationContext
 from webhook.rego.run.runtime import MISSING, new_state
 from webhook.rego.run.values import UNDEFINED, is_small
+from webhook.rego.write.bodies import new_function
 from webhook.rego.write.constants import NeverHolds
 from webhook.rego.write.documents import NONE, Documents
-from webhook.rego.write.emitters import new_function
 from webhook.rego.write.generate import ENTRY, generate
 from webhook.rego.write.purity import Purity
 from webhook.rego.write.statement import PAYS, WrittenFunction
@@ -61,7 +61,7 @@ class Ahead:
         return self._ask(node.path, ir.Ref(ir.Var("data"), path), {})
 
     def call(self, name: tuple[str, ...], args: Sequence[Expression]) -> Value:
-        """What a function gives for these known operands, likewise."""
+        """Return the result of a function for these known operands; MISSING where it is not known."""
         given: list[Term] = [ir.Const(one.value) for one in args]
         out = ir.Var(" out")
         call = ir.Call(name, given, NOWHERE, out=out)
@@ -75,7 +75,7 @@ class Ahead:
     def comprehension(
         self, term: ir.Comprehension, known: Callable[[str], Value], bound: Collection[str]
     ) -> Value:
-        """What a comprehension makes where all that it uses of the ``bound`` is known, likewise."""
+        """Return the collection of a comprehension where all that it uses of the ``bound`` is known, else MISSING."""
         used: set[str] = set()
         everything(term, used)
         names = {name: known(name) for name in sorted(used.intersection(bound))}

@@ -9,7 +9,7 @@ from webhook.rego.check import ir
 from webhook.rego.check.variables import everything
 from webhook.rego.run.runtime import MISSING
 from webhook.rego.run.values import RegoSet
-from webhook.rego.write.calls import function_key
+from webhook.rego.write.calls import Calls, function_key
 from webhook.rego.write.expression import (
     FALSE,
     TRUE,
@@ -25,14 +25,19 @@ from webhook.rego.write.expression import (
     tuple_of,
 )
 from webhook.rego.write.facts import SizeOf
+from webhook.rego.write.function import FunctionBuilder
 from webhook.rego.write.function_requests import Collection, Function, Grouped
 from webhook.rego.write.grouped import keys_of
+from webhook.rego.write.references import References
+from webhook.rego.write.terms import Terms
+from webhook.rego.write.unification import Unification
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.rego.write.function import FunctionBuilder
     from webhook.rego.write.statement import Line
+    from webhook.rego.write.unit import Unit
+    from webhook.rego.write.uses import Uses
 
 
 class Bodies:
@@ -408,3 +413,14 @@ _WRITE: Final[dict[type, Any]] = {
     ir.Logic: Bodies.logic_,
     ir.Print: Bodies.print_,
 }
+
+
+def new_function(unit: Unit, uses: Uses) -> FunctionBuilder:
+    """A function to be written, with all that writes into it."""
+    function = FunctionBuilder(unit, uses)
+    function.terms = Terms(function)
+    function.references = References(function)
+    function.patterns = Unification(function)
+    function.calls = Calls(function)
+    function.nest = Bodies(function)
+    return function

@@ -152,7 +152,7 @@ class Calls:
         return known if any(known) and unit.may_vary() else ()
 
     def _foreseen(self, name: tuple[str, ...], operands: list[Expression]) -> Value:
-        """What a function gives for known operands, where code for a constraint can know it."""
+        """Return the result of a function for known operands, where code for a constraint can know it."""
         unit = self._function.unit
         if unit.ahead is None or name in unit.mocked:
             return MISSING

@@ -29,7 +29,7 @@ has bounds. What a policy writes out whole is no smaller for it."""
 
 
 class NeverHolds(Exception):
-    """What is being written can have no solution: the rest of its body is not written."""
+    """The part that is being written can have no solution: the rest of its body is not written."""
 
 
 def static(term: Term, known: Callable[[str], Value]) -> Value:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.rego.check import ir
 from webhook.rego.run.values import UNDEFINED, equal
 from webhook.rego.write import function_requests as wanted
-from webhook.rego.write.emitters import new_function
+from webhook.rego.write.bodies import new_function
 from webhook.rego.write.expression import (
     Expression,
     Kind,

@@ -1,4 +1,4 @@
-"""What is known of values at a place in a function: keys to the locals that hold them."""
+"""The known facts of values at a place in a function: keys to the locals that hold them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class KindOf:
 
 @dataclass(frozen=True, slots=True)
 class SizeOf:
-    """What a set was made of, whose length is had without a call."""
+    """The collection that a set was made of, whose length is had without a call."""
 
     local: str
 
@@ -41,7 +41,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class ValueAt:
-    """What is found at a path of constant names."""
+    """The value at a path of constant names."""
 
     origin: Origin
     names: tuple[Value, ...] = ()

@@ -22,15 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.rego.location import Location
+    from webhook.rego.write.bodies import Bodies
+    from webhook.rego.write.calls import Calls
     from webhook.rego.write.common_reads import CommonReads
     from webhook.rego.write.facts import Fact
-    from webhook.rego.write.seams import (
-        BodyEmitter,
-        CallEmitter,
-        PatternEmitter,
-        ReferenceEmitter,
-        TermEmitter,
-    )
+    from webhook.rego.write.references import References
+    from webhook.rego.write.terms import Terms
+    from webhook.rego.write.unification import Unification
     from webhook.rego.write.unit import Unit
     from webhook.rego.write.uses import Uses
 
@@ -65,7 +63,7 @@ class Loop:
 
 @dataclass(slots=True)
 class Saved:
-    """What a nested body changes and must give back; made so often that ``frozen`` would be seen."""
+    """The state that a nested body changes and must give back; made so often that ``frozen`` would be seen."""
 
     env: dict[str, Expression]
     known: dict[Fact, Expression]
@@ -125,11 +123,11 @@ class FunctionBuilder:
         "uses",
     )
 
-    terms: TermEmitter
-    references: ReferenceEmitter
-    patterns: PatternEmitter
-    calls: CallEmitter
-    nest: BodyEmitter
+    terms: Terms
+    references: References
+    patterns: Unification
+    calls: Calls
+    nest: Bodies
 
     def __init__(self, unit: Unit, uses: Uses) -> None:
         """The emitters are put in by whoever makes them."""
@@ -190,7 +188,7 @@ class FunctionBuilder:
     # --- conditions ---------------------------------------------------------------------------
 
     def condition(self, test: Expression) -> None:
-        """What follows happens only where this holds, and knows what that proves."""
+        """Open a condition: what is written next happens only where it holds, and knows what that proves."""
         if test.value is False:
             raise NeverHolds
         if test.value is not True:
@@ -344,7 +342,7 @@ class FunctionBuilder:
     # --- paying -------------------------------------------------------------------------------
 
     def may_complain(self) -> None:
-        """What is written next may end a strict evaluation."""
+        """Note that what is written next may end a strict evaluation."""
         if not self.unit.lenient:
             self.effects += 1
 
@@ -421,7 +419,7 @@ class FunctionBuilder:
         return self.unit.place(self.location)
 
     def save(self) -> Saved:
-        """What a nested body changes and must give back."""
+        """Save the state that a nested body changes and must give back."""
         return Saved(
             dict(self.env),
             dict(self.known),

@@ -38,7 +38,7 @@ _ALWAYS: Final = f"{_BEGINS} = True; X = S[2]"
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """What one call of a function may cost, in steps."""
+    """The highest cost of one call of a function, in steps."""
 
     free: int
     """Itself, while no loop is longer than its free turns."""
@@ -54,7 +54,7 @@ class Payment:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What a function begins with."""
+    """The lines that a function begins with, which pay for it."""
 
     lines: list[str]
     always: bool = False
@@ -80,7 +80,7 @@ def sources(
 
 
 def _beginnings(payments: Mapping[str, Payment], rest: int) -> dict[str, Beginning]:
-    """What each function begins with, where ``rest`` steps may be free."""
+    """Return the lines that each function begins with, where ``rest`` steps may be free."""
     beginnings: dict[str, Beginning] = {}
     order = _callees_first(payments)
     often = _times(payments, order)

@@ -1,4 +1,4 @@
-"""What has one value in all evaluations: nothing in it reads what may be another the next time."""
+"""Finds what has one value in all evaluations: nothing in it reads what may differ the next time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PurityFacts(Protocol):
-    """What decides it: the rules, the built-ins, and what modifiers replace."""
+    """The facts that decide it: the rules, the built-ins, and what modifiers replace."""
 
     tree: Tree
     builtins: Mapping[str, Builtin]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.rego.check.ir import Call
 from webhook.rego.write import alike
+from webhook.rego.write.bodies import new_function
 from webhook.rego.write.common_reads import CommonReads
 from webhook.rego.write.constants import NeverHolds
-from webhook.rego.write.emitters import new_function
 from webhook.rego.write.uses import Uses
 from webhook.values import dataclass
 
@@ -135,7 +135,7 @@ class RuleBodies:
                 del function.common[source]
 
     def _each(self, members: Group, length: int) -> None:
-        """What members do after their common beginning."""
+        """Write what members do after their common beginning."""
         function = self.function
         before, bound = len(function.lines), function.env
         for names, part in self._groups(members, length):

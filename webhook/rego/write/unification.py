@@ -40,7 +40,7 @@ class Unification:
         self._function = function
 
     def match(self, pattern: ir.Term, value: Expression) -> None:
-        """What follows happens for a value that fits the pattern, whose variables it binds."""
+        """Match a value: what is written next happens where it fits the pattern, whose variables it binds."""
         function, terms = self._function, self._function.terms
         if isinstance(pattern, ir.Var) and pattern.name not in function.env:
             if pattern.name in ("input", "data"):
@@ -86,7 +86,7 @@ class Unification:
     # --- what must hold -----------------------------------------------------------------------
 
     def true(self, value: Expression) -> None:
-        """What follows happens where the (defined) value is not false."""
+        """Test a (defined) value: what is written next happens where it is not false."""
         function = self._function
         if value.is_known:
             function.condition(FALSE if value.value is False else TRUE)
@@ -112,7 +112,7 @@ class Unification:
     # --- equality -----------------------------------------------------------------------------
 
     def _same(self, a: Expression, b: Expression) -> None:
-        """What follows happens where both values are equal, and so of one kind."""
+        """Test that two values are equal, and so of one kind, for what is written next."""
         test = self.equality(a, b)
         if Kind.STRING in (a.kind, b.kind):
             test = test.proving((a, Kind.STRING), (b, Kind.STRING))

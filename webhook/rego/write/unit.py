@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.check.checks import path_text
-from webhook.rego.check.compatibility import GATEKEEPER
 from webhook.rego.check.ir import is_wildcard
 from webhook.rego.errors import RegoErrors, RegoLoadError
 from webhook.rego.run.numbers import Numeral

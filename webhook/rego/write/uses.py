@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Uses:
-    """What the terms of one function use: how often each variable, and paths of the input."""
+    """Counts the uses of each variable in the terms of one function, and paths of the input."""
 
     def __init__(self) -> None:
         self.variables: dict[str, int] = {}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RequestBody:
-    """What has arrived of it so far."""
+    """The part of a body that has arrived so far."""
 
     __slots__ = (
         "_chunks",

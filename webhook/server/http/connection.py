@@ -19,8 +19,8 @@ from webhook.server.http import head, limits
 from webhook.server.http.body import RequestBody
 from webhook.server.http.crowding import IN_FLIGHT, UnreadRefusal, answer_to
 from webhook.server.http.exchange import Exchange
+from webhook.server.http.fair_queue import Occupant, occupant_of
 from webhook.server.http.hub import READ_BYTES, Share
-from webhook.server.http.occupant import Occupant, occupant_of
 
 if TYPE_CHECKING:
     from uvicorn import Config
@@ -35,7 +35,7 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class _Closed(asyncio.Transport):
-    """Stands for the transport of a connection that is no more: nothing can be sent or read."""
+    """The transport of a connection that is no more: nothing can be sent or read."""
 
     __slots__ = ()
 
@@ -52,10 +52,10 @@ class _Closed(asyncio.Transport):
         """Nothing is read any more."""
 
     def close(self) -> None:
-        """Nothing is left to end."""
+        """Do nothing: the connection is no more."""
 
     def abort(self) -> None:
-        """Nothing is left to end."""
+        """Do nothing: the connection is no more."""
 
 
 _CLOSED: Final = _Closed()
@@ -195,7 +195,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
         """The connection is no more; its requests need no answer."""
         self.deadline = NEVER
-        self.hub.left(self)
+        self.hub.remove(self)
         self._body.release(self, self.share)
         for exchange in (self._current, *self._pending):
             if exchange is not None:
@@ -413,9 +413,9 @@ class Connection(asyncio.BufferedProtocol):
         """A body arrives in several pieces: at its request's deadline what is there must do."""
         responder = self._responder()
         if responder is not None and self._body.timer is None:
-            left = responder.until(self._target[3], self._received_at) - time.monotonic()
+            seconds = responder.until(self._target[3], self._received_at) - time.monotonic()
             later = asyncio.get_running_loop().call_later
-            self._body.timer = later(left, self._give_up, *limits.LATE_BODY)
+            self._body.timer = later(seconds, self._give_up, *limits.LATE_BODY)
 
     def _give_up(self, status: int, reason: str, message: str) -> None:
         """Wait no longer for what is to come."""
@@ -437,7 +437,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _responder(self) -> Responder | None:
-        """What answers requests of this path at once."""
+        """Return the responder that answers requests of this path at once."""
         if self._target[0] != self._url:
             self._read_target(self._url)
         return self.hub.at_once.get(self._target[1])

@@ -1,4 +1,4 @@
-"""What is answered to a request that is not read, and whose doing that is.
+"""Answers requests that are not read, and finds out whose requests crowd them out.
 
 Who fills the port is known by the beginnings of the requests that have arrived.
 """
@@ -10,17 +10,16 @@ from http import HTTPStatus
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.server.http.fair_queue import occupant_of
 from webhook.server.http.limits import PREFIX_BYTES
-from webhook.server.http.occupant import occupant_of
-from webhook.server.http.responder import JSON
+from webhook.server.http.responder import JSON, failure
 from webhook.server.responsibility import SHARES_MIN, Delay, responsible_for
-from webhook.server.status import failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from webhook.server.http.fair_queue import Occupant
     from webhook.server.http.hub import Hub
-    from webhook.server.http.occupant import Occupant
     from webhook.server.http.responder import HttpAnswer, Responder
 
 LOOKED_AT_MAX: Final = 256
@@ -123,12 +122,12 @@ def _refuse_crowd(
 
 
 def places_of(requester: str, hub: Hub) -> Delay:
-    """What a requester has of the requests under way."""
+    """Return a requester's share of the requests under way."""
     return _places(requester, hub.occupants(), by_size=False)
 
 
 def _places(requester: str, occupants: Iterable[Occupant], *, by_size: bool) -> Delay:
-    """What a requester has of the port, by bytes or by requests."""
+    """Return a requester's share of the port, by bytes or by requests."""
     places: Counter[str] = Counter()
     for other in islice(occupants, LOOKED_AT_MAX):
         # What names no user has its place, too: it is somebody else.

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from webhook.api.admission import origin_of
 from webhook.server.deadline import RequestTime
 from webhook.server.http.crowding import answer_overdue
+from webhook.server.http.fair_queue import Occupant, occupant_of, party_of
 from webhook.server.http.head import STRANGER
 from webhook.server.http.limits import PREFIX_BYTES
-from webhook.server.http.occupant import Occupant, occupant_of, party_of
 from webhook.server.http.responder import JSON
 from webhook.server.responsibility import NOTHING_KNOWN
 
@@ -123,7 +123,7 @@ class Exchange:
 
     @property
     def occupant(self) -> Occupant:
-        """Whose it is, and the size of its body."""
+        """Return the user of the request, and the size of its body."""
         if self._occupant is None:
             self._occupant = occupant_of(self.body)
         return self._occupant
@@ -148,7 +148,7 @@ class Exchange:
 
     @property
     def _responder(self) -> Responder | None:
-        """Who answers at once; nobody where the client has gone."""
+        """Return the responder that answers at once; None where the client has gone."""
         connection = self.connection
         return None if connection is None else connection.hub.at_once.get(self.scope["path"])
 

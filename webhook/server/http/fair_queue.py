@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from webhook.server.responsibility import Delay
+from webhook.api.admission import namespace_in, username_in
+from webhook.server.http.limits import PREFIX_BYTES
+from webhook.server.responsibility import Delay, requester_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,10 +19,30 @@ USERS_MAX: Final = 1024
 
 
 class Party(NamedTuple):
-    """For whom work is done."""
+    """The user and the namespace that work is done for."""
 
     user: str
     namespace: str
+
+
+class Occupant(NamedTuple):
+    """The user of a request that has arrived, wholly or in part, and the bytes that it holds."""
+
+    requester: str
+    """The user; empty where that is not known."""
+    size: int
+    """Bytes of its body that have arrived."""
+
+
+def occupant_of(body: bytes | bytearray) -> Occupant:
+    """Read the user of a body from its beginning."""
+    return Occupant(requester_of(username_in(body[:PREFIX_BYTES])), len(body))
+
+
+def party_of(body: bytes | bytearray, stranger: str) -> Party:
+    """Return for whom a request is answered; each stranger is a user of its own, whomever it names."""
+    prefix = body[:PREFIX_BYTES]
+    return Party(stranger or requester_of(username_in(prefix)), namespace_in(prefix))
 
 
 class _Item(NamedTuple, Generic[T]):
@@ -31,7 +53,7 @@ class _Item(NamedTuple, Generic[T]):
 
 
 class _User(Generic[T]):
-    """What waits for one user, by namespace, and what it has used."""
+    """The waiting work of one user, by namespace, and the processor time that it used."""
 
     __slots__ = ("namespaces", "running", "seconds", "waiting")
 
@@ -44,7 +66,7 @@ class _User(Generic[T]):
 
     @property
     def places(self) -> int:
-        """What it has of all that wait or are under way."""
+        """Return the user's share of all that wait or are under way."""
         return self.waiting + self.running
 
     @property
@@ -115,7 +137,7 @@ class FairQueue(Generic[T]):
         return self.before(party)._replace(places=self._waiting_max)
 
     def before(self, party: Party) -> Delay:
-        """What waits or is under way, and how much of that this party's user has."""
+        """Return how much waits or is under way, and this party's user's share of it."""
         user = self._users.get(party.user)
         mine = 0 if user is None else user.places
         users = sum(1 for other in self._users.values() if not other.is_idle)
@@ -123,7 +145,7 @@ class FairQueue(Generic[T]):
         return Delay(places_taken=mine, places=places, requesters=users)
 
     def take(self) -> tuple[Party, T] | None:
-        """What is next; None where nothing may begin now. :meth:`done` tells of its end."""
+        """Take the next work; None where nothing may begin now. :meth:`done` tells of its end."""
         waiting = [item for item in self._users.items() if item[1].waiting]
         for name, user in sorted(waiting, key=lambda item: item[1].seconds):
             if user.running >= self._running_max:
@@ -208,9 +230,9 @@ class FairQueue(Generic[T]):
 
     def clear(self) -> list[T]:
         """Take out all that waits."""
-        left = list(self)
+        works = list(self)
         for user in self._users.values():
             user.namespaces.clear()
             user.waiting = 0
         self.size = 0
-        return left
+        return works

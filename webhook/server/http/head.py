@@ -1,4 +1,4 @@
-"""What a request's head must be: decided before its body is read."""
+"""Checks a request's head before its body is read."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ UNKNOWN: Final = Opening(math.inf, -math.inf)
 
 
 def connection_scope(transport: asyncio.BaseTransport) -> dict[str, Any]:
-    """What the ASGI scopes of all requests of a connection have in common."""
+    """Return the part of the ASGI scope that all requests of a connection share."""
     client = transport.get_extra_info("peername")
     server = transport.get_extra_info("sockname")
     return {
@@ -71,7 +71,7 @@ def connection_scope(transport: asyncio.BaseTransport) -> dict[str, Any]:
 
 
 def client_of(address: object) -> str:
-    """Whose a connection is, by the address that the system gives of its peer; empty if none."""
+    """Return the client of a connection by its peer's address; empty if there is none."""
     return str(address[0]) if isinstance(address, tuple) and address else ""
 
 

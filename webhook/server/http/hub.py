@@ -1,4 +1,4 @@
-"""What the connections of one port share: limits, the queue of requests, and numbers."""
+"""The state that the connections of one port share: limits, the queue of requests, and counts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.server.http.fair_queue import Occupant
     from webhook.server.http.limits import ConnectionLimits
-    from webhook.server.http.occupant import Occupant
     from webhook.server.http.request_queue import Waiting
     from webhook.server.http.responder import Responder
 
@@ -53,7 +53,7 @@ OTHERS_PART: Final = 4
 
 
 class Share:
-    """What one address has of a port."""
+    """One address's share of a port."""
 
     __slots__ = ("bytes", "connections", "in_flight")
 
@@ -85,7 +85,7 @@ class Member(Protocol):
 
     @property
     def occupant(self) -> Occupant:
-        """Whose request it has, and what has arrived of it."""
+        """Return the user of the request under way, and how much of it has arrived."""
 
     def expire(self) -> None:
         """End that state."""
@@ -266,11 +266,11 @@ class Hub:
         )
         if longest is None or longest.deadline == math.inf:
             return False
-        self.left(longest)
+        self.remove(longest)
         longest.abort("too_many_connections")
         return True
 
-    def left(self, connection: Member) -> None:
+    def remove(self, connection: Member) -> None:
         """Forget a connection."""
         if connection in self.connections:
             self.connections.discard(connection)

@@ -1,4 +1,4 @@
-"""What a connection may cost: bytes, seconds and numbers, each with its reason."""
+"""The limits of a connection: bytes, seconds and numbers, each with its reason."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import socket
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from webhook.server.http.connection import Connection
 from webhook.server.http.limits import LAST_CHANCE_SECONDS
 
 if TYPE_CHECKING:
-    import socket
     import ssl
     from collections.abc import Generator
 
@@ -154,3 +154,27 @@ class Listener(uvicorn.Server):
                     await self._sweep(self.hub.empty, LAST_CHANCE_SECONDS / 5)
         for connection in tuple(self.hub.connections):
             connection.abort("shutdown")
+
+
+def bind(host: str, port: int, *, backlog: int) -> socket.socket:
+    """A socket at an address, or without a host at all of IPv6 and IPv4; raises OSError.
+
+    A node has IPv4, IPv6 or both; only a socket of both is reached in each of them.
+    """
+    if not host:
+        if socket.has_dualstack_ipv6():
+            return socket.create_server(
+                ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=backlog
+            )
+        return socket.create_server(("", port), backlog=backlog)
+    family, kind, protocol, _, where = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(where)
+    except OSError:
+        bound.close()
+        raise
+    return bound

@@ -25,7 +25,7 @@ class Waiting(Protocol):
 
     @property
     def party(self) -> Party:
-        """For whom it is."""
+        """Return the party that the request is answered for."""
 
     @property
     def run_until(self) -> float:

@@ -1,8 +1,10 @@
-"""Who answers requests of one path at once, without the application."""
+"""Answers that need no application: a path's responder, and failures as Kubernetes' Status objects."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from webhook.api.encoding import encode
 
 if TYPE_CHECKING:
     from webhook.server.responsibility import Delay
@@ -31,10 +33,43 @@ class Responder(Protocol):
         """When, on the monotonic clock, the answer to a request with this query is due."""
 
     def work_since(self, moment: float, requester: str) -> Delay:
-        """What was done for a requester, and for all, since a moment on that clock."""
+        """Return the work for a requester, and for all, since a moment on that clock."""
 
     def refuse_delayed(self, prefix: bytes, delay: Delay, message: str) -> HttpAnswer | None:
         """The response to a request that found no room or time, of which this is the beginning.
 
         None where that is not its own user's doing.
         """
+
+
+# metav1.StatusReason of each code that is answered here.
+REASONS: Final = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    408: "Timeout",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+def failure(code: int, message: str) -> bytes:
+    """Encode a Status for a failure; the API server quotes its message to the user."""
+    return encode(
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": message,
+            "reason": REASONS.get(code, ""),
+            "code": code,
+        }
+    )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.rego.check.compatibility import GATEKEEPER
+from webhook.rego.builtins.registry import GATEKEEPER
 from webhook.rego.engine import CompileOptions, compile_modules
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax.parser import parse_module, parse_query

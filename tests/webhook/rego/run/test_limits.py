@@ -1,4 +1,4 @@
-"""Every evaluation ends: what each hostile policy or input meets, and that it is told.
+"""Every evaluation ends: how each hostile policy or input is stopped, and with which error.
 
 ``pytest tests/webhook/rego/run/test_limits.py -rP`` shows what stopped each, and after how long.
 """

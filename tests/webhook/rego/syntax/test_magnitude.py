@@ -43,7 +43,7 @@ LITERALS = [
     "literal", LITERALS, ids=lambda text: f"{text[:24]}-{len(text)}-{text[-1]}"
 )
 def test_a_policy_may_have_the_numbers_that_opa_holds(program, literal, tmp_path):
-    """And the first fault of any other is told in OPA's words."""
+    """The first fault of any other text is reported in OPA's words."""
     source = f"package a\n\nx := {literal}\n"
     file = tmp_path / "x.rego"
     file.write_text(source)

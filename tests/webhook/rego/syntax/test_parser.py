@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.syntax_trees import unparse_module
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax.ast import (
     Array,
@@ -18,7 +19,7 @@ from webhook.rego.syntax.ast import (
     Var,
 )
 from webhook.rego.syntax.parser import parse_module, parse_query, parse_ref
-from webhook.rego.syntax.unparse import unparse, unparse_body, unparse_module
+from webhook.rego.syntax.unparse import unparse, unparse_body
 
 
 def rules(source, version="v1"):

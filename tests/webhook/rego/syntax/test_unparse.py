@@ -4,10 +4,10 @@ import pytest
 
 from tests.conformance.gatekeeper import CONFORMANCE
 from tests.conformance.opa_cases import load_cases
-from tests.syntax_trees import canonical
+from tests.syntax_trees import canonical, unparse_module
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax.parser import parse_module, parse_query
-from webhook.rego.syntax.unparse import unparse, unparse_module
+from webhook.rego.syntax.unparse import unparse
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What CPython cannot compile is told by what it lacks."""
+"""An error for code that CPython cannot compile says what is too large."""
 
 from collections.abc import Sequence
 from types import CodeType

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.builtins.plain_json import plain
+from webhook.rego.builtins.operands import plain
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.values import type_name
 

@@ -40,7 +40,7 @@ _CACHEABLE: Final = frozenset((200, 203, 204, 206, 300, 301, 404, 405, 410, 414,
 
 
 class HttpSender(Protocol):
-    """What a caller lends."""
+    """Sends requests for a caller."""
 
     def send(self, request: HttpRequest, deadline: float | None) -> HttpResponse:
         """The answer; raises :class:`NetworkError`."""

@@ -69,7 +69,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """What to do with the response."""
+    """The handling of the response."""
 
     cache_seconds: int | None = None
     is_cached: bool = False
@@ -101,7 +101,7 @@ def check_keys(request: Value) -> None:
 
 
 def cache_key(request: dict[str, Value]) -> Key:
-    """What two requests share that may have one response."""
+    """Return the key of requests that may share one response."""
     shown = {name: value for name, value in request.items() if name != "cache_ignored_headers"}
     ignored = request.get("cache_ignored_headers")
     if ignored is not None and "headers" in request:

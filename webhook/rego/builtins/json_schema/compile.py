@@ -331,7 +331,7 @@ class _Compiler:
 
 
 def _pointed(document: Any, fragment: str) -> Any:
-    """What a JSON pointer in a fragment names (gojsonpointer)."""
+    """Resolve the JSON pointer in a fragment (gojsonpointer)."""
     if not fragment.startswith("/"):
         if fragment:
             raise BuiltinError('JSON pointer must be empty or start with a "/"')

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.rego.builtins import go_json
 from webhook.rego.builtins.json_schema.compile import compile_schema
 from webhook.rego.builtins.json_schema.validate import validate
-from webhook.rego.builtins.plain_json import plain
+from webhook.rego.builtins.operands import plain
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import BuiltinError, EvaluationError
 from webhook.rego.run.values import RegoObject

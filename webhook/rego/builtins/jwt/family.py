@@ -12,8 +12,8 @@ from webhook.golang.strings import from_utf8, utf8
 from webhook.rego.builtins import go_json
 from webhook.rego.builtins.jwt import verification_keys as jwt_keys
 from webhook.rego.builtins.jwt.verification_keys import TOKEN_ALGORITHMS, VerificationKey
+from webhook.rego.builtins.operands import decode_base64url
 from webhook.rego.builtins.registry import Context, builtin
-from webhook.rego.builtins.strict_base64 import decode_url
 from webhook.rego.errors import BuiltinError
 from webhook.rego.run.text import json_text
 from webhook.rego.run.values import RegoObject, compare
@@ -46,7 +46,7 @@ class _Token:
 
     @property
     def signed(self) -> bytes:
-        """What the signature signs."""
+        """Return the bytes that the signature signs."""
         return utf8(f"{self.header}.{self.payload}")
 
     def decoded_header(self) -> dict[str, Value]:
@@ -90,7 +90,7 @@ def _split(context: Context, text: str) -> _Token:
 
 def _section(text: str, name: str) -> str:
     try:
-        return from_utf8(decode_url(text))
+        return from_utf8(decode_base64url(text))
     except BuiltinError as error:
         raise BuiltinError(f"JWT {name} had invalid encoding: {error.message}") from None
 
@@ -158,7 +158,7 @@ def _verify_with_keys(
 ) -> bool:
     token = _split(context, jwt)
     keys = jwt_keys.from_certificate(context, certificate)
-    signature = decode_url(token.signature)
+    signature = decode_base64url(token.signature)
     header = _header(token.decoded_header())
     for key in jwt_keys.candidates(keys, header.kid, header.alg):
         context.charge(_STEPS_A_SIGNATURE)
@@ -189,7 +189,7 @@ def _register_secret(name: str, digest: str) -> None:
     def jwt_verify(context: Context, jwt: str, secret: str) -> bool:
         token = _split(context, jwt)
         expected = hmac.digest(utf8(secret), token.signed, digest)
-        return hmac.compare_digest(decode_url(token.signature), expected)
+        return hmac.compare_digest(decode_base64url(token.signature), expected)
 
     jwt_verify.__doc__ = f"Whether the token's signature is by the secret, with {digest}."
 
@@ -203,7 +203,7 @@ for _bits in ("256", "384", "512"):
 
 @dataclass(slots=True)
 class _Constraints:
-    """What a token must meet."""
+    """The constraints that a token must meet."""
 
     time_ns: float
     keys: list[VerificationKey] | None = None
@@ -275,7 +275,7 @@ def _time(value: Value) -> float:
 
 
 def _is_signed(context: Context, token: _Token, header: _Header, wanted: _Constraints) -> bool:
-    signature = decode_url(token.signature)
+    signature = decode_base64url(token.signature)
     if wanted.keys is None:
         digest = jwt_keys.SECRET_DIGESTS.get(header.alg)
         if digest is None:

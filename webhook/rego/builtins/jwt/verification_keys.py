@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import (
 )
 
 from webhook.golang.strings import utf8
-from webhook.rego.builtins import strict_base64
+from webhook.rego.builtins import operands
 from webhook.rego.builtins.keys import asymmetric as keys
 from webhook.rego.builtins.keys import jwk, pem
 from webhook.rego.builtins.x509 import certificate as certificates
@@ -105,7 +105,7 @@ def _pem_key(block: pem.Block, rest: bytes) -> Any:
             raise BuiltinError(
                 f"failed to parse a PEM certificate: {error.message}",
             ) from None
-        return keys.parse_spki(strict_base64.decode(fields["RawSubjectPublicKeyInfo"])).load()
+        return keys.parse_spki(operands.decode_base64(fields["RawSubjectPublicKeyInfo"])).load()
     if block.label == "PUBLIC KEY":
         try:
             return keys.parse_pkix(block.data).load()
@@ -127,7 +127,7 @@ def candidates(
 
 
 def verifier(algorithm: str) -> Callable[[Any, bytes, bytes], bool]:
-    """What checks signatures of one algorithm, given a key, the signed bytes and the signature."""
+    """Return the check of signatures of one algorithm, given a key, the signed bytes and the signature."""
     family, digest = algorithm[:2], _DIGESTS.get(algorithm[2:])
     public = _KEYS[family][0]
 

@@ -51,7 +51,7 @@ class Reader:
 
     @property
     def rest(self) -> bytes:
-        """What has not been read."""
+        """Return the unread bytes."""
         return self._data[self._position :]
 
     def __bool__(self) -> bool:

@@ -110,7 +110,7 @@ class Key:
 
     @property
     def public(self) -> Any:
-        """What verifies signatures of this key."""
+        """Return the key that verifies signatures of this one."""
         return self.material.public_key() if self.private else self.material
 
 

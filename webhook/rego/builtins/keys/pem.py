@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from webhook.golang import base64
-from webhook.rego.builtins import strict_base64
+from webhook.rego.builtins import operands
 from webhook.rego.errors import BuiltinError
 from webhook.values import dataclass
 
@@ -69,7 +69,7 @@ def _block(text: bytes, start: int) -> tuple[Block | None, int]:
     if closing != label + _DASHES:
         return None, start
     try:
-        data = strict_base64.decode(text[body:end].translate(None, b" \t"))
+        data = operands.decode_base64(text[body:end].translate(None, b" \t"))
     except BuiltinError:
         return None, start
     return Block(label.decode("utf-8", "replace"), data), rest

@@ -39,7 +39,7 @@ _SIGNATURE_CHECKS_MAX: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the chain is verified for."""
+    """The purpose of verifying a chain."""
 
     now_ns: int
     dns_name: str = ""

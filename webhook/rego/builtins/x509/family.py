@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
 
 from webhook.golang import base64
-from webhook.rego.builtins import strict_base64
+from webhook.rego.builtins import operands
 from webhook.rego.builtins.crypto import text_bytes
 from webhook.rego.builtins.keys import asymmetric as keys
 from webhook.rego.builtins.keys import jwk, pem
@@ -140,7 +140,7 @@ def _certificates(context: Context, text: str) -> list[Fields]:
     data = text_bytes(context, text)
     context.charge(_STEPS_A_CERTIFICATE * (1 + len(data) // (2 * _CERTIFICATE_BYTES_MIN)))
     if not data.startswith(_PEM_START):
-        data = strict_base64.decode(data)
+        data = operands.decode_base64(data)
     if data.startswith(_PEM_START):
         data = b"".join(map(_certificate_data, pem.blocks(data)))
     return certificate.parse_all(data)
@@ -162,7 +162,7 @@ def parse_certificate_request(context: Context, csr: str) -> Fields:
     data = text_bytes(context, csr)
     context.charge(_STEPS_A_CERTIFICATE)
     if not data.startswith(b"-----BEGIN CERTIFICATE REQUEST-----"):
-        data = strict_base64.decode(data)
+        data = operands.decode_base64(data)
     block, _ = pem.decode(data)
     if block is not None:
         if block.label != "CERTIFICATE REQUEST":
@@ -181,7 +181,7 @@ def parse_keypair(context: Context, cert: str, key: str) -> dict[str, Any]:
     key_block = _pair_key(key_pem)
     leaf = certificate.parse(chain_data[0])
     private = _pair_private_key(key_block.data)
-    spki = strict_base64.decode(leaf["RawSubjectPublicKeyInfo"])
+    spki = operands.decode_base64(leaf["RawSubjectPublicKeyInfo"])
     same = keys.same_public(private, keys.parse_spki(spki))
     if same is None:
         raise BuiltinError("tls: private key type does not match public key type")
@@ -199,7 +199,7 @@ def parse_keypair(context: Context, cert: str, key: str) -> dict[str, Any]:
 
 def _as_pem(data: bytes, label: str) -> bytes:
     if not data.startswith(b"-----BEGIN "):
-        data = strict_base64.decode(data)
+        data = operands.decode_base64(data)
     return data if data.startswith(_PEM_START) else pem.encode(label, data)
 
 
@@ -264,7 +264,7 @@ def parse_rsa_private_key(context: Context, pem_text: str) -> dict[str, str] | N
         raise BuiltinError("input PEM data was empty")
     data = text_bytes(context, pem_text)
     if not data.startswith(_PEM_START):
-        data = strict_base64.decode(data)
+        data = operands.decode_base64(data)
     parsed = _private_keys(context, data)
     return jwk.from_private_key(parsed[0]) if parsed else None
 
@@ -280,7 +280,7 @@ def parse_private_keys(context: Context, pem_text: str) -> list[Any] | None:
 
 def _private_keys(context: Context, data: bytes) -> list[Any]:
     with contextlib.suppress(BuiltinError):  # it is PEM already
-        data = strict_base64.decode(data)
+        data = operands.decode_base64(data)
     parsed = []
     for block in pem.blocks(data):
         if block.label in ("RSA PRIVATE KEY", "PRIVATE KEY", "EC PRIVATE KEY"):

@@ -1,4 +1,4 @@
-"""What of a cluster says who is asked about policies, for commands that look once."""
+"""Reads a cluster's webhook configurations, and what else says which policies the API server asks about."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _KINDS: Final = (
 )
 
 
-async def read_cluster(
+async def read_webhook_configurations(
     client: ClusterClient, namespace: str
 ) -> tuple[list[dict[str, Any]], frozenset[str]]:
-    """What matters of a cluster, and which kinds of configurations could be read.
+    """Read these objects of a cluster; returns them, and the kinds that could be read.
 
-    A user without the right to read one of these kinds gets less of an answer, and no error.
+    A kind that the user may not read is left out; that is no error.
     """
     documents: list[dict[str, Any]] = []
     read = []
@@ -42,7 +42,7 @@ async def read_cluster(
 async def _listed(
     client: ClusterClient, resource: Resource, namespace: str = ""
 ) -> list[dict[str, Any]] | None:
-    """All objects of a kind; None where it is not served, or may not be listed."""
+    """Read all objects of a kind; None where it is not served, or may not be listed."""
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # brings aiohttp
 
     try:
