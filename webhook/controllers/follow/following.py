@@ -105,6 +105,7 @@ within a moment: it is asked for again within a second."""
 class Following:
     """One session at the cluster: everything that runs on the thread's loop."""
 
+    _announced: frozenset[Key] = frozenset()
     _exceptions: ExceptionKeeper | None = None
     _records: OutcomeRecords | None = None
     _prevalidation: Prevalidation | None = None
@@ -148,7 +149,7 @@ class Following:
         self._tell, self._tick_seconds = tell, tick_seconds
         self._certificate_writes = certificate_writes
         self._registry, self._log, self.client, self._serving = registry, log, client, serving
-        self._external_data, self._kyverno = external_data, kyverno
+        self._external_data, self._kyverno, self._trier = external_data, kyverno, trier
         self._generates = "generate" in operations
         self._object_faults = ObjectFaults(log, registry)
         self._crds = self._crd_writer()
@@ -166,8 +167,6 @@ class Following:
         self._policies = self._make_policies(policy_client, serving, pod, waits=wait_for_broken)
         if operations & {STATUS_OPERATION, AUDIT_OPERATION}:
             self._keep_exceptions(pod, serving, exceptions_keep_seconds)
-        self._trier = trier
-        self._announced: set[Key] = set()
         if trier is not None:
             self._try_before(policy_client, pod, trier)
         self._generate(generation, pod, rules)
@@ -417,7 +416,7 @@ class Following:
             return
         waiting = self._policy_watches.queue.waiting(TEMPLATE)
         new = {key: one for key, one in waiting.items() if key not in self._announced}
-        self._announced.update(new)
+        self._announced |= new.keys()
         self._trier.trials.announce(new.values())
 
     def _take_policy(self, event: Event) -> None:
