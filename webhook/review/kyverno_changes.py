@@ -93,7 +93,9 @@ class KyvernoChanges:
 class _Turn:
     """One round of policies over an object."""
 
-    def __init__(self, changes: KyvernoChanges, question: PolicyQuestion, snapshot: Snapshot) -> None:
+    def __init__(
+        self, changes: KyvernoChanges, question: PolicyQuestion, snapshot: Snapshot
+    ) -> None:
         self._changes = changes
         self._question = question
         self._snapshot = snapshot
