@@ -210,8 +210,8 @@ compare-cluster: setup ## random reviews to a replica and to Gatekeeper in one c
 bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, template by template
 	$(BIN)/python -m loadtest.rego.bench $(CONFORMANCE)/gatekeeper-library
 
-bench-cel: setup ## the CEL engine beside Kubernetes' validator, template by template, and beside Rego
-	$(BIN)/python -m loadtest.cel.bench $(CONFORMANCE)/gatekeeper-library --policies $(CONFORMANCE)/vap --save
+bench-cel: setup ## the CEL engine beside Kubernetes' validator, template by template, beside Kyverno's engine, and beside Rego
+	$(BIN)/python -m loadtest.cel.bench $(CONFORMANCE)/gatekeeper-library --policies $(CONFORMANCE)/vap --kyverno $(CONFORMANCE)/kyverno --save
 
 bench-mutation: setup ## mutation beside Gatekeeper with 1, 20 and 100 mutators, and expansion, about 6 minutes
 	$(BIN)/python -m loadtest.mutation --save

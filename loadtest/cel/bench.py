@@ -6,7 +6,8 @@ once, objects decoded, as Gatekeeper's driver has it) in alternated rounds on on
 only where both decide the same. Then come typical expressions beside cel-go alone (no limits, no
 composition: what nobody runs, and the least that it takes), then it compiles every expression, and reviews one Pod by twelve
 constraints whose templates have both languages, once by each. With ``--policies`` it evaluates
-ValidatingAdmissionPolicies beside the same validator. Ratios below 1 mean that ours, or CEL,
+ValidatingAdmissionPolicies beside the same validator, and with ``--kyverno`` the policies of
+Kyverno's tests beside Kyverno's engine, in CPU. Ratios below 1 mean that ours, or CEL,
 needs less time.
 """
 
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from loadtest.cel.admission_policies import time_policies
 from loadtest.cel.expressions import EXPRESSIONS, POD
+from loadtest.cel.kyverno_policies import time_kyverno
 from loadtest.rego.cases import load_cases
 from tests.programs import build
 from webhook.cel.engine import compile_expression
@@ -259,6 +261,16 @@ def report(timings: list[dict[str, Any]], figures: dict[str, Any]) -> str:
             f"{one['kubernetes_us']:13.1f} {one['ratio']:7.4f}"
             for one in policies
         ]
+    if kyverno := figures.get("kyverno"):
+        lines += [
+            "",
+            f"{'policy of Kyverno, CPU':56} {'n':>3} {'waddle µs':>10} {'Kyverno µs':>13} {'ratio':>7}",
+        ]
+        lines += [
+            f"{one['name'][:56]:56} {one['violations']:3} {one['waddle_us']:10.1f} "
+            f"{one['kyverno_us']:13.1f} {one['ratio']:7.4f}"
+            for one in kyverno
+        ]
     lines += ["", f"{'expression':72} {'waddle':>8} {'cel-go':>8} {'ratio':>7}"]
     lines += [
         f"{one['expression'][:72]:72} {one['waddle_us']:8.2f} {one['bare_us']:8.2f} "
@@ -278,8 +290,11 @@ def goals(figures: dict[str, Any]) -> list[tuple[str, float, float]]:
     ratios = [one["ratio"] for one in figures.get("policies", ())]
     # The API server evaluates these itself: here they are to take no longer than there.
     policies = ("ValidatingAdmissionPolicies beside it, geometric mean", _mean(ratios), 1.0)
+    of_kyverno = [one["ratio"] for one in figures.get("kyverno", ())]
+    kyverno = ("Kyverno's policies beside its engine, CPU, geometric mean", _mean(of_kyverno), 0.1)
     return [
         *((policies,) if ratios else ()),
+        *((kyverno,) if of_kyverno else ()),
         (
             "a template beside Kubernetes' validator, geometric mean",
             figures["geometric_mean"],
@@ -332,6 +347,7 @@ def main() -> None:
     parser.add_argument(
         "--policies", type=Path, help="a folder of ValidatingAdmissionPolicies with cases"
     )
+    parser.add_argument("--kyverno", type=Path, help="a folder of policies with kyverno-test.yaml")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--filter", default="")
     parser.add_argument(
@@ -361,6 +377,10 @@ def main() -> None:
         expressions = [time_expression(oracle, text, arguments.rounds) for text in EXPRESSIONS]
     finally:
         oracle.close()
+    kyverno, not_timed = (
+        time_kyverno(arguments.kyverno, arguments.rounds) if arguments.kyverno else ([], [])
+    )
+    different += not_timed
     once = {case.name.split()[0]: case for case in cases}
     sources = {name: cel_of(case.template) or {} for name, case in once.items()}
     worst = max(timings, key=lambda one: one["ratio"])
@@ -369,6 +389,7 @@ def main() -> None:
         "geometric_mean": statistics.geometric_mean([one["ratio"] for one in timings]),
         "worst": worst["ratio"],
         "policies": policies,
+        "kyverno": kyverno,
         "worst_case": worst["name"],
         "expressions": expressions,
         "bare_geometric_mean": statistics.geometric_mean([one["ratio"] for one in expressions]),
@@ -376,7 +397,7 @@ def main() -> None:
         "twelve_constraints": {**twelve, "ratio": twelve["cel_us"] / twelve["rego_us"]},
     }
     for text in different:
-        print(f"not timed, decided differently: {text}", file=sys.stderr)
+        print(f"not timed: {text}", file=sys.stderr)
     table = report(timings, figures)
     print(f"{table}\n\n{summary(figures)}")
     if arguments.save:

@@ -12,7 +12,7 @@ import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.encoding import encode
+from webhook.api.encoding import encode_to_keep
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint as constraints
 from webhook.constraint import containment, enforcement, group, schema
@@ -537,7 +537,7 @@ class Client:
             points=points,
             match=None if match is None else entry.match(entry.target, match),
             parameters=parameters,
-            parameters_key=key or encode(parameters, sort_keys=True),
+            parameters_key=key or encode_to_keep(parameters, sort_keys=True),
             on_error=on_error,
             lets_existing=is_allowed_to_exist(document),
             failure_policy=readable_failure_policy(document),

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api.builtin_kinds import BUILTIN_KINDS
 from webhook.api.gvk import name_of, plural_of
 from webhook.api.shapes import object_of, objects_of
+from webhook.kyverno.checks import take_variable, validations_of
+from webhook.kyverno.conditions import conditions_of
 from webhook.kyverno.kinds import GROUP, POLICY
-from webhook.kyverno.patterns import Unwritable, pattern_of, text_matches, written
-from webhook.kyverno.pod_security import VARIABLES, security_validations
-from webhook.kyverno.templates import condition_of
+from webhook.kyverno.patterns import Unwritable, text_matches, written
+from webhook.kyverno.pod_security import VARIABLES
+from webhook.kyverno.queries import Queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,13 +25,33 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 _OPERATIONS: Final = ["CREATE", "UPDATE"]
-_DELETION: Final = "request.operation"
-"""Of a rule that reads it, Kyverno is asked about deletions, too."""
+_OPERATION: Final = "request.operation"
+_ASKED_OPERATION: Final = re.compile(r"\{\{\s*request\.operation\s*(\|\|\s*'\w*'\s*)?\}\}")
 
 AUTOGEN: Final = "pod-policies.kyverno.io/autogen-controllers"
 _RESOURCE: Final = frozenset(
-    ("kinds", "names", "name", "namespaces", "operations", "selector", "namespaceSelector")
+    [
+        "annotations",
+        "kinds",
+        "name",
+        "names",
+        "namespaceSelector",
+        "namespaces",
+        "operations",
+        "selector",
+    ]
 )
+_QUOTED: Final = re.compile(
+    r"""\\?"?request\\?"?\.\\?"(object|oldObject)|request\.(object|oldObject)\.\\?"(spec|metadata)"""
+)
+_WHO: Final = ("subjects", "roles", "clusterRoles")
+_KIND: Final = re.compile(
+    r"(?:(?:(?P<group>\*|[a-z][a-z0-9.-]*)/)?(?P<version>\*|v[0-9][a-z0-9]*)/)?(?P<kind>[A-Z][A-Za-z0-9]*)"
+    r"(?:[/.](?P<below>[a-z]+))?"
+)
+_CONNECTED: Final = frozenset(("attach", "exec", "portforward", "proxy"))
+"""Subresources that nobody creates: requests connect to them."""
+
 _EITHER: Final = "(object != null ? object : oldObject)"
 """The object, or the one that is deleted; autogen leaves it alone, as Kyverno leaves selectors."""
 
@@ -51,13 +73,23 @@ def converted(document: Json) -> Iterator[tuple[str, Json | Unwritable]]:
 def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
     if not rule.get("validate"):
         raise Unwritable("it validates nothing")
-    if rule.get("context"):
-        raise Unwritable("context: it asks for more than the object")
     validate = object_of(rule.get("validate"))
     made: Json = {"validationActions": [_action(spec, validate)]}
-    made["matchConstraints"], conditions = _matched(rule)
-    conditions += _preconditions(rule)
-    more, validations = _validations(validate)
+    is_deleted = _asks_of_deletions(rule)
+    made["matchConstraints"], conditions = _matched(rule, is_deleted=is_deleted)
+    operations = {
+        one for each in made["matchConstraints"]["resourceRules"] for one in each["operations"]
+    }
+    is_of_pods = _is_of_pods(rule)
+    if is_of_pods and _QUOTED.search(str(rule)):
+        raise Unwritable(
+            'request."object": what Kyverno does not write again for Pods\' controllers'
+        )
+    queries = Queries(is_of_pods=is_of_pods, is_deleted=bool(operations & {"DELETE", "*"}))
+    for at, one in enumerate(objects_of(rule.get("context"))):
+        take_variable(one, f"context[{at}]", queries)
+    conditions += _preconditions(rule, queries)
+    more, validations = validations_of(validate, queries)
     made["matchConditions"] = [
         {"name": f"rule-{at}", "expression": one} for at, one in enumerate([*conditions, *more])
     ]
@@ -113,89 +145,125 @@ def _autogen(document: Json) -> Json:
 # --- what a rule is about -------------------------------------------------------------------------
 
 
-def _matched(rule: Json) -> tuple[Json, list[str]]:
+def _is_of_pods(rule: Json) -> bool:
+    """Whether it is about Pods, whose controllers Kyverno asks as well."""
+    block = object_of(rule.get("match"))
+    filters = [*objects_of(block.get("any")), *objects_of(block.get("all")), block]
+    kinds = [kind for one in filters for kind in object_of(one.get("resources")).get("kinds") or ()]
+    return bool(kinds) and all(str(kind).rpartition("/")[2] == "Pod" for kind in kinds)
+
+
+def _matched(rule: Json, *, is_deleted: bool) -> tuple[Json, list[str]]:
     """The matchConstraints, and what they cannot say as conditions."""
-    filters = filters_of(object_of(rule.get("match")), "match")
+    block = object_of(rule.get("match"))
+    are_alternatives = not objects_of(block.get("all"))
+    filters = filters_of(block, "match")
+    default = [*_OPERATIONS, "DELETE"] if is_deleted else _OPERATIONS
     rules: list[Json] = []
-    alternatives, kinds = [], []
+    parts: list[list[str]] = []
     for one in filters:
-        resources = resources_of(one, "match")
-        default = (
-            [*_OPERATIONS, "DELETE"] if _DELETION in str(rule.get("validate")) else _OPERATIONS
-        )
-        rules += _rules(resources, default)
-        kinds.append(tuple(map(str, resources.get("kinds") or ())))
-        alternatives.append(" && ".join(f"({each})" for each in _conditions(resources)))
-    matched: Json = {"resourceRules": rules}
-    conditions: list[str] = []
-    if any(alternatives):
-        if len(filters) > 1:
-            alternatives = [
-                " && ".join(filter(None, [_is_kind(of), one]))
-                for of, one in zip(kinds, alternatives, strict=True)
-            ]
-        conditions.append(" || ".join(f"({one})" for one in alternatives))
-    excluded = filters_of(object_of(rule.get("exclude")), "exclude") if rule.get("exclude") else []
-    for one in excluded:
+        resources = resources_of(one, "match", may_be_all=not are_alternatives)
+        if are_alternatives or (resources.get("kinds") and not rules):
+            rules += _rules(resources, default)
+        parts.append([*_of_kinds(resources, len(filters) > 1), *_conditions(one)])
+    if not rules:
+        raise Unwritable("match.resources without kinds")
+    conditions = []
+    if any(parts):
+        joint = " || " if are_alternatives else " && "
+        every = [" && ".join(f"({part})" for part in each) or "true" for each in parts]
+        conditions.append(joint.join(f"({one})" for one in every))
+    if excluded := _excluded(rule):
+        conditions += excluded
+    return {"resourceRules": rules}, conditions
+
+
+def _excluded(rule: Json) -> list[str]:
+    """Conditions of what is left out."""
+    block = object_of(rule.get("exclude"))
+    if not block:
+        return []
+    every = []
+    for one in filters_of(block, "exclude"):
         resources = resources_of(one, "exclude")
-        parts = _conditions(resources)
-        if resources.get("kinds"):
-            parts.insert(0, _is_kind(tuple(map(str, resources["kinds"]))))
+        parts = [*_of_kinds(resources, is_asked=True), *_conditions(one)]
         if resources.get("operations"):
             parts.append(f"request.operation in {written(list(resources['operations']))}")
         if not parts:
             raise Unwritable("exclude: it excludes everything")
-        conditions.append(f"!({' && '.join(f'({part})' for part in parts)})")
-    return matched, conditions
+        every.append(" && ".join(f"({part})" for part in parts))
+    if objects_of(block.get("all")):
+        return [f"!({' && '.join(f'({one})' for one in every)})"]
+    return [f"!({one})" for one in every]
 
 
 def filters_of(block: Json, where: str) -> list[Json]:
-    """The filters of a match or exclude, any of which may hold; raises :class:`Unwritable`."""
-    any_of, all_of = objects_of(block.get("any")), objects_of(block.get("all"))
-    if any_of:
-        return any_of
-    if len(all_of) > 1:
-        raise Unwritable(f"{where}.all of several filters")
-    if all_of:
-        return all_of
-    if block.get("resources"):
+    """The filters of a match or exclude; raises :class:`Unwritable` where it names nothing."""
+    filters = objects_of(block.get("any")) or objects_of(block.get("all"))
+    if filters:
+        return filters
+    if any(block.get(name) for name in ("resources", *_WHO)):
         return [block]
     raise Unwritable(f"{where}: it names no resources")
 
 
-def resources_of(one: Json, where: str) -> Json:
+def resources_of(one: Json, where: str, *, may_be_all: bool = False) -> Json:
     """What a filter says of resources; raises :class:`Unwritable`."""
-    for field in ("subjects", "roles", "clusterRoles"):
+    for field in ("roles", "clusterRoles"):
         if one.get(field):
-            raise Unwritable(f"{where}.{field}: who asks is no part of a match")
+            raise Unwritable(f"{where}.{field}: roles are known to the API server alone")
     resources = object_of(one.get("resources"))
     if more := sorted(resources.keys() - _RESOURCE):
         raise Unwritable(f"{where}.resources.{more[0]}")
-    if where == "match" and not resources.get("kinds"):
+    if where == "match" and not resources.get("kinds") and not may_be_all:
         raise Unwritable("match.resources without kinds")
     return resources
 
 
 def _rules(resources: Json, default: list[str]) -> Iterator[Json]:
-    operations = list(resources.get("operations") or default)
-    for kind in resources["kinds"]:
-        group, version, name = kind_of(str(kind))
+    for text in resources["kinds"]:
+        operations = list(resources.get("operations") or default)
+        if text == "*":
+            group, version, resource = "*", "*", "*"
+        else:
+            group, version, name, below = parsed_kind(str(text))
+            resource = _resource_of(group, name) + (f"/{below}" if below else "")
+            if below in _CONNECTED and not resources.get("operations"):
+                operations = ["CONNECT"]
         yield {
             "apiGroups": [group],
             "apiVersions": [version],
-            "operations": [*operations],
-            "resources": [plural_of(name)],
+            "operations": operations,
+            "resources": [resource],
         }
+
+
+def _resource_of(group: str, name: str) -> str:
+    """The resource of a kind; of a kind that is not builtin it is guessed, as English has it."""
+    is_guess = group == "*" and re.search("[aeiou]y$", name) is not None
+    return f"{name.lower()}s" if is_guess else plural_of(name)
 
 
 def kind_of(text: str) -> tuple[str, str, str]:
     """Group, version and kind of ``Kind``, ``version/Kind`` or ``group/version/Kind``."""
-    parts = text.split("/")
-    name = parts[-1]
-    if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name) or len(parts) > 3:
-        raise Unwritable(f"match.resources.kinds: {text}: no pattern, and no subresource")
-    if len(parts) == 3:
-        return parts[0], parts[1], name
+    group, version, name, below = parsed_kind(text)
+    if below:
+        raise Unwritable(f"match.resources.kinds: {text}: a subresource")
+    return group, version, name
+
+
+def parsed_kind(text: str) -> tuple[str, str, str, str]:
+    """Group, version, kind and subresource; raises :class:`Unwritable`.
+
+    A kind of no builtin group is of any group, and of any version, as in Kyverno.
+    """
+    match = _KIND.fullmatch(text)
+    if match is None:
+        raise Unwritable(f"match.resources.kinds: {text}: a pattern of kinds")
+    group, version, name = match["group"], match["version"] or "*", match["kind"]
+    below = match["below"] or ""
+    if group:
+        return group, version, name, below
     groups = sorted(group for group, kind in BUILTIN_KINDS if kind == name)
     groups = [one for one in groups if one in {"", "apps", "batch", "policy"} or "k8s.io" in one]
     if name == "Event":
@@ -203,25 +271,42 @@ def kind_of(text: str) -> tuple[str, str, str]:
     if name == "HorizontalPodAutoscaler":
         groups = ["autoscaling"]
     if len(groups) != 1:
-        raise Unwritable(f"match.resources.kinds: {text}: write group/version/Kind")
-    version = parts[0] if len(parts) == 2 else _VERSIONS.get(groups[0], "v1")
-    return groups[0], version, name
+        return "*", version, name, below
+    known = version if match["version"] else _VERSIONS.get(groups[0], "v1")
+    return groups[0], known, name, below
 
 
-def _is_kind(kinds: tuple[str, ...]) -> str:
-    names = [kind_of(one)[2] for one in kinds]
-    return f"request.kind.kind in {written(names)}" if names else ""
+def _of_kinds(resources: Json, is_asked: bool) -> list[str]:
+    """The condition of a filter's kinds, where its rules do not say enough."""
+    kinds = [str(one) for one in resources.get("kinds") or ()]
+    if not kinds or "*" in kinds:
+        return []
+    parsed = [parsed_kind(one) for one in kinds]
+    if any(below for *_, below in parsed):
+        if is_asked:
+            raise Unwritable("match.resources.kinds: a subresource beside other filters")
+        return []
+    if not is_asked and all(group != "*" for group, *_ in parsed):
+        return []
+    return [f"request.kind.kind in {written([name for _, _, name, _ in parsed])}"]
 
 
-def _conditions(resources: Json) -> list[str]:
-    """What is asked of an object beside its kind."""
+def _conditions(one: Json) -> list[str]:
+    """What is asked of an object beside its kind, and of who asks."""
+    resources = object_of(one.get("resources"))
     asked = []
-    names = [*(resources.get("names") or ()), *filter(None, [resources.get("name")])]
-    if names:
+    if name := resources.get("name"):
+        asked.append(text_matches("request.name", str(name)))
+    if names := resources.get("names"):
         asked.append(_any_text("request.name", names))
     if namespaces := resources.get("namespaces"):
         place = "(request.kind.kind == 'Namespace' ? request.name : request.?namespace.orValue(''))"
         asked.append(_any_text(place, namespaces))
+    for key, value in object_of(resources.get("annotations")).items():
+        if any(mark in str(key) for mark in "*?"):
+            raise Unwritable("match.resources.annotations: a pattern of keys")
+        held = f"{_EITHER}.metadata.?annotations[?{written(str(key))}]"
+        asked.append(f"{held}.hasValue() && {text_matches(f'{held}.value()', str(value))}")
     if selector := resources.get("selector"):
         labels = f"{_EITHER}.metadata.?labels.orValue({{}})"
         asked.append(_selected(labels, selector, "selector"))
@@ -229,7 +314,24 @@ def _conditions(resources: Json) -> list[str]:
         labels = "namespaceObject.metadata.?labels.orValue({})"
         selected = _selected(labels, selector, "namespaceSelector")
         asked.append(f"namespaceObject != null && {selected}")
+    if subjects := objects_of(one.get("subjects")):
+        asked.append(" || ".join(f"({_is_subject(subject)})" for subject in subjects))
     return asked
+
+
+def _is_subject(subject: Json) -> str:
+    """Whether the one who asks is a subject, whose name may be a pattern."""
+    kind, name = subject.get("kind"), str(subject.get("name") or "")
+    username = "request.userInfo.?username.orValue('')"
+    if kind == "User":
+        return text_matches(username, name)
+    if kind == "ServiceAccount":
+        return text_matches(
+            username, f"system:serviceaccount:{subject.get('namespace') or ''}:{name}"
+        )
+    if kind == "Group":
+        return f"request.userInfo.?groups.orValue([]).exists(g, {text_matches('g', name)})"
+    raise Unwritable(f"subjects: {kind} is no kind of a subject")
 
 
 def _any_text(value: str, patterns: list[Any]) -> str:
@@ -260,50 +362,46 @@ def _selected(labels: str, selector: Json, where: str) -> str:
     return " && ".join(parts) or "true"
 
 
-# --- what a rule asks -----------------------------------------------------------------------------
+# --- when it is asked -----------------------------------------------------------------------------
 
 
-def _preconditions(rule: Json) -> list[str]:
+def _preconditions(rule: Json, queries: Queries) -> list[str]:
     given = rule.get("preconditions")
     kept = [str(one.get("expression") or "") for one in objects_of(rule.get("celPreconditions"))]
-    return [*kept, *([_all_conditions(given, "preconditions")] if given else [])]
+    return [*kept, *([conditions_of(given, "preconditions", queries)] if given else [])]
 
 
-def _validations(validate: Json) -> tuple[list[str], list[Json]]:
-    """Conditions without which the rule is skipped, and what must hold."""
-    message = validate.get("message")
-    if type(message) is str and "{{" in message:
-        raise Unwritable("validate.message has variables")
-    told = {"message": message.strip()} if type(message) is str else {}
-    if cel := object_of(validate.get("cel")):
-        if cel.get("paramKind") or cel.get("paramRef"):
-            raise Unwritable("validate.cel.paramKind")
-        return [], [{**one, **({} if one.get("message") else told)} for one in cel["expressions"]]
-    if pattern := object_of(validate.get("pattern")):
-        held = pattern_of(pattern)
-        return held.conditions, [{"expression": held.expression, **told}]
-    if patterns := objects_of(validate.get("anyPattern")):
-        every = [pattern_of(one) for one in patterns]
-        if any(one.conditions for one in every):
-            raise Unwritable("validate.anyPattern with conditional anchors")
-        text = " || ".join(f"({one.expression})" for one in every)
-        return [], [{"expression": text, **told}]
-    if deny := object_of(validate.get("deny")):
-        conditions = deny.get("conditions")
-        text = f"!({_all_conditions(conditions, 'deny.conditions')})" if conditions else "false"
-        return [], [{"expression": text, **told}]
-    if security := object_of(validate.get("podSecurity")):
-        return [], security_validations(security, told.get("message", ""))
-    field = next(iter(validate.keys() - {"message", "failureAction"}), "")
-    raise Unwritable(f"validate.{field}")
+def _asks_of_deletions(rule: Json) -> bool:
+    """Whether Kyverno asks a rule about objects that are deleted.
+
+    A pattern it does not, and a list of a deleted object is none. Conditions of deny it asks, unless
+    they or what is before them are of another operation.
+    """
+    validate = object_of(rule.get("validate"))
+    if type(validate.get("deny")) is not dict:
+        return _OPERATION in str(validate)
+    given = rule.get("preconditions")
+    blocks = objects_of(given) if type(given) is list else [object_of(given)]
+    for block in blocks:
+        alone = [block] if "key" in block else []
+        if any(_is_never_of_deletions(one) for one in [*objects_of(block.get("all")), *alone]):
+            return False
+        some = objects_of(block.get("any"))
+        if some and all(_is_never_of_deletions(one) for one in some):
+            return False
+    return True
 
 
-def _all_conditions(given: Any, where: str) -> str:
-    """Conditions in ``any`` and ``all``; a bare list is of ``all``."""
-    block = given if type(given) is dict else {"all": given}
-    any_of = [condition_of(one, where) for one in objects_of(block.get("any"))]
-    all_of = [condition_of(one, where) for one in objects_of(block.get("all"))]
-    parts = [f"({one})" for one in all_of]
-    if any_of:
-        parts.append(f"({' || '.join(f'({one})' for one in any_of)})")
-    return " && ".join(parts) or "true"
+def _is_never_of_deletions(condition: Json) -> bool:
+    if not _ASKED_OPERATION.fullmatch(str(condition.get("key"))):
+        return False
+    operator, value = str(condition.get("operator") or ""), condition.get("value")
+    values = value if type(value) is list else [value]
+    if any(type(one) is not str or any(mark in one for mark in "*?{-[") for one in values):
+        return False
+    if operator in {"Equals", "Equal", "In", "AnyIn", "AllIn"}:
+        return "DELETE" not in values
+    return (
+        operator in {"NotEquals", "NotEqual", "NotIn", "AnyNotIn", "AllNotIn"}
+        and "DELETE" in values
+    )

@@ -431,11 +431,16 @@ def _kinds(names: list[str]) -> list[Json]:
     return [{"apiGroups": [group], "kinds": kinds} for group, kinds in by_group.items()]
 
 
+def _refuse_subjects(filters: list[Json], where: str) -> None:
+    if any(one.get("subjects") for one in filters):
+        raise Unwritable(f"{where}.subjects: who asks is no part of a constraint's match")
+
+
 def _matched_by_rule(document: Json, spec: Json, rule: Json) -> Json:
     """The constraint's match, of the rule's match and exclude."""
-    filters = [
-        resources_of(one, "match") for one in filters_of(object_of(rule.get("match")), "match")
-    ]
+    given_filters = filters_of(object_of(rule.get("match")), "match")
+    _refuse_subjects(given_filters, "match")
+    filters = [resources_of(one, "match") for one in given_filters]
     rest = [{name: one for name, one in each.items() if name != "kinds"} for each in filters]
     if any(one != rest[0] for one in rest):
         raise Unwritable("match.any: filters that differ in more than kinds")
@@ -491,7 +496,9 @@ def _selector(given: Any, where: str) -> Json:
 
 def _excluded(rule: Json, names: list[str]) -> list[str]:
     namespaces: list[str] = []
-    for one in filters_of(object_of(rule["exclude"]), "exclude") if rule.get("exclude") else ():
+    left_out = filters_of(object_of(rule["exclude"]), "exclude") if rule.get("exclude") else []
+    _refuse_subjects(left_out, "exclude")
+    for one in left_out:
         resources = resources_of(one, "exclude")
         given = texts_in(resources.get("kinds"), "exclude.resources.kinds")
         kinds = {kind.rpartition("/")[2] for kind in given}

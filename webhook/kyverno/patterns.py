@@ -23,12 +23,12 @@ class HeldPattern:
     conditions: list[str] = field(default_factory=list)
 
 
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ANCHOR: Final = re.compile(r"([=X^<+]?)\((.+)\)")
 _QUANTITY: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([kMGTPE]i?|m|Ki)")
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _DURATION: Final = re.compile(r"([0-9]+(\.[0-9]+)?(h|m|s|ms|us|ns))+")
-_RANGE: Final = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?[A-Za-z]*)(!?)-(-?[0-9]+(?:\.[0-9]+)?[A-Za-z]*)")
+RANGE: Final = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?[A-Za-z]*)(!?)-(-?[0-9]+(?:\.[0-9]+)?[A-Za-z]*)")
 _NEVER_LISTS: Final = ("replicas", "seconds", "class")
 _OPERATORS: Final = (">=", "<=", ">", "<", "!")
 
@@ -38,10 +38,10 @@ def written(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def pattern_of(pattern: dict[str, Any]) -> HeldPattern:
-    """The pattern of a whole object; raises :class:`Unwritable`."""
+def pattern_of(pattern: dict[str, Any], at: str = "object") -> HeldPattern:
+    """The pattern of a whole object, or of what has a name; raises :class:`Unwritable`."""
     made = _Writer()
-    expression = made.mapping(pattern, "object", is_plain=True)
+    expression = made.mapping(pattern, at, is_plain=True)
     return HeldPattern(expression, made.conditions)
 
 
@@ -152,7 +152,7 @@ class _Writer:
 
 def _member(at: str, name: str) -> tuple[str, str]:
     """Whether a map has a name, and what it has there."""
-    if _NAME.fullmatch(name) and name not in RESERVED:
+    if NAME.fullmatch(name) and name not in RESERVED:
         return f"has({at}.{name})", f"{at}.{name}"
     return f"({written(name)} in {at})", f"{at}[{written(name)}]"
 
@@ -184,7 +184,7 @@ def scalar_matches(at: str, pattern: Any) -> str:
 
 
 def _one_matches(at: str, text: str) -> str:
-    if match := _RANGE.fullmatch(text):
+    if match := RANGE.fullmatch(text):
         low, high = _compared(at, ">=", match[1]), _compared(at, "<=", match[3])
         return f"!({low} && {high})" if match[2] else f"({low} && {high})"
     for operator in _OPERATORS:
@@ -210,7 +210,7 @@ def _compared(at: str, operator: str, text: str) -> str:
 
 def is_range(text: str) -> bool:
     """Whether a text is two numbers or quantities that values lie between."""
-    return _RANGE.fullmatch(text) is not None
+    return RANGE.fullmatch(text) is not None
 
 
 def text_matches(at: str, pattern: str) -> str:

@@ -156,6 +156,12 @@ class PolicySettings:
         "Directory that keeps compiled policies, so that a restart does not compile them again; "
         "made with mode 0700, and refused if others can open it. One for each replica.",
     )
+    compile_in_parallel: bool = flag(
+        True,
+        "Compile policies in a second process, too, while 64 templates or more wait at a start, if "
+        "there are two processors and `--compiled-policies-dir` holds nothing yet. It ends when "
+        "policies are served.",
+    )
     specialise_after: int = flag(
         5000,
         "Evaluations of a constraint after which code is compiled for it alone, with its "

@@ -101,6 +101,14 @@ class EventQueue:
         """The objects of the kind that the consumer has been told of."""
         return [key for key in self._told.get(gvk, ()) if key is not None]
 
+    def waiting(self, gvk: GroupVersionKind) -> dict[Key, Object]:
+        """Return the objects of a kind whose state waits to be told, in their order."""
+        return {
+            key: waiting.set
+            for (kind, key), waiting in self._waiting.items()
+            if kind == gvk and key is not None and waiting.set is not None
+        }
+
     async def get(self) -> Event:
         """The next event, which is taken out."""
         await self.wait()

@@ -179,12 +179,141 @@ def test_equals_compares_a_range_as_text() -> None:
     assert said(rule, {"x": "1-5"}) == "fail"
 
 
-def test_a_range_among_values_is_not_converted() -> None:
+def test_a_range_among_values_is_a_text() -> None:
     one = {"key": f"{{{{ {LISTS}.x }}}}", "operator": "AnyNotIn", "value": ["1-5", "7"]}
     rule = {"validate": {"deny": {"conditions": [one]}}}
-    [(_, why)] = converted(cluster_policy(rule))
-    assert isinstance(why, Unwritable)
-    assert "a range" in str(why)
+    assert said(rule, {"containers": [{"x": 3}]}) == "fail"
+    assert said(rule, {"containers": [{"x": "1-5"}, {"x": 7}]}) == "pass"
+
+
+CONTAINER_LISTS = "request.object.spec.[ephemeralContainers, initContainers, containers][]"
+
+
+def foreach(**entry: Any) -> Json:
+    return {"validate": {"foreach": [{"list": "request.object.spec.containers", **entry}]}}
+
+
+def denied(key: object, operator: str, value: object) -> Json:
+    one = {"key": key, "operator": operator, "value": value}
+    return {"deny": {"conditions": {"all": [one]}}}
+
+
+@pytest.mark.parametrize(
+    ("entry", "spec", "result"),
+    [
+        ({"pattern": {"image": "!*:latest"}}, {"containers": CONTAINERS}, "fail"),
+        ({"pattern": {"image": "*:*"}}, {"containers": CONTAINERS}, "pass"),
+        ({"pattern": {"image": "*:*"}}, {}, "skip"),
+        ({"pattern": {"(name)": "a", "image": "nginx:*"}}, {"containers": CONTAINERS}, "pass"),
+        ({"pattern": {"(name)": "z", "image": "x"}}, {"containers": CONTAINERS}, "skip"),
+        (
+            {"anyPattern": [{"name": "a"}, {"image": "redis:*"}]},
+            {"containers": CONTAINERS},
+            "pass",
+        ),
+        ({"anyPattern": [{"name": "a"}, {"image": "x"}]}, {"containers": CONTAINERS}, "fail"),
+        (denied("{{ element.image }}", "Equals", "redis:*"), {"containers": CONTAINERS}, "fail"),
+        (denied("{{ element.image }}", "Equals", "mysql:*"), {"containers": CONTAINERS}, "pass"),
+        (denied("{{ element.tty }}", "Equals", True), {"containers": CONTAINERS}, "error"),
+        (denied("probe", "AllNotIn", "{{ element.keys(@)[] }}"), {"containers": [{}]}, "fail"),
+        (denied("probe", "AllNotIn", "{{ element.keys(@)[] }}"), {"containers": [{"probe": 1}]}, "pass"),
+        (
+            denied("{{ element.securityContext.capabilities.drop[] || `[]` }}", "AnyNotIn", ["ALL"])
+            | {"list": CONTAINER_LISTS},
+            {"containers": [{"securityContext": {"capabilities": {"drop": ["ALL", "KILL"]}}}]},
+            "fail",
+        ),
+        (
+            {"pattern": {"image": "x"}, "preconditions": {"all": [
+                {"key": "{{ element.tty }}", "operator": "Equals", "value": True}
+            ]}},
+            {"containers": [{"image": "y"}, {"image": "x", "tty": True}]},
+            "pass",
+        ),
+        (
+            {"foreach": [{"list": "element.ports", **denied(
+                "{{ element0.name }}-{{ element.port }}", "Equals", "a-80")}]},
+            {"containers": [{"name": "a", "ports": [{"port": 80}]}]},
+            "fail",
+        ),
+        (
+            {"context": [{"name": "limit", "variable": {"value": ["80", "81"]}}]}
+            | denied("{{ element.port }}", "AnyIn", "{{ limit }}"),
+            {"containers": [{"port": 81}]},
+            "fail",
+        ),
+    ],
+)  # fmt: skip
+def test_every_item_of_a_list_is_asked(entry: Json, spec: Json, result: str) -> None:
+    assert said(foreach(**entry), spec) == result
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "value", "spec", "result"),
+    [
+        ("{{ length(request.object.spec.x) }}", "GreaterThan", 1, {"x": [1, 2]}, "fail"),
+        ("{{ request.object.spec.x[?a=='b'] | length(@) }}", "Equals", 1, {"x": [{"a": "b"}, {}]}, "fail"),
+        ("{{ request.object.spec.x[0].a || '' }}", "Equals", "b", {"x": [{"a": "b"}]}, "fail"),
+        ("{{ request.object.spec.x[0].a || '' }}", "Equals", "", {"x": []}, "fail"),
+        ("{{ contains(request.object.spec.x[], '*') }}", "Equals", True, {"x": ["a", "*"]}, "fail"),
+        ("{{ regex_match('^a+$', '{{ request.object.spec.x || 'b' }}') }}", "Equals", False, {}, "fail"),
+        ("{{ to_upper(request.object.spec.x) }}", "Equals", "AB", {"x": "ab"}, "fail"),
+        ("{{ request.object.spec.x }}", "AnyIn", ["get", "list"], {"x": ["*"]}, "fail"),
+        ("{{ request.object.spec.x }}", "AllNotIn", ["get"], {"x": "list"}, "fail"),
+        ("{{ request.object.spec.x }}", "NotEquals", "a", {}, "error"),
+        ("{{ request.object.spec.x }}", "Equals", "1Gi", {"x": "1024Mi"}, "fail"),
+        ("{{ request.object.spec.x }}", "GreaterThan", "1Gi", {"x": "1025Mi"}, "fail"),
+        ("{{ request.object.spec.x }}", "GreaterThan", 60, {"x": "2m"}, "fail"),
+        ("{{ request.object.spec.x }}", "DurationLessThan", "1h", {"x": "30m"}, "fail"),
+        ("{{ request.object.spec.x }}", "Equals", 60, {"x": "1m"}, "fail"),
+        ("{{ request.object.spec.x }}", "Equals", "{{ request.object.spec.y }}", {"x": "1Gi", "y": "1024Mi"}, "fail"),
+        ("{{ request.object.spec.x || `[]` }}", "AllIn", ["a"], {}, "fail"),
+        ("{{ request.object.spec.x.keys(@) || `[]` }}", "AnyIn", ["a"], {"x": {"a": 1}}, "fail"),
+    ],
+)  # fmt: skip
+def test_a_condition_says_what_kyverno_says(
+    key: str, operator: str, value: object, spec: Json, result: str
+) -> None:
+    assert said({"validate": denied(key, operator, value)}, spec) == result
+
+
+def test_deny_is_asked_of_deletions_as_well() -> None:
+    rule = {"validate": denied("{{ request.object.spec.x }}", "Equals", 1)}
+    deleted = {"kind": "Pod", "metadata": {"name": "web"}, "spec": {"x": 1}}
+    assert said(rule, {}, operation="DELETE", object=None, oldObject=deleted) == "fail"
+    asked = {"key": "{{ request.operation || 'BACKGROUND' }}", "operator": "NotEquals"}
+    rule["preconditions"] = {"all": [{**asked, "value": "DELETE"}]}
+    assert said(rule, {}, operation="DELETE", object=None, oldObject=deleted) == "skip"
+
+
+def test_a_kind_of_no_builtin_group_is_of_any() -> None:
+    match = {"any": [{"resources": {"kinds": ["Gateway"]}}]}
+    spec = made({**pattern(x=1), "match": match})["spec"]
+    assert spec["matchConstraints"]["resourceRules"] == [
+        {
+            "apiGroups": ["*"],
+            "apiVersions": ["*"],
+            "operations": ["CREATE", "UPDATE"],
+            "resources": ["gateways"],
+        }
+    ]
+    assert 'request.kind.kind in ["Gateway"]' in spec["matchConditions"][0]["expression"]
+
+
+def test_who_asks_may_be_a_pattern() -> None:
+    subject = {"kind": "ServiceAccount", "namespace": "ci", "name": "build-*"}
+    match = {"any": [{"resources": {"kinds": ["Pod"]}, "subjects": [subject]}]}
+    rule = {**pattern(x=1), "match": match}
+    user = {"username": "system:serviceaccount:ci:build-7"}
+    assert said(rule, {}, userInfo=user) == "fail"
+    assert said(rule, {}, userInfo={"username": "jane"}) == "skip"
+
+
+def test_a_message_has_its_variables() -> None:
+    rule = {"validate": {"message": "no {{ request.object.spec.x }}", **denied("a", "Equals", "a")}}
+    assert made(rule)["spec"]["validations"][0]["messageExpression"] == (
+        '("no " + string((object != null ? object.spec : oldObject.spec).?x.value()))'
+    )
 
 
 def test_what_a_rule_is_about_is_kept() -> None:
@@ -258,14 +387,19 @@ def test_actions_and_evaluation_are_kept() -> None:
 @pytest.mark.parametrize(
     ("rule", "why"),
     [
-        ({"context": [{"name": "x"}], **pattern(x=1)}, "context: it asks for more"),
+        ({"context": [{"name": "x"}], **pattern(x=1)}, "context[0] x: nothing asks for more"),
         ({"generate": {}}, "it validates nothing"),
         (pattern(x="{{request.name}}"), "a variable: {{request.name}}"),
         (pattern(**{"<(x)": 1}), "the anchor < of <(x)"),
         (pattern(x=[1, 2]), "a list of several patterns"),
-        ({"match": {"any": [{"resources": {"kinds": ["*"]}}]}, **pattern(x=1)}, "kinds: *"),
-        ({"match": {"any": [{"subjects": [{}], "resources": {}}]}, **pattern(x=1)}, "subjects"),
-        ({"validate": {"foreach": [{}]}}, "validate.foreach"),
+        ({"match": {"any": [{"resources": {"kinds": ["*Set"]}}]}, **pattern(x=1)}, "kinds: *Set"),
+        ({"match": {"any": [{"roles": ["a"], "resources": {}}]}, **pattern(x=1)}, "match.roles"),
+        ({"validate": {"foreach": [{}]}}, "validate.foreach[0].list is missing"),
+        (foreach(pattern={"image": "{{ element.x }}"}), "a variable"),
+        (foreach(**denied("{{ divide(element.a, element.b) }}", "Equals", 1)), "function divide"),
+        (foreach(**denied("{{ elementIndex }}", "Equals", 1)), "the variable elementIndex"),
+        ({"validate": denied("{{ a.b[ }}", "Equals", 1)}, "JMESPath"),
+        ({"validate": denied('{{ request."object".spec.x }}', "Equals", 1)}, "write again"),
         ({"validate": {"podSecurity": {"level": "privileged"}}}, "it asks nothing"),
         ({"validate": {"podSecurity": {"level": "baseline", "version": "v1.24"}}}, "v1.24"),
         (

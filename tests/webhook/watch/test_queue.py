@@ -118,3 +118,15 @@ def test_states_of_a_kind_that_is_told_anew_are_dropped_and_its_deletions_stay()
     queue.set(A, key("z"), {"v": 2})
     queue.synced(A)
     assert told(queue) == [("set", "z", 2), ("synced", "", None)]
+
+
+def test_what_waits_of_a_kind_is_known_in_its_order():
+    queue = EventQueue()
+    for name in ("b", "a", "gone"):
+        queue.set(A, key(name), {"v": name})
+    queue.set(B, key("c"), {"v": "c"})
+    queue.delete(A, key("gone"), {"v": "gone"})
+    queue.synced(A)
+    assert list(queue.waiting(A).items()) == [(key("b"), {"v": "b"}), (key("a"), {"v": "a"})]
+    assert len(told(queue)) == 4
+    assert queue.waiting(A) == {}

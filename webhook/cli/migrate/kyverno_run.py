@@ -155,4 +155,9 @@ def _note(name: str, rule: Json, policy: Any, made: list[Json]) -> Note:
     if fault := fault_of(policy):
         return Note("missing", f"rule {name}: {field}: {_RULES[field]} ({fault})")
     made.append(policy)
-    return Note("differs", f"rule {name}: becomes ValidatingPolicy {name_of(policy)}")
+    becomes = f"rule {name}: becomes ValidatingPolicy {name_of(policy)}"
+    rules = objects_of(policy["spec"]["matchConstraints"]["resourceRules"])
+    guessed = [one for rule in rules if "*" in rule["apiGroups"] for one in rule["resources"]]
+    if names := ", ".join(one for one in dict.fromkeys(guessed) if one != "*"):
+        becomes += f", about {names} of any API group: check that the cluster names them so"
+    return Note("differs", becomes)

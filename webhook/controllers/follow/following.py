@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.store import Change
+    from webhook.cluster.store import Change, Key
     from webhook.constraint.client import Client
     from webhook.controllers.apply.prevalidation import Trier
     from webhook.controllers.generate import GenerationOptions
@@ -105,6 +105,7 @@ within a moment: it is asked for again within a second."""
 class Following:
     """One session at the cluster: everything that runs on the thread's loop."""
 
+    _announced: frozenset[Key] = frozenset()
     _exceptions: ExceptionKeeper | None = None
     _records: OutcomeRecords | None = None
     _prevalidation: Prevalidation | None = None
@@ -151,6 +152,7 @@ class Following:
         self._certificate_writes = certificate_writes
         self._registry, self._log, self.client, self._serving = registry, log, client, serving
         self._external_data, self._kyverno, self._projects = external_data, kyverno, projects
+        self._trier = trier
         self._generates = "generate" in operations
         self._object_faults = ObjectFaults(log, registry)
         self._crds = self._crd_writer()
@@ -412,6 +414,8 @@ class Following:
         taken = -math.inf
         while True:
             await registrar.queue.wait()
+            if not self._policies.is_serving:
+                self._announce()
             if time.monotonic() - taken < BURST_SECONDS:
                 await asyncio.sleep(seconds)
             until = time.monotonic() + TURN_SECONDS
@@ -420,6 +424,15 @@ class Following:
                 take(await registrar.next())
             self._publish()
             taken = time.monotonic()
+
+    def _announce(self) -> None:
+        """Say which templates wait, so that another process compiles the last of them meanwhile."""
+        if self._trier is None:
+            return
+        waiting = self._policy_watches.queue.waiting(TEMPLATE)
+        new = {key: one for key, one in waiting.items() if key not in self._announced}
+        self._announced |= new.keys()
+        self._trier.trials.announce(new.values())
 
     def _take_policy(self, event: Event) -> None:
         """Apply a change of policy, unless it is to be tried before.

@@ -1,0 +1,225 @@
+"""What a rule of a ClusterPolicy asks of an object, as conditions and validations in CEL.
+
+A pattern, conditions of deny, and ``foreach`` over lists become one expression. Read in Kyverno 1.19:
+pkg/engine/handlers/validation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.api.shapes import object_of, objects_of
+from webhook.kyverno.conditions import conditions_of, term_of
+from webhook.kyverno.jmespath import parsed
+from webhook.kyverno.patterns import Unwritable, pattern_of
+from webhook.kyverno.pod_security import security_validations
+from webhook.kyverno.queries import Queries, Term, both
+
+if TYPE_CHECKING:
+    from webhook.api.shapes import Json
+
+_LISTS: Final = frozenset(
+    ("containers", "ephemeralContainers", "initContainers", "rules", "subjects", "volumes")
+)
+"""Fields of builtin kinds that are lists. What stands elsewhere may be one object."""
+
+_NESTED_MAX: Final = 5
+_OF_FOREACH: Final = frozenset(
+    ("list", "elementScope", "preconditions", "pattern", "anyPattern", "deny", "foreach", "context")
+)
+
+
+class Check(NamedTuple):
+    """What has to hold, and without what nothing is asked; "" holds always."""
+
+    held: str
+    condition: str = ""
+
+
+def validations_of(validate: Json, queries: Queries) -> tuple[list[str], list[Json]]:
+    """Conditions without which the rule is skipped, and what must hold.
+
+    Raises :class:`~webhook.kyverno.patterns.Unwritable`.
+    """
+    if cel := object_of(validate.get("cel")):
+        if cel.get("paramKind") or cel.get("paramRef"):
+            raise Unwritable("validate.cel.paramKind")
+        told = _message(validate, queries)
+        return [], [
+            {**one, **({} if one.get("message") or one.get("messageExpression") else told)}
+            for one in cel["expressions"]
+        ]
+    if security := object_of(validate.get("podSecurity")):
+        told = _message(validate, queries)
+        if "messageExpression" in told:
+            raise Unwritable("validate.message has variables")
+        return [], security_validations(security, told.get("message", ""))
+    if entries := objects_of(validate.get("foreach")):
+        check = _all_of(entries, "validate.foreach", queries)
+    else:
+        check = _check(validate, "validate", queries, "object")
+    conditions = [check.condition] if check.condition else []
+    return conditions, [{"expression": check.held, **_message(validate, queries)}]
+
+
+def _message(validate: Json, queries: Queries) -> Json:
+    message = validate.get("message")
+    if type(message) is not str:
+        return {}
+    if "{{" not in message:
+        return {"message": message.strip()}
+    try:
+        return {"messageExpression": term_of(message.strip(), queries).loose}
+    except Unwritable as why:
+        raise Unwritable(f"validate.message: {why}") from None
+
+
+def _check(asked: Json, where: str, queries: Queries, at: str) -> Check:
+    """What a pattern or conditions ask."""
+    if pattern := object_of(asked.get("pattern")):
+        held = pattern_of(pattern, at)
+        return Check(held.expression, both(*(f"({one})" for one in held.conditions)))
+    if patterns := objects_of(asked.get("anyPattern")):
+        return _any_pattern(patterns, at)
+    deny = asked.get("deny")
+    if type(deny) is dict:
+        conditions = deny.get("conditions")
+        if not conditions:
+            return Check("false")
+        return Check(f"!({conditions_of(conditions, _of(where, 'deny.conditions'), queries)})")
+    left = sorted(asked.keys() - _OF_FOREACH - {"message", "failureAction"})
+    raise Unwritable(_of(where, left[0] if left else "nothing is asked"))
+
+
+def _of(where: str, name: str) -> str:
+    return name if where == "validate" and name != "manifests" else f"{where}.{name}"
+
+
+def _any_pattern(patterns: list[Json], at: str) -> Check:
+    """One pattern has to hold. The rule is skipped where each is skipped."""
+    every = [pattern_of(one, at) for one in patterns]
+    asked = [both(*(f"({one})" for one in each.conditions)) for each in every]
+    held = [
+        f"({both(condition, f'({one.expression})')})"
+        for one, condition in zip(every, asked, strict=True)
+    ]
+    some = "" if "" in asked else " || ".join(f"({one})" for one in asked)
+    return Check(" || ".join(held), some)
+
+
+# --- lists ----------------------------------------------------------------------------------------
+
+
+def _all_of(entries: list[Json], where: str, queries: Queries) -> Check:
+    """What every entry of ``foreach`` asks; it is skipped where no item is asked about."""
+    every = [_each(one, f"{where}[{at}]", queries) for at, one in enumerate(entries)]
+    held = " && ".join(f"({one.held})" for one in every)
+    return Check(held, " || ".join(f"({one.condition})" for one in every))
+
+
+def _each(entry: Json, where: str, queries: Queries) -> Check:
+    """Whether every item of a list is as an entry of ``foreach`` asks, and whether one is asked."""
+    if more := sorted(entry.keys() - _OF_FOREACH):
+        raise Unwritable(f"{where}.{more[0]}")
+    if len(queries.elements) >= _NESTED_MAX:
+        raise Unwritable(f"{where}: lists within lists, more than {_NESTED_MAX} deep")
+    name = queries.name()
+    items, there = _items(entry, where, queries)
+    queries.elements.append(name)
+    kept = dict(queries.context)
+    try:
+        for at, one in enumerate(objects_of(entry.get("context"))):
+            take_variable(one, f"{where}.context[{at}]", queries)
+        check = _item(entry, where, queries, name)
+    finally:
+        queries.elements.pop()
+        queries.context = kept
+    held = f"(!({check.condition}) || ({check.held}))" if check.condition else check.held
+    some = f"{items}.exists({name}, {check.condition})" if check.condition else f"size({items}) > 0"
+    every = f"{items}.all({name}, {held})"
+    return Check(f"(!({there}) || {every})" if there else every, both(there, some))
+
+
+def _items(entry: Json, where: str, queries: Queries) -> tuple[str, str]:
+    """The list that an entry goes through, and when it is there."""
+    text = str(entry.get("list") or "")
+    if not text:
+        raise Unwritable(f"{where}.list is missing")
+    if "{{" in text:
+        raise Unwritable(f"{where}.list: a variable in {text}")
+    try:
+        items = queries.term(parsed(text))
+    except Unwritable as why:
+        raise Unwritable(f"{where}.list: {why}") from None
+    if items.kind == "list":
+        return items.text, items.there
+    if items.kind == "object" or (items.kind == "any" and text.rpartition(".")[2] not in _LISTS):
+        loose = items.text
+        several = f"type({loose}) == list ? {loose} : {loose} == null ? [] : [{loose}]"
+        return f"({several})", ""
+    if items.kind == "any" and items.path:
+        return f"{items.path}.orValue([])", ""
+    raise Unwritable(f"{where}.list: {text} is no list")
+
+
+def _item(entry: Json, where: str, queries: Queries, name: str) -> Check:
+    """What one item has to be, and when it is asked about."""
+    asked = ""
+    if entry.get("preconditions"):
+        asked = conditions_of(
+            entry["preconditions"], f"{where}.preconditions", queries, skips_missing=True
+        )
+    if inner := objects_of(entry.get("foreach")):
+        check = _all_of(inner, f"{where}.foreach", queries)
+    else:
+        is_whole = entry.get("elementScope") is False and not entry.get("deny")
+        check = _check(entry, where, queries, "object" if is_whole else name)
+    condition = both(asked and f"({asked})", check.condition and f"({check.condition})")
+    return Check(check.held, condition)
+
+
+# --- variables ------------------------------------------------------------------------------------
+
+
+def take_variable(entry: Json, where: str, queries: Queries) -> None:
+    """A variable of a rule's context, where it is computed from the request alone.
+
+    Raises :class:`~webhook.kyverno.patterns.Unwritable`.
+    """
+    name, given = str(entry.get("name") or ""), entry.get("variable")
+    if type(given) is not dict:
+        kind = next(iter(sorted(entry.keys() - {"name"})), "nothing")
+        raise Unwritable(f"{where} {name}: {kind} asks for more than the request")
+    try:
+        queries.context[name] = _variable(given, queries)
+    except Unwritable as why:
+        raise Unwritable(f"{where} {name}: {why}") from None
+
+
+def _variable(given: Json, queries: Queries) -> Term:
+    """The value of a variable: ``jmesPath``, of ``value`` where there is one, else ``default``."""
+    value = term_of(given["value"], queries) if "value" in given else None
+    term = value
+    if path := given.get("jmesPath"):
+        if "{{" in str(path):
+            raise Unwritable("a variable within jmesPath")
+        term = queries.term(parsed(str(path)), value)
+    if term is None:
+        raise Unwritable("it has neither a value nor a jmesPath")
+    default: Any = given.get("default")
+    if default is None:
+        return term
+    made = term_of(default, queries)
+    if term.kind == "list" and made.kind == "list" and not made.there:
+        if not term.there:
+            return term
+        return Term(f"({term.there} ? {term.text} : {made.text})", "list")
+    if term.kind == "any":
+        other = queries.name()
+        text = f"[dyn({term.text})].map({other}, {other} == null ? dyn({made.loose}) : {other})[0]"
+        return Term(text)
+    return (
+        Term(f"[dyn({term.loose})].map(v, v == null ? dyn({made.loose}) : v)[0]")
+        if term.there
+        else term
+    )

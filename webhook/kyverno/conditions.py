@@ -1,0 +1,477 @@
+"""Conditions of Kyverno (``deny``, ``preconditions``) as expressions of CEL.
+
+Read in Kyverno 1.19: pkg/engine/variables/operator. What an operator says depends on the kinds of
+the key and of the value, which are known when the policy is written, or asked in the expression.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.api.shapes import object_of, objects_of
+from webhook.kyverno.jmespath import Node, variables_of
+from webhook.kyverno.patterns import RANGE, Unwritable, text_matches, written
+from webhook.kyverno.queries import NUMBER, Term, both, joined, literal_of
+
+if TYPE_CHECKING:
+    from webhook.api.shapes import Json
+    from webhook.kyverno.queries import Queries
+
+_WITHIN: Final = {
+    "In": ("exists", False),
+    "AnyIn": ("exists", False),
+    "AllIn": ("all", False),
+    "NotIn": ("all", True),
+    "AnyNotIn": ("exists", True),
+    "AllNotIn": ("all", True),
+}
+"""Of how many of several keys it has to hold, and whether they have to be elsewhere."""
+
+_COMPARED: Final = {
+    "GreaterThan": ">",
+    "GreaterThanOrEquals": ">=",
+    "LessThan": "<",
+    "LessThanOrEquals": "<=",
+}
+_DURATION: Final = r"^[-+]?([0-9]+(\\.[0-9]*)?(ns|us|ms|s|m|h))+$"
+_IS_DURATION: Final = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?(ns|us|ms|s|m|h))+")
+_IS_QUANTITY: Final = re.compile(
+    r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?"
+)
+_NO_QUANTITY: Final = re.compile(r"[^-+.0-9KMGTPEinumke*?]")
+_IS_NUMBER: Final = "(type({0}) == int || type({0}) == double || type({0}) == uint)"
+
+
+class AskedCondition(NamedTuple):
+    """Whether a condition holds, and when all that it asks for is there; "" is always."""
+
+    held: str
+    reached: str = ""
+
+
+def conditions_of(given: Any, where: str, queries: Queries, *, skips_missing: bool = False) -> str:
+    """Conditions in ``any`` and ``all``; a bare list is of ``all``. Each is asked in turn.
+
+    An error in one is an error of all, whatever the others say, as Kyverno asks them in order. With
+    ``skips_missing`` nothing holds where a key is missing. Raises
+    :class:`~webhook.kyverno.patterns.Unwritable`.
+    """
+    blocks = objects_of(given) if type(given) is list else [object_of(given)]
+
+    def in_turn(conditions: list[Json], *, is_all: bool) -> str:
+        made = [_condition(one, where, queries) for one in conditions]
+        return _in_turn(made, is_all=is_all, skips_missing=skips_missing)
+
+    parts = []
+    for block in blocks:
+        if "key" in block:
+            parts.append(in_turn([block], is_all=True))
+        if block.get("any") is not None:
+            parts.append(in_turn(objects_of(block["any"]), is_all=False))
+        if all_of := objects_of(block.get("all")):
+            parts.append(in_turn(all_of, is_all=True))
+    return _in_turn([AskedCondition(one) for one in parts], is_all=True)
+
+
+def _in_turn(parts: list[AskedCondition], *, is_all: bool, skips_missing: bool = False) -> str:
+    """Conditions one after the other, where an earlier one may be an error."""
+    if skips_missing:
+        parts = [AskedCondition(both(reached, f"({held})"), reached) for held, reached in parts]
+    if not any(
+        one.reached or "optional.none" in one.held or ".value()" in one.held for one in parts
+    ):
+        joint = " && " if is_all else " || "
+        return joint.join(f"({one.held})" for one in parts) or ("true" if is_all else "false")
+    held = f"({parts[-1].held})"
+    for one in reversed(parts[:-1]):
+        held = f"(({one.held}) ? {held} : false)" if is_all else f"(({one.held}) ? true : {held})"
+        if skips_missing and one.reached and not is_all:
+            held = f"({one.reached} && {held})"
+    return held
+
+
+def _condition(condition: Json, where: str, queries: Queries) -> AskedCondition:
+    """A condition; raises :class:`~webhook.kyverno.patterns.Unwritable`."""
+    try:
+        key, value = (term_of(condition.get(name), queries) for name in ("key", "value"))
+    except Unwritable as why:
+        raise Unwritable(f"{where}: {why}") from None
+    reached = both(key.reached, value.reached)
+    return AskedCondition(_held(condition, where, key, value, queries), reached)
+
+
+def _held(condition: Json, where: str, key: Term, value: Term, queries: Queries) -> str:
+    operator = str(condition.get("operator") or "")
+    try:
+        if operator in _WITHIN:
+            return _within(operator, key, value, queries)
+        if operator in {"Equal", "Equals"}:
+            return _equals(key, value, queries)
+        if operator in {"NotEqual", "NotEquals"}:
+            there = f"{key.strict} != null" if key.kind == "any" else key.there
+            return (
+                both(there, f"!({_equals(key, value, queries)})") if key.kind != "null" else "false"
+            )
+        if operator in _COMPARED:
+            return _compared(_COMPARED[operator], key, value, queries)
+        if operator.startswith("Duration") and operator[8:] in _COMPARED:
+            return _durations(_COMPARED[operator[8:]], key, value, queries)
+    except Unwritable as why:
+        raise Unwritable(f"{where}: {why}") from None
+    raise Unwritable(f"{where}: operator {operator}")
+
+
+def term_of(value: Any, queries: Queries) -> Term:
+    """A key or a value, in which variables may stand; raises Unwritable."""
+    if type(value) is list and "{{" in str(value):
+        made = [term_of(one, queries) for one in value]
+        if any(one.kind in {"list", "map", "object"} for one in made):
+            raise Unwritable("a list with variables that are lists")
+        kinds = {one.kind for one in made}
+        kind = kinds.pop() if len(kinds) == 1 else "any"
+        return Term(f"[{', '.join(f'dyn({one.strict})' for one in made)}]", "list", items=kind)
+    if type(value) is dict and "{{" in str(value):
+        raise Unwritable("a map with variables")
+    if type(value) is not str:
+        return literal_of(value)
+    if "$(" in value:
+        raise Unwritable(f"a reference: {value}")
+    pieces = variables_of(value)
+    if not any(isinstance(one, Node) for one in pieces):
+        return literal_of(value.replace("\\{{", "{{"))
+    terms = [queries.term(one) if isinstance(one, Node) else one for one in pieces]
+    if len(terms) == 1 and isinstance(terms[0], Term):
+        return terms[0]
+    return joined(terms)
+
+
+# --- one of several -------------------------------------------------------------------------------
+
+
+def _within(operator: str, key: Term, value: Term, queries: Queries) -> str:
+    _, is_not = _WITHIN[operator]
+    is_old = operator in {"In", "NotIn"}
+    if key.kind in {"map", "null", "object"}:
+        return "false"
+    if key.kind == "list":
+        held = _each(operator, key.text, value, queries, key)
+        return held if held == "false" else both(key.there, held)
+    if key.kind != "any":
+        text = key.text if key.kind == "string" else f"string({key.text})"
+        one = _scalar(text, key, value, queries, is_old=is_old)
+        return both(key.there, _not(one, is_not=is_not)) if one is not None else "false"
+
+    def dispatched(name: str) -> str:
+        one = _scalar(f"string({name})", key, value, queries, is_old=is_old)
+        each = _each(operator, name, value, queries, key)
+        single = "false" if one is None else _not(one, is_not=is_not)
+        is_none = f"{name} == null || type({name}) == map"
+        return f"(type({name}) == list ? {each} : {is_none} ? false : {single})"
+
+    return queries.bound(key.strict, dispatched)
+
+
+def _not(text: str, *, is_not: bool) -> str:
+    return f"!({text})" if is_not else text
+
+
+def _scalar(text: str, key: Term, value: Term, queries: Queries, *, is_old: bool) -> str | None:
+    """Whether one key is among the values; None where the values are of no kind for it."""
+    if value.kind == "list":
+        return _among(text, key, value, queries)
+    if value.kind != "string":
+        if value.kind == "any":
+            raise Unwritable("a value whose kind is not known")
+        return None
+    fixed = value.fixed
+    if type(fixed) is not str or is_old:
+        raise Unwritable("a value that is a computed text, or no list for In and NotIn")
+    if (match := RANGE.fullmatch(fixed)) and not match[2]:
+        return f"({_in_range(text, match)})"
+    _refuse_json(fixed)
+    return text_matches(text, fixed)
+
+
+def _each(operator: str, items: str, value: Term, queries: Queries, key: Term) -> str:
+    """Whether the keys of a list are among the values."""
+    quantity, is_not = _WITHIN[operator]
+    name = queries.name()
+    text = name if key.items == "string" else f"string({name})"
+    if operator in {"In", "NotIn"}:
+        return _each_exactly(operator, items, value, name)
+    if value.kind == "list":
+        one = _among(text, key, value, queries)
+    elif value.kind in {"number", "bool"}:
+        if operator.startswith("All"):
+            return "false"
+        one = _among(text, key, literal_of([value.fixed]), queries)
+    elif value.kind == "string" and type(value.fixed) is str:
+        match = RANGE.fullmatch(value.fixed)
+        if match and not match[2]:
+            outside = operator == "AnyNotIn"
+            one = _out_of_range(text, match) if outside else _in_range(text, match)
+            is_not = is_not and not outside
+        else:
+            _refuse_json(value.fixed)
+            one = _among(text, key, literal_of([value.fixed]), queries)
+    elif value.kind in {"null", "map"}:
+        return "false"
+    else:
+        raise Unwritable("a value whose kind is not known")
+    return f"{items}.{quantity}({name}, {_not(one, is_not=is_not)})"
+
+
+def _each_exactly(operator: str, items: str, value: Term, name: str) -> str:
+    """Of the deprecated operators, which know no wildcards in lists."""
+    if type(value.fixed) is not list or any(type(one) is not str for one in value.fixed):
+        raise Unwritable(
+            f"{operator} of what is no list of texts; write Any{operator} or All{operator}"
+        )
+    if operator == "In":
+        return f"{items}.all({name}, {name} in {value.text})"
+    return f"{items}.exists({name}, !({name} in {value.text}))"
+
+
+def _refuse_json(text: str) -> None:
+    """Kyverno reads a text that is JSON as a list."""
+    if re.fullmatch(r"\s*([\[{\"].*|-?[0-9].*|true|false|null)\s*", text, re.DOTALL):
+        raise Unwritable(f"a value that Kyverno reads as JSON: {text}")
+
+
+def _among(text: str, key: Term, value: Term, queries: Queries) -> str:
+    """Whether a key and one of the values are the same; either may be a pattern."""
+    if type(value.fixed) is not list:
+        name = queries.name()
+        other = name if value.items == "string" else f"string({name})"
+        own = key.fixed if type(key.fixed) is str else None
+        held = [f"{text} == {other}", _as_pattern(other, text, queries)]
+        if not key.is_plain and (own is None or any(mark in own for mark in "*?")):
+            held.append(_as_pattern(text, other, queries))
+        there = f"{value.there} && " if value.there else ""
+        return f"({there}{value.text}.exists({name}, {' || '.join(held)}))"
+    values = [sprinted(one) for one in value.fixed]
+    if not values:
+        return "false"
+    parts = []
+    if texts := [one for one in values if not any(mark in one for mark in "*?")]:
+        parts.append(
+            f"{text} == {written(texts[0])}" if len(texts) == 1 else f"{text} in {written(texts)}"
+        )
+    parts += [f"({text_matches(text, one)})" for one in values if one not in texts]
+    if not key.is_plain and "true" not in parts and "(true)" not in parts:
+        name = queries.name()
+        parts.append(
+            _has_glob(text, f"{written(values)}.exists({name}, {name}.matches({_glob(text)}))")
+        )
+    return f"({' || '.join(parts)})"
+
+
+def _has_glob(text: str, held: str) -> str:
+    return f"(({text}.contains('*') || {text}.contains('?')) && {held})"
+
+
+def _as_pattern(pattern: str, text: str, queries: Queries) -> str:
+    """Whether a text is as a pattern says that is known only then."""
+    del queries
+    return _has_glob(pattern, f"{text}.matches({_glob(pattern)})")
+
+
+def _glob(pattern: str) -> str:
+    inner = f"{pattern}.replace('*', '\\\\E.*\\\\Q').replace('?', '\\\\E.\\\\Q')"
+    return f"'(?s)^\\\\Q' + {inner} + '\\\\E$'"
+
+
+def sprinted(value: Any) -> str:
+    """A value of a policy as Go prints it."""
+    if type(value) is bool:
+        return "true" if value else "false"
+    if type(value) in {int, str}:
+        return str(value)
+    raise Unwritable(f"a value that is neither text, whole number nor boolean: {written(value)}")
+
+
+def _in_range(text: str, match: re.Match[str]) -> str:
+    low, high = _bounds(match)
+    return both(
+        f"isQuantity({text})",
+        f"quantity({text}).compareTo({low}) >= 0",
+        f"quantity({text}).compareTo({high}) <= 0",
+    )
+
+
+def _out_of_range(text: str, match: re.Match[str]) -> str:
+    low, high = _bounds(match)
+    outside = f"quantity({text}).compareTo({low}) < 0 || quantity({text}).compareTo({high}) > 0"
+    return f"isQuantity({text}) && ({outside})"
+
+
+def _bounds(match: re.Match[str]) -> tuple[str, str]:
+    low, high = match[1], match[3]
+    for one in (low, high):
+        if not _IS_QUANTITY.fullmatch(one) or _IS_DURATION.fullmatch(one):
+            raise Unwritable(f"a range of what is no quantity: {one}")
+    return f"quantity({written(low)})", f"quantity({written(high)})"
+
+
+# --- equality and order ---------------------------------------------------------------------------
+
+
+def _equals(key: Term, value: Term, queries: Queries) -> str:
+    if key.kind in {"null", "object"}:
+        return "false"
+    if value.kind == "object":
+        raise Unwritable("a whole object")
+    if key.kind == "any" and value.kind == "any":
+        return _equal_of_any(key, value, queries)
+    if value.kind == "any":
+        raise Unwritable("a value whose kind is not known")
+    if key.kind not in {"any", value.kind} and {key.kind, value.kind} != {"number", "string"}:
+        return "false"
+    if key.kind not in {"any", "string"} or value.kind in {"bool", "null", "list", "map"}:
+        if value.kind == "null":
+            return "false"
+        if key.kind == "number" and value.kind == "string":
+            return both(key.there, f"{key.text} == {_number_of(value)}")
+        return both(key.there, value.there, f"{key.strict} == {value.strict}")
+    if value.kind == "string" and type(value.fixed) is not str:
+        if key.kind == "string":
+            return both(key.there, _texts_equal(key.text, value.text))
+        raise Unwritable("a value that is a computed text")
+    if key.kind == "string":
+        return both(key.there, _text_equals(key.text, value))
+    return queries.bound(
+        key.strict,
+        lambda name: (
+            f"(type({name}) == string ? {_text_equals(name, value)}"
+            f" : {_number_equals(name, value)})"
+        ),
+    )
+
+
+def _number_equals(name: str, value: Term) -> str:
+    """Whether what is no text equals a text or a number."""
+    if value.kind == "number":
+        return f"{name} == {value.text}"
+    number = _number_of(value)
+    return "false" if number == "null" else f"{name} == {number}"
+
+
+def _number_of(value: Term) -> str:
+    """A text of a policy as a number."""
+    if type(value.fixed) is not str:
+        raise Unwritable("a value that is a computed text")
+    try:
+        number = float(value.fixed)
+    except ValueError:
+        return "null"
+    return value.fixed if re.fullmatch("-?[0-9]+", value.fixed) else written(number)
+
+
+def _text_equals(text: str, value: Term) -> str:
+    """Whether a text equals a value of the policy: durations and quantities by what they mean."""
+    is_duration = f"{text}.matches('{_DURATION}')"
+    if value.kind == "number":
+        if type(value.fixed) is not int:
+            raise Unwritable("Equals of a text and a fraction")
+        return f"{is_duration} && duration({text}) == duration('{value.fixed}s')"
+    fixed = str(value.fixed)
+    parts = []
+    if _IS_DURATION.fullmatch(fixed):
+        parts.append(f"{is_duration} ? duration({text}) == duration({written(fixed)}) : ")
+    if _IS_QUANTITY.fullmatch(fixed):
+        same = f"quantity({text}).compareTo(quantity({written(fixed)})) == 0"
+        return f"({''.join(parts)}isQuantity({text}) && {same})"
+    held = text_matches(text, fixed)
+    if any(mark in fixed for mark in "*?") and not _NO_QUANTITY.search(fixed):
+        held = f"!isQuantity({text}) && ({held})"
+    return f"({''.join(parts)}{held})"
+
+
+def _texts_equal(text: str, other: str) -> str:
+    """Whether two texts are equal that are both known only then."""
+    are_durations = f"{text}.matches('{_DURATION}') && {other}.matches('{_DURATION}')"
+    same = f"isQuantity({other}) && quantity({text}).compareTo(quantity({other})) == 0"
+    alike = f"({text} == {other} || {_has_glob(other, f'{text}.matches({_glob(other)})')})"
+    return (
+        f"({are_durations} ? duration({text}) == duration({other})"
+        f" : isQuantity({text}) ? {same} : {alike})"
+    )
+
+
+def _equal_of_any(key: Term, value: Term, queries: Queries) -> str:
+    """Whether two values are equal whose kinds are known only then."""
+
+    def compared(name: str, other: str) -> str:
+        return (
+            f"(type({name}) == string && type({other}) == string ? {_texts_equal(name, other)}"
+            f" : {name} != null && {name} == {other})"
+        )
+
+    return queries.bound(
+        key.strict,
+        lambda name: queries.bound(value.strict, lambda other: compared(name, other)),
+    )
+
+
+def _compared(operator: str, key: Term, value: Term, queries: Queries) -> str:
+    if key.kind in {"bool", "list", "map", "null", "object"}:
+        return "false"
+    if key.kind == value.kind == "number" and type(value.fixed) not in {int, float}:
+        return both(key.there, f"double({key.text}) {operator} double({value.text})")
+    if type(value.fixed) in {int, float}:
+        number = f"{float(value.fixed)}"
+        if key.kind == "number":
+            return both(key.there, f"double({key.text}) {operator} {number}")
+        return queries.bound(
+            key.strict if key.kind == "any" else key.loose,
+            lambda name: (
+                f"(type({name}) == string ? {_text_compared(operator, f'string({name})', value)}"
+                f" : {_IS_NUMBER.format(name)} && double({name}) {operator} {number})"
+            ),
+        )
+    if (
+        type(value.fixed) is str
+        and _IS_QUANTITY.fullmatch(value.fixed)
+        and not _IS_DURATION.fullmatch(value.fixed)
+    ):
+        compared = f"quantity({{0}}).compareTo(quantity({written(value.fixed)})) {operator} 0"
+        number = _number_of(value)
+        other = "false" if number == "null" else f"double({{0}}) {operator} {float(number)}"
+        return queries.bound(
+            key.strict if key.kind == "any" else key.loose,
+            lambda name: (
+                f"(type({name}) == string ? isQuantity({name}) && {compared.format(name)}"
+                f" : {_IS_NUMBER.format(name)} && {other.format(name)})"
+            ),
+        )
+    raise Unwritable("an order of what is neither number nor quantity")
+
+
+def _text_compared(operator: str, text: str, value: Term) -> str:
+    """A text beside a number: it may be a duration, or a number itself."""
+    # Go cuts off what is less than a second.
+    duration = f"duration({text}) {operator} duration('{int(value.fixed)}s')"
+    return (
+        f"({text}.matches('{_DURATION}') ? {duration}"
+        f" : {text}.matches('{NUMBER}') && double({text}) {operator} {float(value.fixed)})"
+    )
+
+
+def _durations(operator: str, key: Term, value: Term, queries: Queries) -> str:
+    if type(value.fixed) is int:
+        limit = f"duration('{value.fixed}s')"
+    elif type(value.fixed) is str and _IS_DURATION.fullmatch(value.fixed):
+        limit = f"duration({written(value.fixed)})"
+    else:
+        raise Unwritable("a duration that cannot be read")
+    if key.kind in {"bool", "list", "map", "null", "object"}:
+        return "false"
+    return queries.bound(
+        key.strict if key.kind == "any" else key.loose,
+        lambda name: (
+            f"(type({name}) == string ? string({name}).matches('{_DURATION}') && "
+            f"duration(string({name})) {operator} {limit} : {_IS_NUMBER.format(name)} && "
+            f"duration(string(int({name})) + 's') {operator} {limit})"
+        ),
+    )

@@ -1,0 +1,280 @@
+"""JMESPath, as Kyverno reads it, as a tree (https://jmespath.org/specification.html).
+
+Nested variables of Kyverno, ``'{{ … }}'`` within an expression, are texts of several parts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.kyverno.patterns import Unwritable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Node(NamedTuple):
+    """A part of an expression: what it is, its value, and the parts below it."""
+
+    kind: str
+    value: Any = None
+    parts: tuple[Node, ...] = ()
+
+
+CURRENT: Final = Node("current")
+_VARIABLE: Final = re.compile(r"\{\{-?((?:\{[^{}]*\}|[^{}])*)\}\}")
+"""A variable that has no other within it."""
+
+_TOKEN: Final = re.compile(
+    r"\s+|(?P<name>[A-Za-z_]\w*)|(?P<quoted>\"(?:[^\"\\]|\\.)*\")|(?P<raw>'(?:[^'\\]|\\.)*')"
+    r"|(?P<json>`(?:[^`\\]|\\.)*`)|(?P<number>-?[0-9]+)"
+    r"|(?P<mark>\[\]|\[\?|\|\||&&|==|!=|<=|>=|[.\[\]{}()*@,:|<>!&])"
+)
+_BINDS: Final = {
+    "|": 1,
+    "||": 2,
+    "&&": 3,
+    "==": 5,
+    "!=": 5,
+    "<": 5,
+    "<=": 5,
+    ">": 5,
+    ">=": 5,
+    "[]": 9,
+    "*": 20,
+    "[?": 21,
+    ".": 40,
+    "!": 45,
+    "[": 55,
+    "(": 60,
+}
+_PROJECTION: Final = 10
+"""What binds less ends a projection."""
+
+_DEPTH_MAX: Final = 60
+_PLACE: Final = re.compile("\x00([0-9]+)\x00")
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+
+
+def variables_of(text: str) -> list[str | Node]:
+    """A text in pieces: what stands there, and its variables as trees.
+
+    Variables may stand within the texts of others. Raises
+    :class:`~webhook.kyverno.patterns.Unwritable`.
+    """
+    inner: list[Node] = []
+
+    def placed(match: re.Match[str]) -> str:
+        inner.append(parsed(match[1], inner))
+        return f"\x00{len(inner) - 1}\x00"
+
+    reached = 1
+    while reached:
+        text, reached = _VARIABLE.subn(placed, text)
+    pieces = _PLACE.split(text)
+    return [
+        inner[int(piece)] if at % 2 else piece for at, piece in enumerate(pieces) if piece or at % 2
+    ]
+
+
+def parsed(text: str, inner: Sequence[Node] = ()) -> Node:
+    """The tree of an expression; raises :class:`~webhook.kyverno.patterns.Unwritable`.
+
+    ``inner`` are the variables within its texts, by their places.
+    """
+    parser = _Parser(text, _tokens(text), inner)
+    node = parser.expression(0)
+    if parser.here().kind != "end":
+        raise Unwritable(f"JMESPath {text.strip()}: {parser.here().text} is not expected")
+    return node
+
+
+def _tokens(text: str) -> list[_Token]:
+    reached, at = [], 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise Unwritable(f"JMESPath {text.strip()}: it cannot be read at {text[at:]}")
+        at = match.end()
+        if match.lastgroup is not None:
+            reached.append(_Token(match.lastgroup, match[0]))
+    return [*reached, _Token("end", "its end")]
+
+
+class _Parser:
+    def __init__(self, text: str, tokens: list[_Token], inner: Sequence[Node]) -> None:
+        self._text = text.strip()
+        self._tokens = tokens
+        self._inner = inner
+        self._at = 0
+        self._depth = 0
+
+    def here(self) -> _Token:
+        return self._tokens[self._at]
+
+    def expression(self, binds: int) -> Node:
+        self._depth += 1
+        if self._depth > _DEPTH_MAX:
+            raise Unwritable(f"JMESPath {self._text}: it is nested too deeply")
+        node = self._first(self._next())
+        while self.here().kind == "mark" and binds < _BINDS.get(self.here().text, 0):
+            node = self._then(node, self._next().text)
+        self._depth -= 1
+        return node
+
+    def _next(self) -> _Token:
+        token = self.here()
+        self._at += token.kind != "end"
+        return token
+
+    def _expect(self, text: str) -> None:
+        if (token := self._next()).text != text or token.kind != "mark":
+            raise Unwritable(f"JMESPath {self._text}: {text} is expected, not {token.text}")
+
+    def _first(self, token: _Token) -> Node:
+        """What begins with a token."""
+        if token.kind == "name":
+            if self.here().text == "(" and self.here().kind == "mark":
+                self._next()
+                return Node("call", token.text, self._until(")", self._argument))
+            return Node("field", token.text)
+        if token.kind in {"quoted", "raw", "json"}:
+            return self._literal(token)
+        starts: dict[str, Callable[[], Node]] = {
+            "@": lambda: CURRENT,
+            "*": lambda: Node("values", None, (CURRENT, self._projected(20))),
+            "[": lambda: self._bracket(CURRENT),
+            "[]": lambda: Node("project", None, (Node("flatten", None, (CURRENT,)), self._rest())),
+            "[?": lambda: self._filter(CURRENT),
+            "!": lambda: Node("not", None, (self.expression(45),)),
+            "(": self._grouped,
+            "{": lambda: Node("hash", None, self._until("}", self._pair)),
+        }
+        if token.kind != "mark" or token.text not in starts:
+            raise Unwritable(f"JMESPath {self._text}: {token.text} is not expected")
+        return starts[token.text]()
+
+    def _then(self, left: Node, mark: str) -> Node:
+        """What a mark makes of what stands before it."""
+        if mark == ".":
+            if self.here().text == "*":
+                self._next()
+                return Node("values", None, (left, self._projected(20)))
+            return Node("sub", None, (left, self._after_dot(40)))
+        if mark in {"|", "||", "&&"}:
+            kind = {"|": "pipe", "||": "or", "&&": "and"}[mark]
+            return Node(kind, None, (left, self.expression(_BINDS[mark])))
+        if mark == "[]":
+            return Node("project", None, (Node("flatten", None, (left,)), self._rest()))
+        if mark == "[?":
+            return self._filter(left)
+        if mark == "[":
+            return self._bracket(left)
+        if mark in {"==", "!=", "<", "<=", ">", ">="}:
+            return Node("compare", mark, (left, self.expression(5)))
+        raise Unwritable(f"JMESPath {self._text}: {mark} is not expected")
+
+    def _literal(self, token: _Token) -> Node:
+        if token.kind == "quoted":
+            return Node("field", json.loads(token.text))
+        if token.kind == "raw":
+            text = token.text[1:-1].replace("\\'", "'")
+            pieces = _PLACE.split(text)
+            if len(pieces) == 1:
+                return Node("literal", text)
+            parts = [
+                self._inner[int(piece)] if at % 2 else Node("literal", piece)
+                for at, piece in enumerate(pieces)
+            ]
+            return Node("text", None, tuple(one for one in parts if one != Node("literal", "")))
+        text = token.text[1:-1].replace("\\`", "`")
+        if _PLACE.search(text):
+            raise Unwritable(f"JMESPath {self._text}: a variable within a literal")
+        try:
+            return Node("literal", json.loads(text))
+        except json.JSONDecodeError:
+            raise Unwritable(f"JMESPath {self._text}: `{text}` is no JSON") from None
+
+    def _grouped(self) -> Node:
+        node = self.expression(0)
+        self._expect(")")
+        return node
+
+    def _until(self, end: str, read: Callable[[], Node]) -> tuple[Node, ...]:
+        """Parts between commas."""
+        parts: list[Node] = []
+        while self.here().text != end or self.here().kind != "mark":
+            parts.append(read())
+            if self.here().text != end:
+                self._expect(",")
+        self._next()
+        return tuple(parts)
+
+    def _argument(self) -> Node:
+        if self.here().text == "&" and self.here().kind == "mark":
+            self._next()
+            return Node("reference", None, (self.expression(0),))
+        return self.expression(0)
+
+    def _pair(self) -> Node:
+        name = self._next()
+        self._expect(":")
+        text = json.loads(name.text) if name.kind == "quoted" else name.text
+        return Node("pair", text, (self.expression(0),))
+
+    def _bracket(self, left: Node) -> Node:
+        """An index, a slice, a projection, or a list of expressions."""
+        token = self.here()
+        if token.kind == "number":
+            self._next()
+            self._expect("]")
+            return Node("index", int(token.text), (left,))
+        if token.text == "*" and self._tokens[self._at + 1].text == "]":
+            self._at += 2
+            return Node("project", None, (left, self._rest()))
+        if token.text == ":":
+            raise Unwritable(f"JMESPath {self._text}: a slice of a list")
+        if left is not CURRENT:
+            raise Unwritable(f"JMESPath {self._text}: {token.text} is not expected")
+        return Node("list", None, self._until("]", lambda: self.expression(0)))
+
+    def _filter(self, left: Node) -> Node:
+        condition = self.expression(0)
+        self._expect("]")
+        return Node("filter", None, (left, condition, self._rest(21)))
+
+    def _rest(self, binds: int = 9) -> Node:
+        return self._projected(binds)
+
+    def _projected(self, binds: int) -> Node:
+        """What is asked of each item of a projection."""
+        token = self.here()
+        if token.kind == "mark" and token.text == ".":
+            self._next()
+            if self.here().text == "*":
+                self._next()
+                return Node("values", None, (CURRENT, self._projected(20)))
+            return self._after_dot(binds)
+        if token.kind == "mark" and token.text in {"[", "[?"}:
+            return self.expression(binds)
+        if token.kind == "mark" and _BINDS.get(token.text, 0) >= _PROJECTION:
+            raise Unwritable(f"JMESPath {self._text}: {token.text} is not expected")
+        return CURRENT
+
+    def _after_dot(self, binds: int) -> Node:
+        token = self.here()
+        if token.kind in {"name", "quoted"}:
+            return self.expression(binds)
+        if token.kind == "mark" and token.text == "[":
+            self._next()
+            return Node("list", None, self._until("]", lambda: self.expression(0)))
+        if token.kind == "mark" and token.text == "{":
+            self._next()
+            return Node("hash", None, self._until("}", self._pair))
+        raise Unwritable(f"JMESPath {self._text}: {token.text} is not expected after a dot")
