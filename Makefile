@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation bench-exceptions bench-memo bench-external-data bench-images fuzz-mutation flame results outdated
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation bench-exceptions bench-memo bench-projection bench-external-data bench-images fuzz-mutation flame results outdated
 .PHONY: demo image release site test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new new-examples
 .DEFAULT_GOAL := help
 # Where it is set, each worker would compile all tests again in each run.
@@ -221,11 +221,14 @@ bench-external-data: setup ## policies that ask a provider of 20 ms, beside Gate
 	$(BIN)/python -m loadtest.external_data $(EXTERNAL_DATA)
 
 EXCEPTIONS ?= --save
-bench-exceptions: setup ## what 1,000 exceptions, and groups of constraints, add to a review's CPU, 5 minutes; EXCEPTIONS=--quick half a minute
+bench-exceptions: setup ## what 1,000 exceptions, and groups of constraints, add to a review's CPU, under 4 minutes; EXCEPTIONS=--quick half a minute
 	$(BIN)/python -m loadtest.exceptions $(EXCEPTIONS)
 
 bench-memo: setup ## what keeping results saves a review's CPU on roll-outs, updates and a mix, and what it costs where nothing repeats, 5 minutes; MEMO=--quick 1 minute
 	$(BIN)/python -m loadtest.memo $(or $(MEMO),--save)
+
+bench-projection: setup ## what synced objects take in memory, as far as templates read them and whole, 15 minutes; PROJECTION=--quick 2 minutes
+	$(BIN)/python -m loadtest.projection $(or $(PROJECTION),--save)
 
 bench-images: setup ## CPU and memory of the provider for images, beside their goals, 1 minute
 	$(BIN)/python -m loadtest.images

@@ -49,7 +49,7 @@ VIOLATING_MAX_US: Final = 20.0
 MEMBERS: Final = 3
 """Of a group."""
 
-FULL, QUICK = 2000, 100
+FULL, QUICK = 1400, 100
 """Slices of each."""
 
 RESULTS: Final = ROOT / "loadtest" / "results" / "exceptions"

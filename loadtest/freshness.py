@@ -31,6 +31,11 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "curves": (*_SERVED, *_FOLLOWED, "loadtest/curves"),
     "decisions": (*_SERVED, "webhook/decisions", "loadtest/decisions"),
     "enforcement": (*_SERVED, *_FOLLOWED, "loadtest/enforcement"),
+    "exceptions": (*_SERVED, "webhook/exceptions", "loadtest/exceptions.py"),
+    "external_data": (
+        *(*_SERVED, "webhook/external_data"),
+        *("loadtest/provider", "loadtest/external_data.py"),
+    ),
     "flame-p1": _SERVED,
     "flame-p12": _SERVED,
     "hostile": (*_SERVED, "loadtest/hostile"),

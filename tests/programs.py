@@ -93,6 +93,8 @@ PROGRAMS: dict[str, Source] = {
     "kustomize": Module("sigs.k8s.io/kustomize/kustomize/v5", "v5.8.2"),
     "kafka": Jars("org.apache.kafka", "kafka_2.13", "4.1.0"),
     "loadgen": Folder("loadtest/loadgen"),
+    # A provider of external data that takes little CPU.
+    "provider": Folder("loadtest/provider"),
     # Kubernetes' CEL, as an API server evaluates it.
     "cel-oracle": Given("cel/oracle"),
     # Without service discovery, for which it would fetch every cloud's client.

@@ -210,7 +210,7 @@ ANSWER_RULES: Final[Mapping[str, AnswerRule]] = {
 }
 
 
-def answer_to(keys: Sequence[str], asked: Counter[str], delay_seconds: float = 0) -> Answer:
+def answer_to(keys: Sequence[str], asked: Counter[str]) -> Answer:
     """What comes of a request; ``asked`` counts how often each key was asked."""
     items: list[Item] = []
     chosen: tuple[AnswerRule, str, int] | None = None
@@ -220,7 +220,7 @@ def answer_to(keys: Sequence[str], asked: Counter[str], delay_seconds: float = 0
         items += ITEM_RULES.get(name, ITEM_RULES[""])(key, number, asked[key])
         if chosen is None and name in ANSWER_RULES:
             chosen = ANSWER_RULES[name], key, number
-    answer = Answer(_enveloped({"idempotent": True, "items": items}), wait_seconds=delay_seconds)
+    answer = Answer(_enveloped({"idempotent": True, "items": items}))
     if chosen is None:
         return answer
     change, key, number = chosen
@@ -233,9 +233,8 @@ def answer_to(keys: Sequence[str], asked: Counter[str], delay_seconds: float = 0
 class _Served:
     """Connections, one request after another on each."""
 
-    def __init__(self, record: Path | None, delay_seconds: float) -> None:
+    def __init__(self, record: Path | None) -> None:
         self._record = record.open("a") if record else None
-        self._delay_seconds = delay_seconds
         self._asked: Counter[str] = Counter()
         self._connections = 0
 
@@ -279,7 +278,7 @@ class _Served:
             if request
             else None,
         )
-        answer = answer_to(keys, self._asked, self._delay_seconds)
+        answer = answer_to(keys, self._asked)
         if path == "/redirected":
             answer = Answer(
                 _enveloped({"idempotent": True, "items": _item(keys[0], value="there")})
@@ -334,7 +333,7 @@ async def _run(arguments: argparse.Namespace) -> None:
         if arguments.client_ca:
             context.load_verify_locations(arguments.client_ca)
             context.verify_mode = ssl.CERT_REQUIRED
-    served = _Served(arguments.record, arguments.delay_ms / 1000)
+    served = _Served(arguments.record)
     server = await asyncio.start_server(
         served.serve, "127.0.0.1", arguments.port, ssl=context, limit=1024 * 1024, backlog=1024
     )
@@ -351,7 +350,6 @@ def main() -> None:
     parser.add_argument("--client-ca", type=Path, help="callers must have a certificate of these")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--record", type=Path, help="a line of JSON for each request")
-    parser.add_argument("--delay-ms", type=float, default=0, help="before each answer")
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_run(parser.parse_args()))
 
@@ -427,18 +425,14 @@ class ProviderProcess:
         *,
         authority: Authority | None,
         client_authority: Path | None = None,
-        delay_ms: float = 0,
-        core: int | None = None,
     ) -> None:
-        """``core`` is where it runs, for benchmarks."""
         self.folder = folder
         self.folder.mkdir(parents=True, exist_ok=True)
         self.authority = authority
         self._record = folder / "asked.jsonl"
         self._record.touch()
-        self._command = [] if core is None else ["taskset", "--cpu-list", str(core)]
-        self._command += [sys.executable, "-m", "tests.provider_process"]
-        self._command += [f"--record={self._record}", f"--delay-ms={delay_ms}"]
+        self._command = [sys.executable, "-m", "tests.provider_process"]
+        self._command.append(f"--record={self._record}")
         if authority:
             certificate = folder / "provider.pem"
             certificate.write_bytes(authority.chain)

@@ -37,6 +37,7 @@ from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets import admission
 from webhook.constraint.targets.documents import DocumentTarget
 from webhook.constraint.targets.known import DOCUMENT_TARGETS, TARGETS
+from webhook.constraint.targets.known import NAME as JSON
 from webhook.errors import InvalidInputError, WaddleError
 from webhook.policies.advice import Matched, advice_on, advice_on_template, left_out
 from webhook.policies.manifests import Manifest, UnreadableFile, read_text
@@ -211,7 +212,10 @@ class Policies:
             for entry in self._snapshot.entries
             if entry.constraints
             for target in entry.targets
-        ).union([admission.NAME] if policies.foreign.keys else [])
+        ).union(
+            [admission.NAME] if policies.foreign.keys else [],
+            [JSON] if policies.foreign.document_keys else [],
+        )
 
     @classmethod
     def load(
@@ -245,7 +249,7 @@ class Policies:
         if report.faults:
             raise InvalidPoliciesError([str(fault) for fault in report.faults])
         foreign = policies.foreign
-        if not report.constraints and not foreign.keys:
+        if not (report.constraints or foreign.keys or foreign.document_keys):
             named = ", ".join(map(str, (*paths, *(texts or ())))) or "the values"
             raise InvalidPoliciesError([f"there is no constraint in {named}"])
         for one in advice_on(policies.snapshot):
@@ -266,7 +270,8 @@ class Policies:
         These are bound ValidatingAdmissionPolicies and Kyverno's ValidatingPolicies.
         """
         own = ("/".join(one.key) for one in self._snapshot.constraints)
-        return (*own, *("/".join(key) for key in self._policies.foreign.keys))
+        foreign = self._policies.foreign
+        return (*own, *("/".join(key) for key in (*foreign.keys, *foreign.document_keys)))
 
     @property
     def unmatched(self) -> tuple[str, ...]:
@@ -276,7 +281,8 @@ class Policies:
         """
         own = ("/".join(one.key) for one in self._matched.missing(self._snapshot))
         foreign = self._policies.foreign
-        others = (key for key in foreign.keys if key not in foreign.matched_keys)
+        every = (*foreign.keys, *foreign.document_keys)
+        others = (key for key in every if key not in foreign.matched_keys)
         return (*own, *("/".join(key) for key in others))
 
     def review(  # what a request has
@@ -338,6 +344,8 @@ class Policies:
         self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS
     ) -> Violations:
         """Review any JSON value by constraints of templates for a target of documents.
+
+        Kyverno's ValidatingPolicies of mode JSON review it, too, if the target is ``json``.
 
         ``target`` is its name in templates, or ``terraform`` or ``gcp``: each change of a plan,
         or asset, is reviewed. Raises :class:`InvalidInputError` where there is no such target or no constraint for

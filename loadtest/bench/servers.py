@@ -60,11 +60,11 @@ def running(
     *,
     port: int,
     health_port: int,
-    core: int,
+    core: int | str,
     log: Path,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Server]:
-    """Run a server from here until it is ready, and stop it at the end."""
+    """Run a server from here until it is ready, and stop it at the end; ``core`` may list several."""
     started = time.perf_counter()
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -109,7 +109,7 @@ def waddle(
     policies: Path,
     certificates: Path,
     *,
-    core: int,
+    core: int | str,
     log: Path,
     flags: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,

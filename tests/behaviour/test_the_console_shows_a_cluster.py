@@ -18,6 +18,7 @@ from tests.policies import exception
 from tests.ports import free_port
 from tests.programs import of_the_system
 from tests.webhook.admission_policies import making as admission_policies
+from tests.webhook.cli.in_process import waddle
 from tests.webhook.console.identity import RunningProvider
 from tests.webhook.console.person import Person
 from tests.webhook.console.pictures import SCRIPT
@@ -206,6 +207,54 @@ def test_the_playground_decides_by_what_the_cluster_holds(stage: Stage):
             assert answer["reviews"][0]["error"] == ""
     finally:
         stage.api.request("DELETE", f"{TEMPLATES}/{template['metadata']['name']}")
+
+
+def test_the_playground_decides_by_the_api_server_s_own_policies_as_commands_over_files_do(
+    stage: Stage, tmp_path: Path
+):
+    """With their parameters, in the same words."""
+    root, name = "/apis/admissionregistration.k8s.io/v1", f"{stage.name}-tried"
+    rule = {"apiGroups": ["example.com"], "resources": ["nothings"]}
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    reference = {"name": name, "namespace": stage.name, "parameterNotFoundAction": "Deny"}
+    own = admission_policies.policy(
+        "object.spec.size <= int(params.data.max)", name=name, rule=rule, paramKind=kind
+    )
+    bound = admission_policies.binding(name, name, paramRef=reference)
+    parameters = {**kind, "metadata": {"name": name, "namespace": stage.name}, "data": {"max": "3"}}
+    tried = {
+        "apiVersion": "example.com/v1",
+        "kind": "Nothing",
+        "metadata": {"name": "n", "namespace": stage.name},
+        "spec": {"size": 5},
+    }
+    file = tmp_path / "all.json"
+    documents = [own, bound, parameters, tried]
+    file.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": documents}))
+    by_files = json.loads(waddle("test", "-f", file, "-o", "json").stdout)
+    (message,) = {one["msg"] for one in by_files}
+    posts = {
+        f"/api/v1/namespaces/{stage.name}/configmaps": parameters,
+        f"{root}/validatingadmissionpolicies": own,
+        f"{root}/validatingadmissionpolicybindings": bound,
+    }
+    made = []
+    try:
+        for folder, document in posts.items():
+            stage.api.request("POST", folder, document)
+            made.append(f"{folder}/{name}")
+        with over(stage) as console:
+            console.ready()
+            form = {"mode": "review", "input": json.dumps(tried)}
+
+            def found() -> list[str]:
+                answer = console.post("/playground?format=json", form).json()["outcome"]
+                return [one["message"] for one in answer.get("reviews", [{}])[0]["violations"]]
+
+            until(lambda: found() == [message], f"the console says {message}")
+    finally:
+        for one in reversed(made):
+            stage.api.request("DELETE", one)
 
 
 def test_each_command_that_a_policy_s_page_shows_is_taken_by_the_api_server(stage: Stage):

@@ -11,6 +11,7 @@ import yaml
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint
 from tests.programs import ROOT
+from tests.webhook.kyverno.making import LABEL, applied, document
 from tests.webhook.policies.old_library import LIBRARY
 from tests.webhook.policies.old_library import constraint as old_constraint
 from tests.webhook.policies.old_library import template as old_template
@@ -213,6 +214,28 @@ def kyverno(folder: Path) -> None:
                 "kind: Test\nmetadata: {name: one}\npolicies: [policy.yaml]\n"
                 "resources: [pod.yaml]\nresults:\n- {policy: no-host-network, result: pass}\n"
             ),
+        },
+    )
+
+
+def kyverno_mutating(folder: Path) -> None:
+    """The same with a policy that changes objects."""
+    kyverno(folder)
+    made = {**document(applied(LABEL)), "metadata": {"name": "team"}}
+    write(folder, **{"kyverno-policies/team.yaml": yaml.safe_dump(made)})
+
+
+def kyverno_plan(folder: Path) -> None:
+    """A policy of Kyverno's for documents, and one that it denies."""
+    write(
+        folder,
+        **{
+            "kyverno-policies/policy.yaml": (
+                "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\n"
+                "metadata: {name: small}\nspec:\n  evaluation: {mode: JSON}\n"
+                "  validations: [{expression: object.size < 3, message: too large}]\n"
+            ),
+            "plan.json": '{"size": 4}',
         },
     )
 

@@ -105,6 +105,12 @@ HERE = {
         scenes.kyverno_images, 0, "put trusted_root.json beside the policy"
     ),
     "waddle test -f kyverno-policies/ -f manifests/": Typed(scenes.kyverno, 1, "ValidatingPolicy/"),
+    "waddle mutate -f kyverno-policies/ -f manifests/ -o patch": Typed(
+        scenes.kyverno_mutating, 0, "MutatingPolicy/team"
+    ),
+    "waddle test --target json -f kyverno-policies/ -f plan.json": Typed(
+        scenes.kyverno_plan, 1, "too large"
+    ),
     "waddle migrate gatekeeper -f policies/": Typed(scenes.migrating, 0, "as it is"),
     "waddle test -f policies/ -f deployment.yaml": Typed(
         scenes.migrating, 1, "label <owner> is missing"

@@ -220,12 +220,18 @@ class Enforcement:
                 held[CONFIG_MAPS.kind, "/".join(place)] = item["spec"]
         for namespace, kinds in snapshot.inventory.get("namespace", {}).items():
             for name, item in kinds.get("v1", {}).get(CONFIG_MAPS.kind, {}).items():
-                known[CONFIG_MAPS.kind, f"{namespace}/{name}"] = item["spec"]
+                known[CONFIG_MAPS.kind, f"{namespace}/{name}"] = item.get("spec", {})
+        held = self.as_kept(held, known)
         for key in held.keys() | known.keys():
             limit = unchanged_since if key in held else gone_since
             if held.get(key) != known.get(key) and self.changed[key] <= limit:
                 return f"{replica.name} is wrong about {key}: {known.get(key)}"
         return ""
+
+    def as_kept(self, held: Mapping[Key, Any], known: Mapping[Key, Any]) -> dict[Key, Any]:
+        """What the API server holds as replicas should keep it; ``known`` is what one keeps."""
+        del known
+        return dict(held)
 
 
 def _version(item: Mapping[str, Any]) -> tuple[str, int]:

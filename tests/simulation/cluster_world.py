@@ -115,6 +115,9 @@ class ClusterWorld:
 
     storage_of: type[Storage] = Storage
 
+    projects = False
+    """Whether synced objects are kept as far as templates read them."""
+
     exceptions_keep_seconds = 0.0
     """How long exceptions that ended stay; 0 for ever."""
 
@@ -202,6 +205,7 @@ class ClusterWorld:
                 exceptions_keep_seconds=self.exceptions_keep_seconds,
                 trier=trier,
                 tells_not_asked=False,
+                projects=self.projects,
                 tick_seconds=self.tick_seconds,
             )
             await following.run()

@@ -577,4 +577,28 @@ FAULTS: Final[dict[str, Fault]] = {
         "return constraint.is_good",
         found_by=208,
     ),
+    "a template that is in force before what it reads is there": Fault(
+        "projected",
+        "webhook.controllers.apply.projection",
+        "SyncProjection._has",
+        "return covers(kind.held, needed)",
+        "return True",
+        found_by=10,
+    ),
+    "a projection without the path that a new template reads": Fault(
+        "projected",
+        "webhook.controllers.apply.projection",
+        "SyncProjection._has",
+        "kind.coming = kind.coming | self._needed(gvk)",
+        "kind.held = kind.coming = kind.coming | needed; return True",
+        found_by=0,
+    ),
+    "a list anew of which nobody hears the end": Fault(
+        "projected",
+        "webhook.watch.manager",
+        "_Watch.empty",
+        "self.is_synced = False",
+        "pass",
+        found_by=2,
+    ),
 }

@@ -24,6 +24,7 @@ WORLDS: Final = {
     "forged": "tests.simulation.forged_world:ForgedWorld",
     "extensions": "tests.simulation.extension_world:ExtensionWorld",
     "exceptions": "tests.simulation.exception_world:ExceptionWorld",
+    "projected": "tests.simulation.projected_world:ProjectedWorld",
     "groups": "tests.simulation.group_world:GroupWorld",
 }
 

@@ -11,13 +11,14 @@ from tests.system import reporting
 from tests.system.conftest import control_plane
 from tests.system.replicas import NAMESPACE, Plane, Replica
 from tests.system.reporting import by_scope, make_namespace, metric, put_config_map
-from tests.webhook.admission_policies.making import binding, policy
+from tests.webhook.admission_policies.making import binding, mutating_policy, policy
 from tests.webhook.cli.in_process import waddle
 
 pytestmark = pytest.mark.slow
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 POLICIES = f"{GROUP}/validatingadmissionpolicies"
+MUTATING = f"{GROUP}/mutatingadmissionpolicies"
 BINDINGS = f"{GROUP}/validatingadmissionpolicybindings"
 SPACE = "own"
 RULE = {"resources": ["configmaps"]}
@@ -28,6 +29,8 @@ LIMITED = policy(
     paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
 )
 PARAMETERS = {"name": "words", "namespace": SPACE, "parameterNotFoundAction": "Deny"}
+LOOPS = "object.a.all(x, object.b.all(y, object.c.exists(z, z == x + y)))"
+LABELLED = 'Object{metadata: Object.metadata{labels: {"managed": "yes"}}}'
 HERE = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": SPACE}}}
 BOUND = binding("comes", "coming", matchResources=HERE)
 AUDIT = ("--operation=audit", "--audit-interval=1", "--reports", "--admission-policies=audit")
@@ -46,7 +49,9 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
         put_config_map(made, SPACE, "bad", "no")
         put_config_map(made, SPACE, "good", "yes")
         made.api.request("POST", POLICIES, LIMITED)
-        made.api.request("POST", POLICIES, policy("false", name="unbound", rule=RULE))
+        unbound = policy(LOOPS, name="unbound", rule={"resources": ["configmaps", "gadgets"]})
+        made.api.request("POST", POLICIES, unbound)
+        made.api.request("POST", MUTATING, mutating_policy(LABELLED, name="labels"))
         bound = binding(
             "everywhere",
             "limited",
@@ -82,7 +87,14 @@ def test_what_exists_is_reviewed_by_the_cluster_s_own_policies(
         assert "everywhere (Audit)" in told.stdout
         assert "ValidatingAdmissionPolicy/unbound: no binding names it" in told.stdout
         named = json.loads(waddle("status", *options, "-o", "json").stdout)["admissionPolicies"]
-        assert [one["state"] for one in named] == ["Bound", "NotBound"]
+        assert [one["state"] for one in named] == ["Bound", "NotBound", "NotBound"]
+        limited, unbound, labels = named
+        assert limited["notes"] == []
+        assert 0 < limited["costOfLimit"] < 0.01
+        assert unbound["costOfLimit"] > 1
+        assert "would end it where lists and maps have" in " ".join(unbound["notes"])
+        assert "the API server serves no gadgets of core/v1: apply" in " ".join(unbound["notes"])
+        assert (labels["kind"], labels["name"]) == ("MutatingAdmissionPolicy", "labels")
 
         done = waddle("audit", "--once", "--admission-policies", *options)
         assert "ValidatingAdmissionPolicy/limited (dryrun): 1 violation" in done.stdout, done.stderr

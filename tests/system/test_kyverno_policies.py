@@ -8,14 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.asking_everything import EVERYTHING, NOBODY
 from tests.cluster import ApiError
 from tests.patience import until
 from tests.policies import definition
 from tests.system import reporting
 from tests.system.conftest import ALL_OPERATIONS, control_plane
-from tests.system.replicas import CRD_PATH, NAMESPACE, WORKLOADS, Plane, Replica
+from tests.system.replicas import (
+    CRD_PATH,
+    NAMESPACE,
+    PATIENT_SECONDS,
+    WEBHOOKS,
+    WORKLOADS,
+    Plane,
+    Replica,
+)
 from tests.system.reporting import by_scope, make_namespace, metric
 from tests.webhook.cli.in_process import waddle
+from tests.webhook.kyverno.making import LABEL, applied, document
 from webhook.policy_kinds.table import KYVERNO_KINDS
 
 if TYPE_CHECKING:
@@ -31,6 +41,7 @@ EXCEPTIONS = f"/apis/{GROUP}/{VERSION}/namespaces/{WORKLOADS}/policyexceptions"
 SPACE = "kyverno-audited"
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
 MESSAGE = "pods of the host's network are refused"
+NO_LEASES = f"{NOBODY} && request.resource.resource != 'leases'"
 ENFORCE = "--kyverno-policies=enforce"
 
 
@@ -73,12 +84,24 @@ def trio(plane: Plane) -> Iterator[list[Replica]]:
 
 @pytest.fixture
 def policed(plane: Plane) -> Iterator[Plane]:
-    """The plane with a policy, which is gone afterwards as its exceptions are."""
+    """The plane with a policy, which is gone afterwards as its exceptions are.
+
+    What the configuration sends that sends everything is then what it was.
+    """
     plane.api.apply(f"{POLICIES}/host", policy())
     yield plane
+    send(plane, NOBODY)
     for folder in (POLICIES, EXCEPTIONS):
         for item in plane.api.request("GET", folder)["items"]:
             plane.api.request("DELETE", f"{folder}/{item['metadata']['name']}")
+
+
+def send(plane: Plane, expression: str) -> None:
+    """Have the configuration that sends everything send that alone of which an expression holds."""
+    path = f"{WEBHOOKS}/{EVERYTHING}"
+    document = plane.api.request("GET", path)
+    document["webhooks"][0]["matchConditions"][0]["expression"] = expression
+    plane.api.request("PUT", path, document)
 
 
 def policy(
@@ -180,6 +203,44 @@ def test_a_policy_that_cannot_be_used_is_told_and_leaves_the_last_good_one(
     assert (said["name"], said["state"]) == ("ValidatingPolicy/host", "Unusable")
 
 
+def test_one_that_nobody_is_asked_about_is_told_until_a_rule_sends_what_it_is_for(
+    policed: Plane, trio: list[Replica]
+) -> None:
+    """By the metric, status and wait."""
+    plane, named = policed, "ValidatingPolicy/silent"
+    send(plane, NO_LEASES)
+    rule = {**PODS, "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    made = policy("true", matchConstraints={"resourceRules": [rule]})
+    made["metadata"]["name"] = "silent"
+    options = ("--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
+    plane.mark_pod(trio[0].name, ready=True)
+    plane.api.apply(f"{POLICIES}/silent", made)
+    count = "waddle_kyverno_policies"
+    until(
+        lambda: all(metric(one, count, status="notasked") == 1 for one in trio),
+        "every replica says that nobody is asked",
+    )
+    shown = {
+        one["name"]: one
+        for one in json.loads(waddle("status", *options, "-o", "json").stdout)["kyvernoPolicies"]
+    }
+    assert (shown[named]["state"], shown["ValidatingPolicy/host"]["state"]) == (
+        "NotAsked",
+        "Usable",
+    )
+    done = waddle("wait", named, "--timeout", "2s", *options)
+    assert done.returncode == 1, done
+    assert "NotAsked: the matchCondition" in done.stderr
+
+    send(plane, NOBODY)
+    done = waddle("wait", named, "--timeout", "60s", *options)
+    assert done.returncode == 0, done
+    until(
+        lambda: all(metric(one, count, status="notasked") == 0 for one in trio),
+        "every replica says that somebody is asked",
+    )
+
+
 def test_what_violates_is_reported_and_counted_and_no_admission_is_denied(plane: Plane) -> None:
     made = policy()
     made["metadata"]["name"] = "audited"
@@ -204,3 +265,111 @@ def test_what_violates_is_reported_and_counted_and_no_admission_is_denied(plane:
         plane.delete_pod("kyverno-auditor")
         path = f"/api/v1/namespaces/{SPACE}/pods/bad?gracePeriodSeconds=0"
         plane.api.request("DELETE", path)
+
+
+MUTATING = f"/apis/{GROUP}/{VERSION}/mutatingpolicies"
+CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/kyverno-tests"
+CONFIG_MAPS = f"/api/v1/namespaces/{WORKLOADS}/configmaps"
+
+
+def labelling(*mutations: Json, **more: Any) -> Json:
+    """One that labels ConfigMaps that are created."""
+    rule = {**PODS, "resources": ["configmaps"]}
+    made = document(*(mutations or (applied(LABEL),)), **more)
+    made["spec"]["matchConstraints"] = {"resourceRules": [rule]}
+    return {**made, "metadata": {"name": "team"}}
+
+
+@pytest.fixture
+def changers(plane: Plane) -> Iterator[list[Replica]]:
+    """Two replicas that mutate by Kyverno's policies, the first of which the API server asks."""
+    operations = (*ALL_OPERATIONS, "--operation=mutation-webhook", ENFORCE)
+    with ExitStack() as stack:
+        started = []
+        for number in range(2):
+            name = f"kyverno-changer-{number}"
+            stack.callback(plane.delete_pod, name)
+            started.append(stack.enter_context(Replica(plane, name, *operations)))
+        for replica in started:
+            replica.wait_ready()
+        webhook = {
+            "name": "mutation.gatekeeper.sh",
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {
+                "url": f"https://127.0.0.1:{started[0].ports['admission']}/v1/mutate",
+                "caBundle": plane.bundle,
+            },
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "timeoutSeconds": PATIENT_SECONDS,
+            "matchConditions": [
+                {"name": "own", "expression": "request.name.startsWith('changed-')"}
+            ],
+            "rules": [{**PODS, "resources": ["configmaps"]}],
+        }
+        head = {"apiVersion": "admissionregistration.k8s.io/v1"}
+        body = {**head, "kind": "MutatingWebhookConfiguration", "webhooks": [webhook]}
+        plane.api.apply(CONFIGURATION, {**body, "metadata": {"name": "kyverno-tests"}})
+        stack.callback(plane.api.request, "DELETE", CONFIGURATION)
+        yield started
+        for item in plane.api.request("GET", MUTATING)["items"]:
+            plane.api.request("DELETE", f"{MUTATING}/{item['metadata']['name']}")
+
+
+def config_map() -> Json:
+    """A ConfigMap that the webhook is asked about."""
+    metadata = {"name": "changed-one", "namespace": WORKLOADS}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+def stored_labels(plane: Plane) -> Json:
+    """The labels with which the API server would store it."""
+    made = plane.api.request("POST", f"{CONFIG_MAPS}?dryRun=All", config_map())
+    return made["metadata"].get("labels") or {}
+
+
+def test_objects_are_stored_as_a_mutating_policy_makes_them(
+    plane: Plane, changers: list[Replica]
+) -> None:
+    plane.api.apply(f"{MUTATING}/team", labelling())
+    until(lambda: stored_labels(plane) == {"team": "a"}, "the API server stores the label")
+    until(
+        lambda: all(
+            metric(one, "waddle_kyverno_policies", status="active") == 1 for one in changers
+        ),
+        "both replicas know it",
+    )
+
+    refused = labelling(evaluation={"mutateExisting": {"enabled": True}})
+    plane.api.apply(f"{MUTATING}/team", refused)
+    until(
+        lambda: all(
+            metric(one, "waddle_kyverno_policies", status="error") == 1 for one in changers
+        ),
+        "both replicas say that it is in error",
+    )
+    assert stored_labels(plane) == {"team": "a"}, "its last good generation stays"
+    told = waddle("status", "--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
+    assert "MutatingPolicy/team: spec.evaluation.mutateExisting: " in told.stdout, told.stderr
+
+    failing = labelling(applied(LABEL.replace('"a"', "object.data.none")))
+    plane.api.apply(f"{MUTATING}/team", failing)
+
+    def is_refused() -> bool:
+        try:
+            stored_labels(plane)
+        except ApiError as error:
+            return "MutatingPolicy/team no such key: " in error.body
+        return False
+
+    until(is_refused, "what cannot be changed is refused")
+    plane.api.request("DELETE", f"{MUTATING}/team")
+    until(lambda: stored_labels_or_none(plane) == {}, "nothing is changed any more")
+
+
+def stored_labels_or_none(plane: Plane) -> Json | None:
+    """The same; None where it is refused."""
+    try:
+        return stored_labels(plane)
+    except ApiError:
+        return None

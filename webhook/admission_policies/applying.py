@@ -6,6 +6,7 @@ Whether the kind has a field is not known here: that an API server finds out.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from webhook.cel.errors import EvaluationError
@@ -19,12 +20,18 @@ if TYPE_CHECKING:
 _Id = tuple[Any, ...]
 
 
-def applied(obj: dict[str, Any], configuration: dict[str, Any], of: MergeType) -> dict[str, Any]:
+def applied(
+    obj: dict[str, Any],
+    configuration: dict[str, Any],
+    of: MergeType,
+    *,
+    replaces_wholes: bool = False,
+) -> dict[str, Any]:
     """The object with what a configuration says; both are left as they are.
 
-    Raises :class:`~webhook.cel.errors.EvaluationError` for a configuration that cannot be applied.
+    ``replaces_wholes`` is whether it may set atomic lists and objects, which are replaced then. Raises :class:`~webhook.cel.errors.EvaluationError` for a configuration that cannot be applied.
     """
-    wholes = list(_wholes(configuration, of, ""))
+    wholes = [] if replaces_wholes else list(_wholes(configuration, of, ""))
     if wholes:
         raise EvaluationError(
             "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps "
@@ -73,7 +80,8 @@ def _merged_lists(old: Sequence[Any], new: Sequence[Any], of: MergeType, at: str
     for one, item in zip(old_ids, old, strict=True):
         by_id[one] = None if one in by_id else item  # of several with one key none is merged
     made: list[Any] = []
-    shared = [one for one in ids if one in by_id]
+    named = set(ids)
+    shared = deque(one for one in ids if one in by_id)
     merged: set[_Id] = set()
     left, right = 0, 0
 
@@ -83,7 +91,7 @@ def _merged_lists(old: Sequence[Any], new: Sequence[Any], of: MergeType, at: str
         merged.add(one)
         made.append(_merged(by_id.get(one), new[right], of.item(), f"{at}{_shown(one, of)}"))
         if shared and shared[0] == one:
-            shared.pop(0)
+            shared.popleft()
         right += 1
 
     while left < len(old_ids) or right < len(ids):
@@ -92,11 +100,11 @@ def _merged_lists(old: Sequence[Any], new: Sequence[Any], of: MergeType, at: str
                 take()
                 left += 1
                 continue
-            if old_ids[left] in ids and shared and shared[0] != old_ids[left]:
+            if old_ids[left] in named and shared and shared[0] != old_ids[left]:
                 left += 1
                 continue
         if left < len(old_ids):
-            if old_ids[left] not in ids:
+            if old_ids[left] not in named:
                 made.append(old[left])
                 left += 1
                 continue
@@ -109,19 +117,21 @@ def _merged_lists(old: Sequence[Any], new: Sequence[Any], of: MergeType, at: str
 
 def _distinct(new: Sequence[Any], of: MergeType, at: str) -> list[_Id]:
     ids = [_id(item, of, f"{at}[{number}]") for number, item in enumerate(new)]
+    known: set[_Id] = set()
     for one in ids:
-        if ids.count(one) > 1:
+        if one in known:
             raise EvaluationError(
                 f"error applying patch: failed to convert patch object to typed object: {at}: "
                 f"duplicate entries for key {_shown(one, of)}"
             )
+        known.add(one)
     return ids
 
 
 def _id(item: Any, of: MergeType, at: str) -> _Id:
     """Return the key that tells an item from others."""
     if of.is_set:
-        return (item if type(item) is not dict and type(item) is not list else repr(item),)
+        return (_hashable(item),)
     if type(item) is not dict:
         raise EvaluationError(f"error applying patch: {at}: is not an object with keys")
     values = []
@@ -133,8 +143,12 @@ def _id(item: Any, of: MergeType, at: str) -> _Id:
                 f"error applying patch: {at}: associative list with keys has an element that omits "
                 f"key field {quote(key.name)} (and doesn't have default value)"
             )
-        values.append(value)
+        values.append(_hashable(value))
     return tuple(values)
+
+
+def _hashable(value: Any) -> Any:
+    return repr(value) if type(value) in {dict, list} else value
 
 
 def _shown(one: _Id, of: MergeType) -> str:

@@ -103,7 +103,23 @@ def _changed(
     except EvaluationError as error:
         pass_on(error)
         raise EvaluationError(failure_text(expression, composed.env, error)) from None
-    if mutation.patch_type == "JSONPatch":
+    return with_value(mutation.patch_type, value, obj, definitions)
+
+
+def with_value(
+    patch_type: str,
+    value: Any,
+    obj: Json,
+    definitions: Iterable[Mapping[str, Any]],
+    *,
+    replaces_wholes: bool = False,
+) -> Json:
+    """Returns what the value of a mutation's expression makes of an object.
+
+    ``replaces_wholes`` is whether a configuration may set what is only replaced as a whole. Raises
+    :class:`~webhook.cel.errors.EvaluationError`.
+    """
+    if patch_type == "JSONPatch":
         operations = [_operation(one.value) for one in value]
         try:
             return patched(obj, operations)
@@ -112,7 +128,9 @@ def _changed(
     _check_types(value, value.type_name)
     gvk = gvk_of(obj)
     configuration: Json = {**_plain(value), "apiVersion": gvk.group_version, "kind": gvk.kind}
-    return applied(obj, configuration, merge_type(gvk, definitions))
+    return applied(
+        obj, configuration, merge_type(gvk, definitions), replaces_wholes=replaces_wholes
+    )
 
 
 def _operation(fields: Mapping[str, Any]) -> Json:

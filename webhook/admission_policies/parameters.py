@@ -32,12 +32,17 @@ UNNAMED: Final = "default"
 DEFINITIONS: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
+class UnknownParameters(Exception):
+    """It is not known which parameters there are, so nothing can be decided by them."""
+
+
 class ParameterStore:
     """Parameters as a cluster has them, and which kinds are in namespaces."""
 
     def __init__(self) -> None:
         self._objects: dict[GroupVersionKind, Sequence[Mapping[str, Any]]] = {}
         self._namespaced: dict[GroupVersionKind, bool] = {}
+        self._unlisted: dict[GroupVersionKind, str] = {}
 
     def put(
         self, kind: GroupVersionKind, objects: Sequence[Mapping[str, Any]], *, namespaced: bool
@@ -45,6 +50,16 @@ class ParameterStore:
         """Know all objects of a kind."""
         self._objects[kind] = objects
         self._namespaced[kind] = namespaced
+
+    def lack(self, kind: GroupVersionKind, why: str) -> None:
+        """Know that the objects of a kind cannot be listed."""
+        self._unlisted[kind] = why
+
+    def check(self, policy: AdmissionPolicy | MutatingPolicy, binding: AdmissionBinding) -> None:
+        """Raise :class:`UnknownParameters` where it is not known which there are."""
+        kind = policy.param_kind
+        if kind is not None and binding.param_ref is not None and kind in self._unlisted:
+            raise UnknownParameters(f"parameters of {kind}: {self._unlisted[kind]}")
 
     def find(self, kind: GroupVersionKind) -> Sequence[Mapping[str, Any]]:
         """All that are known."""

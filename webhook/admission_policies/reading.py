@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from webhook.admission_policies.costs import FREE, PolicyCost, policy_cost
 from webhook.admission_policies.kinds import (
     ACTIONS,
     CONDITIONS_MAX,
@@ -23,7 +24,7 @@ from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.api.shapes import object_of
 from webhook.cel.check.environment import JSON_PATCH, OBJECT
 from webhook.cel.check.types import BOOL, DYN, NULL, STRING, Type, list_of
-from webhook.cel.engine import compile_expression
+from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission, match_conditions, mutations
 from webhook.constraint.drivers.cel_validator import CompiledValidation
@@ -35,13 +36,17 @@ if TYPE_CHECKING:
 
     from webhook.admission_policies.matching import Matches
     from webhook.api.shapes import Json
+    from webhook.cel.check.checker import Checked
     from webhook.cel.check.environment import Environment
     from webhook.cel.engine import Expression
 
     PolicyDocument: TypeAlias = Mapping[str, Any]
 
-_OBJECT: Final = Type(OBJECT, message=True)
-_OPERATION: Final = Type(JSON_PATCH, message=True)
+PATCH_RESULTS: Final = {
+    "ApplyConfiguration": Type(OBJECT, message=True),
+    "JSONPatch": list_of(Type(JSON_PATCH, message=True)),
+}
+"""By its patchType, what the expression of a mutation must evaluate to."""
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -61,6 +66,7 @@ class AdmissionPolicy:
     reasons: tuple[str, ...]
     """Of each validation."""
     audit_annotations: Mapping[str, Expression]
+    cost: PolicyCost = FREE
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,7 @@ class MutatingPolicy:
     variables: dict[str, Expression]
     mutations: tuple[PolicyMutation, ...]
     reinvokes: bool
+    cost: PolicyCost = FREE
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +137,7 @@ def read_policy(document: PolicyDocument) -> AdmissionPolicy:
         validations,
         tuple(_reason(one, at) for at, one in given),
         annotations,
+        policy_cost(compiler.parts, fails=fails),
     )
 
 
@@ -159,6 +167,7 @@ def read_mutating_policy(document: PolicyDocument) -> MutatingPolicy:
         compiler.variables,
         mutations,
         reinvocation == "IfNeeded",
+        policy_cost(compiler.parts, fails=fails),
     )
 
 
@@ -324,6 +333,8 @@ class _Compiler:
         self._params = params
         self._types: dict[str, Type] = {}
         self.variables: dict[str, Expression] = {}
+        self.parts: list[tuple[str, Checked]] = []
+        """What was compiled, each with the field that it stands in."""
 
     def conditions(self, items: list[tuple[str, Json]]) -> tuple[Expression, ...]:
         """Match conditions, which read no variables."""
@@ -392,7 +403,7 @@ class _Compiler:
                 f"{at}.{field}: is required where patchType is {patch_type}"
             )
         environment = mutations(self._types, params=self._params)
-        wanted = list_of(_OPERATION) if patch_type == "JSONPatch" else _OBJECT
+        wanted = PATCH_RESULTS[str(patch_type)]
         return PolicyMutation(
             str(patch_type),
             self._compiled(given, "expression", f"{at}.{field}", environment, (wanted,)),
@@ -411,7 +422,7 @@ class _Compiler:
     ) -> Expression:
         text = _text(one, name, at, required=True)
         try:
-            expression = compile_expression(text, environment)
+            expression, checked = compile_checked(text, environment)
         except CompileError as error:
             raise InvalidAdmissionPolicy(f"{at}.{name}: {error}") from None
         if wanted is not None and expression.type not in wanted:
@@ -419,4 +430,5 @@ class _Compiler:
             raise InvalidAdmissionPolicy(
                 f"{at}.{name}: must evaluate to {types} but got {expression.type}"
             )
+        self.parts.append((f"{at}.{name}", checked))
         return expression

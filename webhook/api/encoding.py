@@ -42,6 +42,20 @@ def decode(body: bytes | bytearray | memoryview | str, *, max_bytes: int | None 
         return decode_in_pieces(body)
 
 
+def encode_to_keep(value: Any, *, sort_keys: bool = False) -> bytes:
+    """Encode as :func:`encode` does, for what stays in memory."""
+    return compact(encode(value, sort_keys=sort_keys))
+
+
+def compact(encoded: bytes) -> bytes:
+    """Return the same bytes in as much memory as they need.
+
+    What orjson returns keeps the buffer that it was written to: 4 KiB however short it is, and up
+    to thirty times its length.
+    """
+    return bytes(memoryview(encoded))
+
+
 def encode(value: Any, *, indent: bool = False, sort_keys: bool = False) -> bytes:
     """Encode as UTF-8 JSON, however deep; integers beyond 64 bits are exact too."""
     option = (orjson.OPT_INDENT_2 if indent else 0) | (orjson.OPT_SORT_KEYS if sort_keys else 0)

@@ -15,6 +15,7 @@ from webhook.api.pod_status import Pod
 from webhook.api.resource import Resource
 from webhook.app.certificate_options import certificate_place
 from webhook.app.loop_thread import LoopThread
+from webhook.app.priority import give_precedence, stand_behind
 from webhook.backoff import Backoff
 from webhook.certificates.session import ClusterCertificate
 from webhook.cluster.client import ClusterClient
@@ -153,7 +154,9 @@ class ClusterThread:
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
         self._following: Following | None = None
-        self._thread = LoopThread("cluster", self._follow_forever)
+        self._stands_behind = False
+        # At a start nobody is answered yet, and policies are what is waited for.
+        self._thread = LoopThread("cluster", self._follow_forever, give_precedence)
 
     def _admission_reports(self) -> AdmissionReports | None:
         settings = self._settings
@@ -334,6 +337,7 @@ class ClusterThread:
             tells_not_asked=self._settings.policies.tell_not_asked,
             rules=rule_options(self._settings),
             trier=self._trier,
+            projects=self._settings.projects_synced,
         )
         self._following = following
         try:
@@ -354,6 +358,9 @@ class ClusterThread:
 
     def _tell(self, state: str, faults: tuple[str, ...]) -> None:
         self._state, self._faults = state, faults
+        if self._serving.revision is not None and not self._stands_behind:
+            self._stands_behind = True
+            stand_behind()
 
 
 async def run_whatever_happens(

@@ -141,6 +141,7 @@ class Process:
         self._disabled = NEEDS_A_DOOR.union(settings.deciding.disable_opa_builtin)
         self._shown = self._shown_pair()
         self._providers = self._provider_thread(lines)
+        self._cache = self._code_cache()
         self._trials = self._make_trials()
         self._driver = self._make_driver()
         self._refused_kind = self._injected_fault()
@@ -189,7 +190,8 @@ class Process:
         return ProviderThread(settings, self._serving, self._registry, log, self._shown)
 
     def _make_trials(self) -> Trials:
-        """Make the trials of policies before they are enforced."""
+        """Make the trials of policies before they are enforced, and of those that wait at a start."""
+        is_compiled = self._cache is not None and self._cache.holds_some
         return Trials(
             self._disabled,
             tell=self._log.warning,
@@ -197,6 +199,7 @@ class Process:
             tries_all=lambda: self._serving.revision is not None,
             cel=self._settings.deciding.enable_k8s_native_validation,
             niceness=BEHIND,
+            ahead=self._settings.policies.compile_in_parallel and not is_compiled,
         )
 
     def _policies_of_files(self) -> tuple[PolicyLoader, Watched]:
@@ -210,6 +213,7 @@ class Process:
             log=self._log,
             retries=self._settings.policies.readiness_retries,
             kyverno=self._settings.policies.kyverno_policies,
+            announce=self._trials.announce,
         )
         return loader, Watched(paths, loader.load)
 
@@ -287,11 +291,12 @@ class Process:
 
     async def _warm_trials(self) -> None:
         """Have ready what tries policies, once they are served: a cluster's change at any time."""
-        if self._cluster is None:
-            return
         while self._serving.revision is None:  # noqa: ASYNC110  # set by another thread, with no event
             await asyncio.sleep(WARM_SECONDS)
-        await asyncio.to_thread(self._trials.warm)
+        if count := self._trials.started():
+            self._log.info("a second process compiled policies too", templates=count)
+        if self._cluster is not None:
+            await asyncio.to_thread(self._trials.warm)
 
     async def _greet(self) -> None:
         """Tell who sits at the terminal where it serves, and when; only those wait for it."""
@@ -350,20 +355,20 @@ class Process:
         after = self._settings.policies.specialise_after
         return SpecialisingThread(after, self._registry, self._log) if after else None
 
+    def _code_cache(self) -> CodeCache | None:
+        """What keeps compiled policies, if anything is to; raises :class:`CannotStart`."""
+        directory = self._settings.policies.compiled_policies_dir
+        try:
+            return CodeCache(Path(directory)) if directory else None
+        except (OSError, UnsafeDirectory) as error:
+            why = f"--compiled-policies-dir={directory}: {reason_of(error)}"
+            raise CannotStart(why) from None
+
     def _make_driver(self) -> TriedRegoDriver:
-        """The driver of policies in force; raises :class:`CannotStart`."""
-        settings = self._settings
-        cache = None
-        if settings.policies.compiled_policies_dir:
-            try:
-                cache = CodeCache(Path(settings.policies.compiled_policies_dir))
-            except (OSError, UnsafeDirectory) as error:
-                raise CannotStart(
-                    f"--compiled-policies-dir={settings.policies.compiled_policies_dir}: {reason_of(error)}"
-                ) from None
+        """The driver of policies in force."""
         driver = RegoDriver(
             disabled_builtins=self._disabled,
-            cache=cache,
+            cache=self._cache,
             compile_parts=self._compile_parts,
             specialiser=None if self._specialising is None else self._specialising.specialiser,
         )

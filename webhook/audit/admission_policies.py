@@ -11,25 +11,35 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.admission_policies.kinds import POLICY
+from webhook.admission_policies.kinds import (
+    BINDING,
+    GROUP,
+    MUTATING_BINDING,
+    MUTATING_POLICY,
+    POLICY,
+    VERSIONS,
+)
 from webhook.admission_policies.parameters import ParameterStore
-from webhook.admission_policies.reading import read_binding, read_policy
-from webhook.api.gvk import gvk_of, name_of
+from webhook.admission_policies.reading import (
+    read_binding,
+    read_mutating_binding,
+    read_mutating_policy,
+    read_policy,
+)
+from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.api.shapes import object_of, objects_of
 from webhook.audit.pages import ListStatistics, Pages
 from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
-from webhook.cluster.kinds import POLICIES, POLICY_BINDINGS
 from webhook.cluster.page_size import PageSize
 from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.metrics.audit import ADMISSION_POLICIES
 from webhook.review.admission_policies import AdmissionPolicies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from webhook.api.gvk import GroupVersionKind
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
@@ -41,6 +51,15 @@ READ_SECONDS: Final = 30.0
 """Between two readings at most: an audit's interval is a minute, unless it is set."""
 
 POLICIES_OF_A_PAGE: Final = 500
+
+_VALIDATING: Final = (POLICY, BINDING)
+
+_READERS: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
+    POLICY: read_policy,
+    BINDING: read_binding,
+    MUTATING_POLICY: read_mutating_policy,
+    MUTATING_BINDING: read_mutating_binding,
+}
 
 _GENERATORS: Final = ("templates.gatekeeper.sh", "constraints.gatekeeper.sh")
 
@@ -71,19 +90,19 @@ class AdmissionPolicyReader:
             await asyncio.sleep(self._seconds * random.uniform(0.8, 1.2))  # noqa: S311  # no secret
 
     async def _read(self, client: ClusterClient) -> None:
-        read, faults = await read_admission_policies(client)
-        bound = set(read.keys)
-        unbound = [kind for kind, _, _ in read.unbound()]
+        reading = await read_admission_policies(client)
+        bound = set(reading.policies.keys)
+        unbound = [kind for kind, _, _ in reading.policies.unbound()]
         self._registry.replace(
             ADMISSION_POLICIES,
             {
                 ("bound",): float(len(bound)),
                 ("unbound",): float(unbound.count(POLICY)),
-                ("unusable",): float(len(faults)),
+                ("unusable",): float(len(reading.faults)),
             },
         )
-        self._serving.admission_policies = read if bound else None
-        self._tell(faults)
+        self._serving.admission_policies = reading.policies if bound else None
+        self._tell(reading.texts)
 
     def _tell(self, faults: list[str]) -> None:
         """Log what is wrong, once as long as it is the same."""
@@ -93,69 +112,53 @@ class AdmissionPolicyReader:
         self._told = told
 
 
+class UnusableAdmissionPolicy(NamedTuple):
+    """A policy or a binding that cannot be used, and why."""
+
+    kind: str
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}: {self.text}"
+
+
+class AdmissionPolicyReading(NamedTuple):
+    """Those that can be used, what cannot, and kinds of parameters that cannot be listed, with why."""
+
+    policies: AdmissionPolicies
+    faults: Sequence[UnusableAdmissionPolicy]
+    unlisted: Mapping[GroupVersionKind, str]
+
+    @property
+    def texts(self) -> list[str]:
+        """What is wrong, a text each."""
+        listed = [f"parameters of {kind}: {text}" for kind, text in self.unlisted.items()]
+        return [*map(str, self.faults), *listed]
+
+
 async def read_admission_policies(
-    client: ClusterClient,
-) -> tuple[AdmissionPolicies, list[str]]:
-    """Those that are in force, and what cannot be used, each with its reason.
+    client: ClusterClient, *, mutating: bool = False
+) -> AdmissionPolicyReading:
+    """Read those of a cluster, with their parameters; the mutating ones, too, where it is said.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
     """
     items: list[Any] = []
-    faults: list[str] = []
-    for resource, read in ((POLICIES, read_policy), (POLICY_BINDINGS, read_binding)):
-        for document in await _listed(client, resource):
-            if not is_generated(document):
-                _take(document, read, items, faults)
+    faults: list[UnusableAdmissionPolicy] = []
+    discovery = Discovery(client)
+    for kind, read in _READERS.items():
+        if kind in _VALIDATING or mutating:
+            for document in await _of_kind(client, discovery, kind):
+                if not is_generated(document):
+                    _take(document, read, items, faults)
     made = AdmissionPolicies(items)
     store = ParameterStore()
-    discovery = Discovery(client)
-    for kind in made.kinds_of_parameters:
-        await _add_parameters(client, discovery, kind, store, faults)
-    return made.with_parameters(store), faults
-
-
-class AdmissionPolicyStanding(NamedTuple):
-    """A policy of a cluster: whether something is reviewed by it, and what is odd about it.
-
-    ``state`` is Bound, NotBound or Unusable. ``bindings`` are names with their actions.
-    """
-
-    name: str
-    state: str
-    bindings: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-async def admission_policy_standings(client: ClusterClient) -> list[AdmissionPolicyStanding]:
-    """How each policy of a cluster stands; what cannot be used is among them.
-
-    Raises as :func:`read_admission_policies`.
-    """
-    read, faults = await read_admission_policies(client)
-    notes: dict[str, list[str]] = {}
-    for kind, name, text in read.warnings({}):
-        policy = name if kind == POLICY else read.policy_of(name)
-        notes.setdefault(policy, []).append(text if kind == POLICY else f"binding {name}: {text}")
-    standings = [
-        AdmissionPolicyStanding(
-            name,
-            "Bound" if bindings else "NotBound",
-            bindings,
-            (*notes.pop(name, ()), *type_warnings(document)),
-        )
-        for name, document, bindings in read.listed()
-    ]
-    standings += [
-        AdmissionPolicyStanding(name, "Unusable", (), tuple(texts))
-        for name, texts in sorted(notes.items())
-    ]
-    for text in faults:
-        title, _, why = text.partition(": ")
-        standings.append(
-            AdmissionPolicyStanding(title.partition("/")[2] or title, "Unusable", (), (why,))
-        )
-    return standings
+    unlisted: dict[GroupVersionKind, str] = {}
+    for gvk in made.kinds_of_parameters:
+        await _add_parameters(client, discovery, gvk, store, unlisted)
+    return AdmissionPolicyReading(made.with_parameters(store), faults, unlisted)
 
 
 def type_warnings(document: Mapping[str, Any]) -> list[str]:
@@ -177,12 +180,21 @@ def _take(
     document: Mapping[str, Any],
     read: Callable[[Mapping[str, Any]], Any],
     items: list[Any],
-    faults: list[str],
+    faults: list[UnusableAdmissionPolicy],
 ) -> None:
     try:
         items.append(read(document))
     except ConstraintFrameworkError as error:
-        faults.append(f"{gvk_of(document).kind}/{name_of(document)}: {error}")
+        faults.append(UnusableAdmissionPolicy(gvk_of(document).kind, name_of(document), str(error)))
+
+
+async def _of_kind(client: ClusterClient, discovery: Discovery, kind: str) -> list[Object]:
+    """All policies or bindings of a kind, at whatever version it is served; none where it is not."""
+    gvk = GroupVersionKind(GROUP, VERSIONS[0], kind)
+    try:
+        return await _listed(client, await discovery.of_versions(gvk, VERSIONS))
+    except UnknownKind:
+        return []
 
 
 async def _add_parameters(
@@ -190,15 +202,17 @@ async def _add_parameters(
     discovery: Discovery,
     kind: GroupVersionKind,
     store: ParameterStore,
-    faults: list[str],
+    unlisted: dict[GroupVersionKind, str],
 ) -> None:
     try:
         resource = await discovery.resource(kind)
         objects = await _listed(client, resource)
     except UnknownKind as error:
-        faults.append(f"parameters of {kind}: {error}")
+        unlisted[kind] = f"{error}: apply its CustomResourceDefinition, or mend spec.paramKind"
+        store.lack(kind, unlisted[kind])
     except ApiError as error:
-        faults.append(f"parameters of {kind}: {error}: a ClusterRole must let Waddle list them")
+        unlisted[kind] = f"{error}: a ClusterRole must let Waddle list them"
+        store.lack(kind, unlisted[kind])
     else:
         store.put(kind, objects, namespaced=resource.namespaced)
 

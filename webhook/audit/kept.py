@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from webhook.api.builtin_kinds import BUILTIN_KINDS
+from webhook.api.encoding import compact
 from webhook.audit.kinds import group_kinds
 from webhook.constraint import enforcement
 from webhook.constraint.result import Responses
@@ -198,7 +199,7 @@ class KeptKind:
         whole = [responses.evaluated, told]
         try:
             written = orjson.dumps(whole, option=_AS_IT_IS)
-            return written if orjson.loads(written) == whole else None
+            return compact(written) if orjson.loads(written) == whole else None
         except (TypeError, ValueError, RecursionError):
             return None
 

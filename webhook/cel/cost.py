@@ -26,8 +26,14 @@ from webhook.cel.syntax.ast import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from webhook.cel.check.checker import Checked
     from webhook.cel.syntax.ast import Expr
+
+ENTRIES: Final = 100
+"""Of each list and map: what an object in use may well have. The largest that an API server stores
+has some ten thousand, where hardly a loop within a loop could be written."""
 
 TEXT: Final = 100
 """Characters of a text that is not known: no name, label or image of a kind in use is longer."""
@@ -64,6 +70,31 @@ _PAIRS: Final = frozenset({"sets.contains", "sets.intersects", "sets.equivalent"
 def estimated_cost(checked: Checked, entries: int) -> int:
     """The cost over lists and maps of so many entries."""
     return _Estimate(checked, entries).cost(checked.parsed.root)
+
+
+def cost_together(of: Sequence[Checked], entries: int = ENTRIES) -> int:
+    """The cost of several expressions that share a limit."""
+    return sum(estimated_cost(one, entries) for one in of)
+
+
+def cost_warning(of: Sequence[Checked], limit: int, what: str) -> str:
+    """Why an API server would end expressions that share a limit; empty where it would not.
+
+    ``what`` the limit is for stands in the text.
+    """
+    if cost_together(of) <= limit:
+        return ""
+    fits, ended = 0, ENTRIES
+    while ended - fits > 1:
+        middle = (fits + ended) // 2
+        if cost_together(of, middle) > limit:
+            ended = middle
+        else:
+            fits = middle
+    return (
+        f"an API server would end it where lists and maps have {ended} entries and more: "
+        f"{what} may cost {limit:,} there (estimated, with texts of {TEXT} characters)"
+    )
 
 
 class _Estimate:

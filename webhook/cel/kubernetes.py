@@ -140,7 +140,11 @@ def admission(
 
 def mutations(variables: Mapping[str, Type], *, params: bool) -> Environment:
     """The environment of what a policy mutates by: it may write objects and JSON Patches."""
-    made = admission(variables, params=params, authorizer=True)
+    return patching(admission(variables, params=params, authorizer=True))
+
+
+def patching(made: Environment) -> Environment:
+    """Returns an environment whose expressions may write objects and JSON Patches, too."""
     return replace(
         made,
         messages={**made.messages, JSON_PATCH: _PATCH},

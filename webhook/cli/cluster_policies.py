@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api import config
 from webhook.api.gvk import gvk_of, name_of, namespace_of, text
-from webhook.api.shapes import annotations_of, status_of
+from webhook.api.shapes import annotations_of, object_of, objects_of, status_of, texts_of
 from webhook.cli.cluster_access import REVIEW_SECONDS, TEMPLATES, list_objects
 from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError
 from webhook.constraint import constraint, rollout
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.kyverno.kinds import AUDITED
 from webhook.log import Log
 from webhook.policy_kinds.known import EXTENSIONS, kind_of_document
 from webhook.policy_kinds.table import CONSTRAINT_GROUPS, KYVERNO_KINDS
 from webhook.settings.serve import KEY_SECRET
+from webhook.webhook_rules.asking import REASON
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
     from webhook.constraint.client import Client
+    from webhook.policies.asked import WhoIsAsked
 
 
 async def read_constraints(
@@ -79,9 +82,10 @@ async def read_kyverno(client: ClusterClient) -> list[dict[str, Any]]:
 
 
 class KyvernoStanding(NamedTuple):
-    """A policy or an exception of Kyverno in a cluster: whether it can be used, and what is odd.
+    """A policy or an exception of Kyverno in a cluster: what Waddle does by it, and what is odd.
 
-    ``state`` is Usable or Unusable. Whether replicas go by it, --kyverno-policies says.
+    ``state`` is Usable, Audited, NotFollowed, NotAsked or Unusable. Replicas say nothing of these
+    objects: it follows from the flag of the replicas' Pods and from the webhook configurations.
     """
 
     title: str
@@ -90,14 +94,41 @@ class KyvernoStanding(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-async def kyverno_standings(client: ClusterClient) -> list[KyvernoStanding]:
+NOT_FOLLOWED: Final = "replicas do not read it: --kyverno-policies is off"
+
+
+def kyverno_mode(pods: Iterable[Mapping[str, Any]]) -> str:
+    """What --kyverno-policies is for Pods of Waddle; empty where no Pod has arguments.
+
+    Where they differ, as in a roll-out, it is what those do that do most.
+    """
+    flag, modes = "--kyverno-policies=", set()
+    for pod in pods:
+        containers = objects_of(object_of(pod.get("spec")).get("containers"))
+        arguments = [
+            one
+            for container in containers
+            for name in ("command", "args")
+            for one in texts_of(container.get(name))
+        ]
+        if arguments:
+            said = [one.removeprefix(flag) for one in arguments if one.startswith(flag)]
+            modes.add(said[-1] if said else "off")
+    return next((one for one in ("enforce", "audit", "off") if one in modes), "")
+
+
+async def kyverno_standings(
+    client: ClusterClient, mode: str, who: WhoIsAsked
+) -> list[KyvernoStanding]:
     """How each of Kyverno's policies in CEL stands, and each of its exceptions."""
     documents = await read_kyverno(client)
-    return standings_of(documents) if documents else []
+    return standings_of(documents, mode, who) if documents else []
 
 
-def standings_of(documents: Iterable[dict[str, Any]]) -> list[KyvernoStanding]:
-    """Return the standings of policies that are read already."""
+def standings_of(
+    documents: Iterable[dict[str, Any]], mode: str, who: WhoIsAsked
+) -> list[KyvernoStanding]:
+    """The same of those that are at hand; ``mode`` is as of :func:`kyverno_mode`."""
     from webhook.kyverno import validating_policy as reading  # noqa: PLC0415  # it brings CEL
     from webhook.review.kyverno_policies import KyvernoPolicies  # noqa: PLC0415  # likewise
 
@@ -111,12 +142,29 @@ def standings_of(documents: Iterable[dict[str, Any]]) -> list[KyvernoStanding]:
             continue
         items.append(item)
         actions = item.actions if isinstance(item, reading.ValidatingPolicy) else ()
-        standings.append(KyvernoStanding(f"{kind}/{item.title}", "Usable", actions))
-    notes: dict[str, list[str]] = {}
+        state, notes = kyverno_state(document, mode, who)
+        standings.append(KyvernoStanding(f"{kind}/{item.title}", state, actions, notes))
+    notes_of: dict[str, list[str]] = {}
     for kind, name, note in KyvernoPolicies(items).warnings({}):
-        notes.setdefault(f"{kind}/{name}", []).append(note)
-    noted = [one._replace(notes=(*one.notes, *notes.get(one.title, ()))) for one in standings]
+        notes_of.setdefault(f"{kind}/{name}", []).append(note)
+    noted = [one._replace(notes=(*one.notes, *notes_of.get(one.title, ()))) for one in standings]
     return sorted(noted, key=lambda one: one.title)
+
+
+def kyverno_state(
+    document: Mapping[str, Any], mode: str, who: WhoIsAsked
+) -> tuple[str, tuple[str, ...]]:
+    """The state of a policy or an exception that can be used, and notes on it."""
+    if mode == "off":
+        return "NotFollowed", (NOT_FOLLOWED,)
+    if mode == "audit":
+        return "Audited", (AUDITED,)
+    asking = who(document)
+    if asking is None:
+        return "Usable", ()
+    if asking.extent == "not at all":
+        return REASON, (f"{REASON}: {asking.text}",)
+    return "Usable", asking.notes
 
 
 def _named(document: Mapping[str, Any]) -> str:

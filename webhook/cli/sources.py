@@ -8,7 +8,7 @@ import stat
 import sys
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.config import CONFIG, merged
 from webhook.api.gvk import gvk_of
@@ -16,6 +16,7 @@ from webhook.api.targets import declares_target
 from webhook.cli.terminal import complain, listed
 from webhook.constraint import constraint, template
 from webhook.constraint.review import Document
+from webhook.kyverno.kinds import JSON_MODE, evaluation_mode, is_evaluated
 from webhook.policies.manifests import (
     EXTENSIONS,
     Manifest,
@@ -90,13 +91,15 @@ def read_sources(
     any_value: bool,
     standard_input: bool = True,
     keep_going: bool = False,
+    kept: bool = False,
 ) -> Sources:
     """Read files, folders and standard input; raises :class:`CannotTest`.
 
     Standard input is read where it is no terminal, as gator reads it: what is piped
     into a check must never be left out of it; without ``standard_input`` only where a path is
-    ``-``. With ``any_value`` only templates and
-    constraints are manifests, everything else is a document. A file, or a folder of samples,
+    ``-``. With ``any_value`` only templates,
+    constraints and Kyverno's policies are manifests, everything else is a document. With ``kept``
+    what is no object of Kubernetes is a document, where a policy of Kyverno reviews such. A file, or a folder of samples,
     that is named is read; of what lies in another folder, the inputs of test suites are not. With ``keep_going``
     what cannot be read is among the faults, and the rest is read.
     """
@@ -112,6 +115,7 @@ def read_sources(
             _refuse(sources, _fault_text(path, error), keep_going=keep_going)
     sources.left_out[:] = [name for name in sources.left_out if Path(name) not in paths]
     inputs = suite_inputs((file, text.value) for file, text, _ in texts)
+    keeps = kept and any(is_of_documents(text.value) for _, text, _ in texts)
     for file, text, named in texts:
         if not named and is_input(file, inputs):
             _add_once(sources.left_out, file)
@@ -123,7 +127,7 @@ def read_sources(
                     "is there a --- missing?"
                 )
             try:
-                _sort(sources, text, file, any_value=any_value)
+                _sort(sources, text, file, any_value=any_value, keeps=keeps)
             except CannotTest as error:
                 _refuse(sources, str(error), keep_going=keep_going)
     if not sources.manifests and not sources.documents and not sources.targets:
@@ -188,9 +192,10 @@ def _read_path(
     return texts
 
 
-def _sort(sources: Sources, text: FileDocument, file: str, *, any_value: bool) -> None:
+def _sort(sources: Sources, text: FileDocument, file: str, *, any_value: bool, keeps: bool) -> None:
     value = text.value
-    if type(value) is dict:
+    is_foreign = keeps and not (type(value) is dict and is_object(value))
+    if type(value) is dict and not is_foreign:
         manifests = list(expand_lists([Manifest(value, file, text.line)]))
         targets = [item for item in manifests if declares_target(item.document)]
         if targets:
@@ -203,7 +208,7 @@ def _sort(sources: Sources, text: FileDocument, file: str, *, any_value: bool) -
             if not all(_is_wanted(item) or item.gvk.group == SUITES for item in manifests):
                 _add_once(sources.skipped, file)
             return
-    if not any_value:
+    if not (any_value or is_foreign):
         raise CannotTest(
             f'reading: reading file "{file}": line {text.line}: expected an object, '
             f"got {type_of(value)}"
@@ -218,7 +223,20 @@ def _is_wanted(manifest: Manifest) -> bool:
 
 
 def _is_policy(manifest: Manifest) -> bool:
-    return manifest.gvk.group == template.GROUP or constraint.is_constraint(manifest.gvk)
+    """Whether a manifest is a policy of documents, or would be if they were objects."""
+    if manifest.gvk.group == template.GROUP or constraint.is_constraint(manifest.gvk):
+        return True
+    return is_evaluated(manifest.document)
+
+
+def is_of_documents(value: Any) -> bool:
+    """Whether a document is, or lists, a policy of Kyverno that reviews documents (mode JSON)."""
+    if type(value) is not dict:
+        return False
+    return any(
+        is_evaluated(item.document) and evaluation_mode(item.document) == JSON_MODE
+        for item in expand_lists([Manifest(value, "", 1)])
+    )
 
 
 def _add_once(names: list[str], name: str) -> None:

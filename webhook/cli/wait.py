@@ -21,8 +21,9 @@ from webhook.controllers.status.convergence import (
     converge,
 )
 from webhook.controllers.status_kinds import name_label, status_resource
+from webhook.kyverno.kinds import GROUP as KYVERNO_GROUP
 from webhook.policy_kinds.known import constraints_of, kind_of
-from webhook.policy_kinds.table import EXCEPTION_KINDS
+from webhook.policy_kinds.table import EXCEPTION_KINDS, KYVERNO_KINDS
 from webhook.printable import printable, quantity
 from webhook.replicas.pods import WEBHOOK_PODS, replica
 from webhook.settings.flags import InvalidFlag, read_duration
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from webhook.cluster.reflector import Reflector
     from webhook.cluster.store import Change, Object
     from webhook.controllers.status.convergence import Convergence
+    from webhook.policies.asked import WhoIsAsked
     from webhook.webhook_rules.asking import AskedState
 
 CONFIGURATION_SECONDS: Final = 1.0
@@ -51,6 +53,9 @@ the object's present generation, without errors; one that terminates never does.
 webhook configuration must send something that the object is for: else it is NotAsked.
 
 An exception has one status for all replicas, and is waited for until that says Active (or Unused).
+
+Replicas write nothing into Kyverno's policies. Such a policy is waited for until it can be used, the
+replicas' flag is --kyverno-policies=enforce, and the webhook configuration sends something it is for.
 
 \b
   kubectl apply -f constraint.yaml
@@ -124,7 +129,8 @@ def _named(text: str) -> _Named:
     """Read ``KIND/NAME``; the kind may carry its group, as kubectl prints it."""
     kind, _, name = text.partition("/")
     kind, _, group = kind.partition(".")
-    row = next((row for row in EXCEPTION_KINDS if row.kind.lower() == kind.lower()), None)
+    rows = KYVERNO_KINDS if group.lower() == KYVERNO_GROUP else (*EXCEPTION_KINDS, *KYVERNO_KINDS)
+    row = next((row for row in rows if row.kind.lower() == kind.lower()), None)
     namespace = ""
     if row is not None and row.namespaced:
         namespace, _, name = name.partition("/")
@@ -217,6 +223,7 @@ class _Wait:
         backoff = Backoff(initial_seconds=0.2, max_seconds=5.0)
         while True:
             try:
+                await self._find_version()
                 await self._client.get(
                     self._named.resource, self._named.name, self._named.namespace
                 )
@@ -230,12 +237,25 @@ class _Wait:
             else:
                 return None
 
+    async def _find_version(self) -> None:
+        """Of a kind of Kyverno's take the version that is served; raises what requests raise."""
+        from webhook.cluster.discovery import Discovery, UnknownKind  # noqa: PLC0415  # see command
+
+        resource = self._named.resource
+        row = kind_of(resource.gvk)
+        if row is not None and row in KYVERNO_KINDS:
+            with contextlib.suppress(UnknownKind):
+                served = await Discovery(self._client).of_versions(resource.gvk, row.versions)
+                self._named = self._named._replace(resource=served)
+
     def _make_watches(self) -> dict[str, Reflector]:
         from webhook.cluster.reflector import ObjectSelection, Reflector  # noqa: PLC0415  # see command
 
         resource, namespace, name = self._named
         chosen = ObjectSelection(namespace, fields=f"metadata.name={name}")
         selections = {"object": (resource, chosen)}
+        if kind_of(resource.gvk) in KYVERNO_KINDS:
+            selections["pods"] = (PODS, ObjectSelection(self._namespace, labels=WEBHOOK_PODS))
         if (kind := _status_kind(resource)) is not None:
             statuses, label = status_resource(kind), name_label(kind)
             selections["pods"] = (PODS, ObjectSelection(self._namespace, labels=WEBHOOK_PODS))
@@ -259,7 +279,12 @@ class _Wait:
                 return exit_codes.UNKNOWN
             kind = _status_kind(self._named.resource)
             asking = None
-            if kind is None:
+            if kind_of(self._named.resource.gvk) in KYVERNO_KINDS:
+                said, self._fault = await self._of_kyverno(document)
+                if self._fault:
+                    await self._pause()
+                    continue
+            elif kind is None:
                 said, self._fault = _of_exception(document)
             else:
                 state = self._look(document, kind)
@@ -276,19 +301,43 @@ class _Wait:
                 return 0
             await self._news.wait()
 
+    async def _of_kyverno(self, document: Object) -> tuple[str, str]:
+        """How replicas may decide by one of Kyverno's, and why not: one of them is empty.
+
+        They write nothing into it, so that none of them says which generation it has.
+        """
+        from webhook.cli.cluster_policies import kyverno_mode, standings_of  # noqa: PLC0415  # see command
+
+        if is_deleted(document):
+            return "", "it is being deleted"
+        pods = list(self._watches["pods"].store)
+        if not any(replica(pod).counted for pod in pods):
+            return "", "no replica is ready"
+        who = await self._who()
+        (standing,) = standings_of([dict(document)], kyverno_mode(pods), who)
+        if standing.state != "Usable":
+            return "", f"{standing.state}: {'; '.join(standing.notes)}"
+        return "usable, and asked; replicas do not say which generation they have", ""
+
     async def _asking(self, document: Object) -> AskedState | None:
         """How far the API server asks about the object, as its configurations are now."""
-        from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
-        from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415  # see command
-        from webhook.policies.asked import is_judged, who_is_asked  # noqa: PLC0415  # see command
+        from webhook.policies.asked import is_judged  # noqa: PLC0415  # see command
 
         if not is_judged(document):
             return None
+        return (await self._who())(document)
+
+    async def _who(self) -> WhoIsAsked:
+        """Who is asked, by the cluster's configurations; nothing is known where it does not answer."""
+        from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
+        from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415  # see command
+        from webhook.policies.asked import who_is_asked  # noqa: PLC0415  # see command
+
         try:
             standing, read = await read_webhook_configurations(self._client, self._namespace)
         except (ApiError, ApiUnreachable):
-            return None
-        return who_is_asked(standing, self._namespace, read)(document)
+            standing, read = [], frozenset()
+        return who_is_asked(standing, self._namespace, read)
 
     async def _pause(self) -> None:
         """Until something is heard of the object, or a configuration may be another one."""

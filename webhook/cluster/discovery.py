@@ -89,6 +89,12 @@ class Discovery:
 
     async def of_kind(self, group: str, kind: str) -> list[Resource]:
         """The resources of a kind in all versions of a group; none where it is not served."""
+        return [one for one in await self.of_group(group) if one.gvk.kind == kind]
+
+    async def of_group(self, group: str) -> list[Resource]:
+        """The resources of a group in all its versions; none where it is not served."""
+        if not group:
+            return await self.kinds("", "v1")
         try:
             answer = await self._client.request("GET", f"/apis/{quote(group, safe='')}")
         except ApiError as error:
@@ -101,7 +107,6 @@ class Discovery:
             for version in versions
             if version
             for resource in await self.kinds(group, version)
-            if resource.gvk.kind == kind
         ]
 
     async def _look_up(self, group: str, version: str) -> _Served:

@@ -217,7 +217,9 @@ class Reflector:
         selection: ObjectSelection | None = None,
         settings: Settings | None = None,
         transform: Callable[[Object], Object] = slim,
+        store: Store | None = None,
     ) -> None:
+        """``transform`` makes of each object what the receiver gets; it may change the object."""
         selection = selection or ObjectSelection()
         self._client = client
         self._resource = resource
@@ -246,7 +248,7 @@ class Reflector:
         self._was_synced = asyncio.Event()
         self._statistics = ReflectorStatistics()
         self._told: dict[str, float] = {}
-        self.store = Store()
+        self.store = Store() if store is None else store
 
     def statistics(self) -> ReflectorStatistics:
         """The counts, with the number of objects as it is now."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
@@ -15,6 +17,7 @@ from webhook.api.config import CONFIG, CONFIG_NAME
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.api.revision import GROUP, KIND, VERSION
 from webhook.api.shapes import objects_of
+from webhook.audit.admission_policies import READ_SECONDS, read_admission_policies
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.discovery import Discovery
 from webhook.cluster.errors import ApiError, ApiUnreachable
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
     from webhook.console.picture import Shown, ShownCertificate, ShownPolicy
     from webhook.constraint.client import Client
     from webhook.log import Logger
+    from webhook.review.admission_policies import AdmissionPolicies
     from webhook.review.policy_set import PolicySet
     from webhook.watch.queue import Event
     from webhook.watch.registrar import Registrar
@@ -102,6 +106,9 @@ PLURALS: Final = {
 
 SETTLE_SECONDS: Final = 0.5
 """What changes together is one picture."""
+
+OWN_SECONDS: Final = 1.0
+"""At least between two readings of the API server's own policies."""
 
 SHARE: Final = 10
 """How much longer than a picture takes nothing is drawn: while an audit writes, pages must answer."""
@@ -166,6 +173,8 @@ class ClusterSource:
         self._changed = asyncio.Event()
         self._configured = asyncio.Event()
         """A webhook configuration is another one."""
+        self._own_changed = asyncio.Event()
+        """One of the API server's own policies is another one."""
         self._unreachable = ""
         self._told_waiting: list[str] = []
         self._reports: list[_Reports] = []
@@ -177,6 +186,8 @@ class ClusterSource:
         """The API server, once it is followed."""
         self._compiled: set[tuple[str, str]] = set()
         self._extensions = Extensions()
+        self._own: AdmissionPolicies | None = None
+        """The API server's own policies with their parameters, as they were read last."""
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -203,6 +214,7 @@ class ClusterSource:
                 tasks.create_task(self._take(registrar), name="changes")
                 tasks.create_task(self._ask(client), name="is it there")
                 tasks.create_task(self._look_at_certificates(), name="certificates")
+                tasks.create_task(self._read_own(client), name="admission policies")
                 await self._draw()
 
     # --- what is known ------------------------------------------------------------------------
@@ -229,6 +241,8 @@ class ClusterSource:
                 registrar.replace_watch((*self._fixed, *self._constraint_kinds()))
             if event.gvk == CONFIGURATIONS:
                 self._configured.set()
+            if is_admission_policy(event.gvk):
+                self._own_changed.set()
             self._changed.set()
 
     def _note(self, event: Event) -> None:
@@ -286,6 +300,18 @@ class ClusterSource:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CERTIFICATE_SECONDS):
                     await self._configured.wait()
+
+    async def _read_own(self, client: ClusterClient) -> None:
+        """Read the API server's own policies with their parameters, whose kinds are not followed."""
+        while True:
+            self._own_changed.clear()
+            # What was read stays where the API server does not answer, or may not be asked.
+            with contextlib.suppress(ApiError, ApiUnreachable):
+                self._own = (await read_admission_policies(client, mutating=True)).policies
+            await asyncio.sleep(OWN_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(READ_SECONDS * random.uniform(0.8, 1.2)):  # noqa: S311  # no secret
+                    await self._own_changed.wait()
 
     async def _draw(self) -> None:
         took = 0.0
@@ -394,14 +420,16 @@ class ClusterSource:
                 (
                     _staged(item)
                     for item in picture.policies
-                    # The API server's own have parameters that are not followed here.
                     if item.key not in documents and not is_admission_policy(gvk_of(item.document))
                 ),
             )
         )
         configs = list(self._objects.get(CONFIG, {}).values())
         exclusions = exclusions_of(item for item in configs if name_of(item) == CONFIG_NAME)
-        return self._extensions.policy_set(self._client.snapshot, exclusions)
+        made = self._extensions.policy_set(self._client.snapshot, exclusions)
+        if self._own is None:
+            return made
+        return replace(made, stages=(*made.stages, self._own))
 
 
 def _staged(item: ShownPolicy) -> dict[str, Any]:

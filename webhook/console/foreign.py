@@ -6,15 +6,15 @@ expressions takes longer than all else of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from webhook.admission_policies.kinds import POLICY
 from webhook.api.gvk import gvk_of, text
 from webhook.api.shapes import integer_of, object_of
 from webhook.audit.admission_policies import is_generated, type_warnings
 from webhook.console.picture import ShownPolicy
 from webhook.console.sorts import category_of, shown_name
 from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.kyverno.kinds import AUDITED
 from webhook.policy_kinds import parts
 from webhook.policy_kinds.known import is_admission_policy
 from webhook.review.admission_policies import ACTIONS, AdmissionPolicies
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from webhook.console.picture import PictureState
     from webhook.policies.asked import WhoIsAsked
-
-_AUDITED: Final = "admissions are not decided by it: --kyverno-policies is audit"
 
 
 class ForeignRows:
@@ -49,8 +47,8 @@ class ForeignRows:
         ):
             self._read(kept)
         loose = {(kind, name): why for kind, name, why in self._own.loose()}
-        loose |= {(kind, name): why for kind, name, why in self._kyvernos.warnings({})}
-        actions = {name: bound for name, _, bound in self._own.listed()}
+        loose |= {(kind, name): why for kind, name, why in self._kyvernos.loose()}
+        actions = {(one.kind, one.name): one.bindings for one in self._own.listed()}
         return [self._row(one, loose, actions, asked) for one in kept]
 
     def _read(self, documents: list[Mapping[str, Any]]) -> None:
@@ -70,7 +68,7 @@ class ForeignRows:
         self,
         document: Mapping[str, Any],
         loose: Mapping[tuple[str, str], str],
-        actions: Mapping[str, Sequence[tuple[str, Sequence[str]]]],
+        actions: Mapping[tuple[str, str], Sequence[tuple[str, Sequence[str]]]],
         asked: WhoIsAsked,
     ) -> ShownPolicy:
         kind, name = gvk_of(document).kind, shown_name(document)
@@ -82,9 +80,10 @@ class ForeignRows:
             state, why = "not asked", loose[kind, name]
         elif not why and not is_own:
             state, why, advice = self._standing(document, asked)
+            advice += self._kyvernos.notes_of(kind, name)
         category = category_of(document)
         assert category is not None
-        bound = actions.get(name, ()) if kind == POLICY else ()
+        bound = actions.get((kind, name), ())
         return ShownPolicy(
             category,
             kind,
@@ -103,7 +102,7 @@ class ForeignRows:
     ) -> tuple[PictureState, str, list[str]]:
         """State, fault and notes of a policy of Kyverno that can be used."""
         if self.kyverno == "audit":
-            return "not for admission", "", [_AUDITED]
+            return "not for admission", "", [AUDITED]
         asking = asked(document)
         if asking is None:
             return "active", "", []

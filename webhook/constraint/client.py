@@ -12,7 +12,7 @@ import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.encoding import encode
+from webhook.api.encoding import encode_to_keep
 from webhook.api.gvk import gvk_of, name_of
 from webhook.constraint import constraint as constraints
 from webhook.constraint import containment, enforcement, group, schema
@@ -114,6 +114,15 @@ class Client:
                 on_bug=self._on_bug,
             )
         return self._snapshot
+
+    @property
+    def usable_templates(self) -> list[Template]:
+        """The templates by whose code constraints may be evaluated: their last good revisions."""
+        return [
+            entry.template
+            for entry in self._entries.values()
+            if entry.evaluator is not None or any(one.evaluator is not None for one in entry.others)
+        ]
 
     def elsewhere(self, template: str) -> str:
         """Return why no review evaluates a template: it is for other targets alone; empty if one may."""
@@ -528,7 +537,7 @@ class Client:
             points=points,
             match=None if match is None else entry.match(entry.target, match),
             parameters=parameters,
-            parameters_key=key or encode(parameters, sort_keys=True),
+            parameters_key=key or encode_to_keep(parameters, sort_keys=True),
             on_error=on_error,
             lets_existing=is_allowed_to_exist(document),
             failure_policy=readable_failure_policy(document),
@@ -536,13 +545,22 @@ class Client:
 
     # --- data --------------------------------------------------------------------------------
 
-    def add_data(self, document: Mapping[str, Any]) -> bool:
+    def add_data(self, document: Mapping[str, Any], value: Mapping[str, Any] | None = None) -> bool:
         """Add or replace an object of ``data.inventory``; False if no target can keep it.
 
-        Namespaces serve namespaceSelector too. Raises
+        Policies read its ``value``, which is the document unless another is given: it may lack what
+        none of them reads. Namespaces serve namespaceSelector too. Raises
         :class:`~webhook.constraint.errors.InvalidData`.
         """
-        return self._change_data(document, document)
+        return self._change_data(document, document if value is None else value)
+
+    def data(self, document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return what policies read of an object, by its kind and name; None where there is none."""
+        for target in self._targets.values():
+            path = target.process_data(document)
+            if path is not None:
+                return self._inventory.get(path)
+        return None
 
     def remove_data(self, document: Mapping[str, Any]) -> bool:
         """Remove an object from ``data.inventory``, by its kind and name."""

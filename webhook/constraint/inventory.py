@@ -39,6 +39,16 @@ class Inventory:
             level = below
         level[path[-1]] = value
 
+    def get(self, path: tuple[str, ...]) -> Mapping[str, Any] | None:
+        """Return the value at a path; None where there is none."""
+        level: Any = self._root
+        for name in path:
+            level = level.get(name)
+            if level is None:
+                return None
+        value: Mapping[str, Any] = level
+        return value
+
     def adopt(self, root: Mapping[str, Any]) -> None:
         """Begin with a tree that was published; it is not changed."""
         self._root = dict(root)

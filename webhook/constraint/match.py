@@ -8,6 +8,7 @@ Namespace that nobody has) only matters when those before it hold.
 from __future__ import annotations
 
 from dataclasses import field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.config import AUDIT_PROCESS, WEBHOOK_PROCESS
@@ -106,8 +107,33 @@ def for_process(match: Mapping[str, Any], process: str) -> Mapping[str, Any]:
     return {name: value for name, value in match.items() if name != "excludedNamespaces"}
 
 
+MATCHES_MAX: Final = 256
+"""Different matches that are shared; a match takes some 2 KB."""
+
+
 def compile_match(match: Mapping[str, Any]) -> CompiledMatch:
-    """Compile a ``spec.match`` that its schema has accepted."""
+    """Compile a ``spec.match`` that its schema has accepted; equal ones are one object."""
+    return _compiled_once(_Written(match))
+
+
+class _Written:
+    """A match that is equal to others which are written alike, by types and order too."""
+
+    __slots__ = ("match", "text")
+
+    def __init__(self, match: Mapping[str, Any]) -> None:
+        self.match, self.text = match, repr(match)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Written) and self.text == other.text
+
+
+@lru_cache(maxsize=MATCHES_MAX)
+def _compiled_once(written: _Written) -> CompiledMatch:
+    match = written.match
     at_webhook = for_process(match, WEBHOOK_PROCESS)
     compiled, at_audit = _compiled(at_webhook), for_process(match, AUDIT_PROCESS)
     same = at_audit.get("excludedNamespaces") == at_webhook.get("excludedNamespaces")

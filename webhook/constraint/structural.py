@@ -9,6 +9,7 @@ business alone, as in Gatekeeper.
 from __future__ import annotations
 
 import math
+import operator
 from typing import TYPE_CHECKING, Any, Final
 
 import re2
@@ -17,7 +18,7 @@ from webhook.constraint import formats
 from webhook.constraint.errors import invalid, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     Schema = Mapping[str, Any]
 
@@ -264,14 +265,18 @@ def _prune(value: Any, schema: Schema | None, path: str, record: Callable[[str],
 
 
 def with_defaults(value: Any, schema: Schema | None) -> Any:
-    """The value with the schema's defaults where fields are absent; never changes ``value``."""
+    """The value with the schema's defaults where fields are absent; never changes ``value``.
+
+    What has all of them is the value itself, and so are such parts of another.
+    """
     if schema is None:
         return value
     if type(value) is list:
         items = schema.get("items")
         if type(items) is not dict:
             return value
-        return [with_defaults(_unless_null(item, items), items) for item in value]
+        filled = [with_defaults(_unless_null(item, items), items) for item in value]
+        return value if _are_same(filled, value) else filled
     if type(value) is not dict:
         return value
     result = dict(value)
@@ -287,7 +292,13 @@ def with_defaults(value: Any, schema: Schema | None) -> Any:
             result[name] = with_defaults(item, properties[name])
         elif type(more) is dict:
             result[name] = with_defaults(_unless_null(item, more), more)
-    return result
+    is_same = len(result) == len(value) and _are_same(result.values(), value.values())
+    return value if is_same else result
+
+
+def _are_same(some: Iterable[Any], others: Iterable[Any]) -> bool:
+    """Whether these are the very same objects, one by one."""
+    return all(map(operator.is_, some, others))
 
 
 def _unless_null(value: Any, schema: Schema) -> Any:

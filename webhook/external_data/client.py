@@ -21,6 +21,7 @@ from webhook.external_data.connection import (
     AnswerTooLong,
     MalformedAnswer,
     ProviderConnection,
+    read_buffer,
 )
 from webhook.external_data.response import (
     READ,
@@ -88,6 +89,7 @@ class ProviderClient:
         self._places = asyncio.Semaphore(CONNECTIONS_PER_PROVIDER)
         self._idle: list[ProviderConnection] = []
         self._is_retired = False
+        self._buffer = read_buffer()
 
     async def ask(self, keys: Sequence[str]) -> tuple[ProviderAnswer, int]:
         """The answer to a request for keys, and its HTTP status; raises :class:`ProviderFault`."""
@@ -167,7 +169,7 @@ class ProviderClient:
     async def _connected(self) -> ProviderConnection:
         self._show_pair()
         return await ProviderConnection.open(
-            self._url.hostname, int(self._url.port or 443), self._context
+            self._url.hostname, int(self._url.port or 443), self._context, self._buffer
         )
 
     def _show_pair(self) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 ANSWER_BYTES_MAX: Final = 8 << 20
 """Of an answer, as of http.send: a thousand keys have 8 KiB each."""
 
+READ_AT_ONCE_BYTES: Final = 64 * 1024
+"""Read at once: four records of TLS."""
+
 _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
@@ -39,10 +42,20 @@ class WholeAnswer(NamedTuple):
     location: bool
 
 
-class ProviderConnection(asyncio.Protocol):
+def read_buffer() -> memoryview:
+    """Where a loop's connections read to, one after another: what arrived is parsed at once.
+
+    A protocol without one has 256 KiB taken from the system, and given back, for each answer.
+    """
+    return memoryview(bytearray(READ_AT_ONCE_BYTES))
+
+
+class ProviderConnection(asyncio.BufferedProtocol):
     """One connection; :meth:`post` once at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, buffer: memoryview) -> None:
+        """``buffer`` is shared by all connections of a loop."""
+        self._buffer = buffer
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[WholeAnswer] | None = None
         self._begun: Callable[[], None] | None = None
@@ -55,10 +68,14 @@ class ProviderConnection(asyncio.Protocol):
         self.idle_since = 0.0
 
     @classmethod
-    async def open(cls, host: str, port: int, context: ssl.SSLContext) -> ProviderConnection:
+    async def open(
+        cls, host: str, port: int, context: ssl.SSLContext, buffer: memoryview
+    ) -> ProviderConnection:
         """Connect; raises OSError, and ssl.SSLError among it."""
         loop = asyncio.get_running_loop()
-        _, made = await loop.create_connection(cls, host, port, ssl=context, server_hostname=host)
+        _, made = await loop.create_connection(
+            lambda: cls(buffer), host, port, ssl=context, server_hostname=host
+        )
         return made
 
     def post(self, request: bytes, begun: Callable[[], None]) -> asyncio.Future[WholeAnswer]:
@@ -92,7 +109,11 @@ class ProviderConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's own class
         self.is_open = True
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
+        """Where bytes are read to."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Some of an answer."""
         if self._waiter is None or self._waiter.done():
             self.close()  # Nobody asked.
@@ -101,7 +122,7 @@ class ProviderConnection(asyncio.Protocol):
             self._begun()
             self._begun = None
         try:
-            self._parser.feed_data(data)
+            self._parser.feed_data(self._buffer[:nbytes])
         except httptools.HttpParserError as error:
             self._end(MalformedAnswer(str(error)))
 

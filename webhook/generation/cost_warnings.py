@@ -7,10 +7,10 @@ is told is from how many entries of its lists on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from webhook.cel.check.types import DYN
-from webhook.cel.cost import TEXT, estimated_cost
+from webhook.cel.cost import cost_warning
 from webhook.cel.engine import checked_expression
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from webhook.cel.check.checker import Checked
     from webhook.cel.check.types import Type
     from webhook.constraint.drivers.cel_source import CelSource
-
-ENTRIES: Final = 100
-"""Of each list and map: what an object in use may well have. The largest that an API server stores
-has some ten thousand, where hardly a loop within a loop could be written."""
 
 
 def cost_warnings(source: CelSource) -> list[Json]:
@@ -55,26 +51,8 @@ def cost_warnings(source: CelSource) -> list[Json]:
 
 
 def _warning(field: str, of: Sequence[Checked], limit: int, what: str) -> Json | None:
-    if _cost(of, ENTRIES) <= limit:
-        return None
-    fits, ended = 0, ENTRIES
-    while ended - fits > 1:
-        middle = (fits + ended) // 2
-        if _cost(of, middle) > limit:
-            ended = middle
-        else:
-            fits = middle
-    return {
-        "fieldRef": field,
-        "warning": (
-            f"an API server would end it where lists and maps have {ended} entries and more: "
-            f"{what} may cost {limit:,} there (estimated, with texts of {TEXT} characters)"
-        ),
-    }
-
-
-def _cost(of: Sequence[Checked], entries: int) -> int:
-    return sum(estimated_cost(one, entries) for one in of)
+    text = cost_warning(of, limit, what)
+    return {"fieldRef": field, "warning": text} if text else None
 
 
 def _checked(source: CelSource) -> list[tuple[str, Checked]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -41,12 +42,17 @@ _NOT_THE_TEMPLATES: Final = r"(?!\.namespace(?![A-Za-z0-9_]))"
 
 
 def generated_specs(spec: Json) -> list[Json]:
-    """The specs for pod controllers, by their resources; none where the policy is not about Pods."""
-    if not _is_about_pods(spec.get("matchConstraints") or {}):
+    """The specs for pod controllers, by their resources; none where the policy is not about Pods.
+
+    A spec with mutations is rewritten as Kyverno rewrites those of MutatingPolicies.
+    """
+    if not _is_about_pods(object_of(spec.get("matchConstraints"))):
         return []
-    configured = (spec.get("autogen") or {}).get("podControllers") or {}
-    wanted = configured.get("controllers")
-    chosen = CONTROLLERS if wanted is None else [name for name in CONTROLLERS if name in wanted]
+    configured = object_of(object_of(spec.get("autogen")).get("podControllers"))
+    named = configured.get("controllers")
+    chosen = (
+        CONTROLLERS if named is None else [one for one in CONTROLLERS if one in texts_of(named)]
+    )
     by_template: dict[str, list[str]] = {}
     for name in chosen:
         by_template.setdefault(CONTROLLERS[name].template, []).append(name)
@@ -58,8 +64,8 @@ def generated_specs(spec: Json) -> list[Json]:
 
 def _is_about_pods(matched: Json) -> bool:
     """Whether it matches Pods, nothing else, and leaves none of them out by what they are."""
-    rules = matched.get("resourceRules") or []
-    selector = matched.get("objectSelector") or {}
+    rules = objects_of(matched.get("resourceRules"))
+    selector = object_of(matched.get("objectSelector"))
     if any(selector.get(name) for name in ("matchLabels", "matchExpressions")):
         return False
     if matched.get("excludeResourceRules") or len(rules) != 1 or rules[0].get("resourceNames"):
@@ -74,7 +80,9 @@ def _generated(spec: Json, template: str, resources: list[str], operations: list
     by_group: dict[str, list[str]] = {}
     for name in resources:
         by_group.setdefault(CONTROLLERS[name].group, []).append(name)
-    rewritten: Json = _rewritten(spec, template)
+    rewritten: Json = (
+        _mutating(spec, template) if "mutations" in spec else _rewritten(spec, template)
+    )
     rules = [
         {"apiGroups": [group], "apiVersions": ["v1"], "resources": names, "operations": operations}
         for group, names in sorted(by_group.items())
@@ -98,3 +106,48 @@ def _rewritten(value: Any, template: str) -> Any:
             rf"\b(object|oldObject)\.{part}{_NOT_THE_TEMPLATES}", rf"\1.{template}.{part}", value
         )
     return value
+
+
+_PARTS: Final = re.compile(
+    r"\b(object|oldObject|Object)\.(spec|metadata\.labels|metadata\.annotations)"
+)
+_ROOT: Final = re.compile(r"\s*Object\s*\{")
+
+
+def _mutating(spec: Json, template: str) -> Json:
+    """A spec of a MutatingPolicy whose conditions and apply configurations are about templates.
+
+    Variables and JSON Patches stay as they are (pkg/cel/policies/mpol/autogen).
+    """
+    conditions = [
+        {**one, "expression": _of_template(one.get("expression"), template)}
+        for one in spec.get("matchConditions") or ()
+    ]
+    mutations = []
+    for one in spec.get("mutations") or ():
+        made, applied = dict(one), one.get("applyConfiguration")
+        if applied:
+            expression = _of_template(applied.get("expression"), template)
+            made["applyConfiguration"] = {**applied, "expression": expression}
+        mutations.append(made)
+    return {**spec, "matchConditions": conditions, "mutations": mutations}
+
+
+def _of_template(expression: Any, template: str) -> Any:
+    """An expression about Pods as one about templates: what it writes as ``Object{…}`` stands in one."""
+    if type(expression) is not str:
+        return expression
+    rewritten = _PARTS.sub(rf"\1.{template}.\2", expression)
+    root = _ROOT.match(rewritten)
+    if root is None:
+        return rewritten
+    depth = 1
+    for at in range(root.end(), len(rewritten)):
+        depth += {"{": 1, "}": -1}.get(rewritten[at], 0)
+        if not depth:
+            inner, rest = rewritten[root.end() : at], rewritten[at + 1 :]
+            names = template.split(".")
+            paths = (".".join(["Object", *names[:number]]) for number in range(1, len(names) + 1))
+            opened = "".join(f"{name}: {path}{{" for name, path in zip(names, paths, strict=True))
+            return f"Object{{{opened}{inner}{'}' * (len(names) + 1)}{rest}"
+    return rewritten

@@ -55,7 +55,7 @@ _NOT_BUILT: Final = re.compile(
 
 
 def compiled(
-    one: Json, field: str, given: Environment, wanted: Type | None, what: str
+    one: Mapping[str, Any], field: str, given: Environment, wanted: Type | None, what: str
 ) -> Expression:
     """The expression of a field; raises :class:`InvalidPolicy` that names ``what`` has it."""
     text = one.get(field)

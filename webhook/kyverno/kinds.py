@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies import kinds
-from webhook.api.gvk import gvk_of
+from webhook.api.gvk import gvk_of, text
 from webhook.constraint.errors import ConstraintFrameworkError
 
 if TYPE_CHECKING:
@@ -17,12 +17,16 @@ VERSIONS: Final = kinds.VERSIONS
 
 POLICY: Final = "ValidatingPolicy"
 NAMESPACED_POLICY: Final = "NamespacedValidatingPolicy"
+MUTATING_POLICY: Final = "MutatingPolicy"
+NAMESPACED_MUTATING_POLICY: Final = "NamespacedMutatingPolicy"
 EXCEPTION_KINDS: Final = frozenset({"PolicyException"})
 (EXCEPTION,) = EXCEPTION_KINDS
 
 PLURALS: Final = {
     POLICY: "validatingpolicies",
     NAMESPACED_POLICY: "namespacedvalidatingpolicies",
+    MUTATING_POLICY: "mutatingpolicies",
+    NAMESPACED_MUTATING_POLICY: "namespacedmutatingpolicies",
     EXCEPTION: "policyexceptions",
 }
 """The kinds that are evaluated, by name."""
@@ -30,7 +34,15 @@ PLURALS: Final = {
 KNOWN_AS: Final = {EXCEPTION: f"{EXCEPTION}.{GROUP}"}
 """The names of kinds whose names others have, too, as kubectl writes them."""
 
-KINDS: Final = frozenset({POLICY, NAMESPACED_POLICY})
+AUDITED: Final = "admissions are not decided by it: --kyverno-policies is audit"
+"""What is said of each where audits alone go by them."""
+
+VALIDATING_KINDS: Final = frozenset({POLICY, NAMESPACED_POLICY})
+MUTATING_KINDS: Final = frozenset({MUTATING_POLICY, NAMESPACED_MUTATING_POLICY})
+CLUSTER_KINDS: Final = frozenset({POLICY, MUTATING_POLICY})
+"""Those that are in no namespace."""
+
+KINDS: Final = VALIDATING_KINDS | MUTATING_KINDS
 
 TEST_FILES: Final = frozenset({"kyverno-test.yaml", "kyverno-test.yml"})
 """Of its tests, which ``waddle verify`` runs."""
@@ -49,8 +61,6 @@ NOT_RUN: Final = {
     CLUSTER_POLICY: _TO_BE_WRITTEN,
     OLD_POLICY: _TO_BE_WRITTEN,
     "PolicyException": "it excuses rules of ClusterPolicies; for a constraint write a PolicyException of waddle.dev",
-    "MutatingPolicy": "Waddle mutates by Gatekeeper's mutators",
-    "NamespacedMutatingPolicy": "Waddle mutates by Gatekeeper's mutators",
     "GeneratingPolicy": "Waddle makes no objects",
     "NamespacedGeneratingPolicy": "Waddle makes no objects",
     "DeletingPolicy": "Waddle deletes no objects",
@@ -65,6 +75,15 @@ NOT_RUN: Final = {
 
 class InvalidPolicy(ConstraintFrameworkError):
     """A policy of Kyverno that cannot be used; the text says which part, and why."""
+
+
+JSON_MODE: Final = "JSON"
+"""The evaluation mode of policies that review documents, which are no objects."""
+
+
+def evaluation_mode(document: Mapping[str, Any]) -> str:
+    """The mode that a policy names; "" where it names none."""
+    return text(document, "spec", "evaluation", "mode")
 
 
 def is_evaluated(document: Mapping[str, Any]) -> bool:

@@ -9,25 +9,29 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import zlib
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import yaml_reader
 from webhook.cel.check.environment import Overload, functions, read_overloads
 from webhook.cel.check.types import Type
 from webhook.cel.errors import EvaluationError
+from webhook.cel.library.regex import paid
 from webhook.cel.library.registry import form
-from webhook.cel.run.values import Opaque
+from webhook.cel.run.values import NOTHING, Opaque, Optional
+from webhook.golang.strings import from_utf8, utf8
 from webhook.kyverno import world
 from webhook.kyverno.images import ImageReference, read_reference
 from webhook.rego.errors import BuiltinError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from webhook.cel.run.meter import Meter
 
+_INVALID: Final = "given regex is invalid: "
 IMAGE: Final = "kyverno.image"
 JSON: Final = "kyverno.json"
 YAML: Final = "kyverno.yaml"
@@ -58,6 +62,10 @@ transform.listObjToMap (list(dyn), list(dyn), string, string) map(string, dyn)
 math.round (double, int) double
 x509.decode (string) dyn
 gzip.decompress (bytes) string
+regex.replace (string, string, string) string
+regex.replace (string, string, string, int) string
+regex.extract (string, string) optional_type(string)
+regex.extractAll (string, string) list(string)
 """
 
 VARIABLES: Final = {**world.VARIABLES, "json": Type(JSON), "yaml": Type(YAML)}
@@ -209,6 +217,69 @@ def _hashed(name: str) -> None:
 
 for _name in ("md5", "sha1", "sha256"):
     _hashed(_name)
+
+
+# --- regular expressions (cel-go, ext/regex.go) --------------------------------------------------
+
+_ESCAPED: Final = re.compile(r"\\(.?)", re.DOTALL)
+"""What a backslash in a replacement stands before."""
+
+
+@form("regex.replace", str, str, str, charges=True)
+@form("regex.replace", str, str, str, int, charges=True)
+def replace(meter: Meter, text: str, expression: str, by: str, count: int = -1) -> str:
+    """A text with so many matches replaced, all where the count is negative."""
+    searched = paid(meter, text, expression, _INVALID)
+    groups = searched.compiled.groups
+    for escaped in _ESCAPED.findall(by):
+        if escaped != "\\" and not (escaped.isdecimal() and escaped.isascii()):
+            raise EvaluationError(
+                "invalid replacement string: \\ must be followed by a digit or \\"
+            )
+        if escaped != "\\" and int(escaped) > groups:
+            raise EvaluationError(f"replacement string references group {escaped} of {groups}")
+    raw, at = utf8(text), 0
+    parts: list[str] = []
+    for spans in searched.all_in(raw, count if count >= 0 else -1):
+        meter.charge(1)
+        named = [from_utf8(raw[start:end]) if start >= 0 else "" for start, end in spans]
+        parts += [from_utf8(raw[at : spans[0][0]]), _ESCAPED.sub(partial(_group, named), by)]
+        at = spans[0][1]
+    made = "".join([*parts, from_utf8(raw[at:])])
+    meter.made(made)
+    return made
+
+
+def _group(named: list[str], escaped: re.Match[str]) -> str:
+    """What a backslash and what follows it stand for: a group's text, or a backslash."""
+    return "\\" if escaped[1] == "\\" else named[int(escaped[1])]
+
+
+@form("regex.extract", str, str, charges=True)
+def extract(meter: Meter, text: str, expression: str) -> Optional:
+    """The first match, or what its group has of it; nothing where that is empty."""
+    for one in _extracted(meter, text, expression, 1):
+        return Optional(one)
+    return Optional(NOTHING)
+
+
+@form("regex.extractAll", str, str, charges=True)
+def extract_all(meter: Meter, text: str, expression: str) -> list[str]:
+    """Every match, or what its group has of each."""
+    return list(_extracted(meter, text, expression, -1))
+
+
+def _extracted(meter: Meter, text: str, expression: str, limit: int) -> Iterator[str]:
+    searched = paid(meter, text, expression, _INVALID)
+    groups = searched.compiled.groups
+    if groups > 1:
+        raise EvaluationError(f"regular expression has more than one capturing group: {expression}")
+    raw = utf8(text)
+    for spans in searched.all_in(raw, limit):
+        meter.charge(1)
+        start, end = spans[groups]
+        if not groups or end > start:
+            yield from_utf8(raw[start:end])
 
 
 @form("parseServiceAccount", str)

@@ -31,6 +31,14 @@ SYNCED: Final = Metric(
     gatekeeper=True,
 )
 
+SYNCED_BYTES: Final = Metric(
+    "waddle_synced_kept_bytes",
+    "gauge",
+    "Bytes of JSON that are kept of the objects of synced kinds; whole is false where only what "
+    "templates read is kept. None with --sync-projection=false.",
+    ("kind", "whole"),
+)
+
 SYNCED_DATA: Final = Metric(
     "waddle_synced_data_info",
     "gauge",

@@ -105,8 +105,9 @@ SNAPSHOT: Final = Metric(
 KYVERNO: Final = Metric(
     "waddle_kyverno_policies",
     "gauge",
-    "Policies and exceptions of Kyverno in the cluster (--kyverno-policies): active, or error for "
-    "those that cannot be used.",
+    "Policies and exceptions of Kyverno in the cluster (--kyverno-policies): active, error for those "
+    "that cannot be used, or notasked for those that no webhook configuration sends anything of. Only "
+    "replicas of --operation=status count notasked.",
     ("status",),
 )
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.mutation.mutator import Mutator
+    from webhook.mutation.mutator import MutatingParty
 
 MUTATIONS: Final = "gatekeeper.sh/mutations"
 MUTATION_ID: Final = "gatekeeper.sh/mutation-id"
 
 
-def names_of(passes: Sequence[Sequence[Mutator]]) -> str:
+def names_of(passes: Sequence[Sequence[MutatingParty]]) -> str:
     """Everyone who assigned anything, each once, in the order of their names."""
     return ", ".join(sorted({str(mutator) for one in passes for mutator in one}))
 
 
-def id_for(passes: Sequence[Sequence[Mutator]]) -> str:
+def id_for(passes: Sequence[Sequence[MutatingParty]]) -> str:
     """An id of the form of Gatekeeper's, and the same whenever the same mutators did the same.
 
     A random one would change the object again at every write of it.
@@ -30,7 +30,7 @@ def id_for(passes: Sequence[Sequence[Mutator]]) -> str:
 
 
 def annotated(
-    obj: dict[str, Any], passes: Sequence[Sequence[Mutator]], mutation_id: str
+    obj: dict[str, Any], passes: Sequence[Sequence[MutatingParty]], mutation_id: str
 ) -> dict[str, Any]:
     """The object with both annotations; what are no annotations are replaced by them."""
     metadata = obj.get("metadata")

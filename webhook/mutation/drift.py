@@ -12,6 +12,7 @@ from webhook.api.gvk import GroupKind, gvk_of
 from webhook.external_data.exchange import Unanswered
 from webhook.mutation.errors import ApplyError, MutationError
 from webhook.mutation.external import settled, unresolved
+from webhook.mutation.mutator import Mutator
 from webhook.mutation.patch import make_patch
 from webhook.mutation.plan import Mutated
 from webhook.mutation.setting import Context, ExternalData
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.external_data.exchange import Answering, ProviderRequest
-    from webhook.mutation.mutator import Mutator, MutatorId
+    from webhook.mutation.mutator import MutatorId
     from webhook.mutation.setting import Setter
     from webhook.mutation.snapshot import MutationSnapshot
 
@@ -92,7 +93,7 @@ def drifts_of(
         item.id: item
         for one in mutated.passes
         for item in one
-        if _is_told(item.assignment.setter, known)
+        if isinstance(item, Mutator) and _is_told(item.assignment.setter, known)
     }
     drifts: list[Drift] = []
     missing: list[ProviderRequest] = []

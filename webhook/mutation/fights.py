@@ -15,7 +15,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-    from webhook.mutation.mutator import Mutator, MutatorId
+    from webhook.mutation.mutator import MutatingParty, MutatorId
 
 WINDOW_SECONDS: Final = 3600.0
 """Changes are counted over an hour."""
@@ -48,7 +48,9 @@ class Fights:
         self._times: OrderedDict[Hashable, deque[float]] = OrderedDict()
         self._found: dict[MutatorId, Fight] = {}
 
-    def note(self, change: Hashable, shown: str, mutators: Iterable[Mutator], now: float) -> bool:
+    def note(
+        self, change: Hashable, shown: str, mutators: Iterable[MutatingParty], now: float
+    ) -> bool:
         """A change was made; whether one of its mutators begins to fight by that.
 
         ``change`` says what was changed in which object. A fight is over when none of its changes
@@ -82,7 +84,7 @@ class Fights:
         fights = self._found.copy()
         return {mutator: fight for mutator, fight in fights.items() if fight.until > now}
 
-    def keep(self, mutators: Iterable[Mutator]) -> None:
+    def keep(self, mutators: Iterable[MutatingParty]) -> None:
         """Forget the fights of mutators that are no more, or are others now."""
         kept = {(mutator.id, mutator.generation) for mutator in mutators}
         for mutator, fight in self._found.copy().items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from webhook.api import names
 from webhook.api.gvk import GroupVersionKind
@@ -98,6 +98,22 @@ class Binding(NamedTuple):
 
     gvk: GroupVersionKind
     operation: str
+
+
+class MutatingParty(Protocol):
+    """Who changes objects, as annotations, records and metrics name it: a mutator, or what is like one."""
+
+    @property
+    def id(self) -> MutatorId:
+        """Its kind and name."""
+
+    @property
+    def generation(self) -> int:
+        """Of its object: another one may do other things."""
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """It as it was written."""
 
 
 @dataclass(frozen=True, slots=True)

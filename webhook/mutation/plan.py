@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.api.gvk import GroupVersionKind
-    from webhook.mutation.mutator import Mutator
+    from webhook.mutation.mutator import MutatingParty, Mutator
     from webhook.mutation.setting import Context
     from webhook.mutation.walk import Fields
 
@@ -48,7 +48,7 @@ class Mutated:
     def __init__(
         self,
         obj: dict[str, Any] | Callable[[], dict[str, Any]],
-        passes: tuple[tuple[Mutator, ...], ...] = (),
+        passes: tuple[tuple[MutatingParty, ...], ...] = (),
         iterations: int = 0,
         *,
         skipped: Mapping[str, str] = _NOBODY,

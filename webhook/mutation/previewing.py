@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.mutation.errors import MutationError, OverBudget
 from webhook.mutation.external import settled
+from webhook.mutation.mutator import Mutator
 from webhook.mutation.patch import make_patch
 from webhook.values import dataclass
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.external_data.exchange import Answering
-    from webhook.mutation.mutator import Mutator
     from webhook.mutation.patch import Operation
     from webhook.mutation.setting import Context
     from webhook.mutation.snapshot import MutationSnapshot
@@ -62,7 +62,8 @@ def previewed(
     except MutationError as error:
         return Preview(fault=str(error))
     own = {str(item.id) for item in plan.mutators if item.is_preview}
-    applied = {item.id: item for one in would.passes for item in one if item.is_preview}
+    passed = [item for one in would.passes for item in one if isinstance(item, Mutator)]
+    applied = {item.id: item for item in passed if item.is_preview}
     skipped = {name: fault for name, fault in would.skipped.items() if name in own}
     if not patch and not skipped:
         return None

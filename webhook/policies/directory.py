@@ -9,7 +9,7 @@ good revision in force. Every fault is reported.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.api.config import CONFIG, merged
 from webhook.api.encoding import encode
@@ -32,7 +32,7 @@ from webhook.policy_kinds.known import BESIDE_POLICIES
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from webhook.constraint.client import Client
@@ -41,6 +41,9 @@ CONFIGURATION_GROUPS: Final = BESIDE_POLICIES | {
     f"{name}.gatekeeper.sh" for name in ("connection", "externaldata", "status")
 }
 """Of what stands beside templates and constraints, here or with Gatekeeper, and is no data."""
+
+
+Announce: TypeAlias = "Callable[[Iterable[Mapping[str, Any]]], None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,18 @@ class PolicyDirectory:
     """The policies of some directories or files. Used by one task."""
 
     def __init__(
-        self, client: Client, paths: Sequence[Path], given: Sequence[Manifest] = ()
+        self,
+        client: Client,
+        paths: Sequence[Path],
+        given: Sequence[Manifest] = (),
+        *,
+        announce: Announce | None = None,
     ) -> None:
-        """``given`` are objects that are in no file of these, each named as if it were."""
+        """``given`` are objects that are in no file of these, each named as if it were.
+
+        ``announce`` takes the templates that a load is about to add, in their order.
+        """
+        self._announce = announce
         self._client = client
         self._paths = tuple(paths)
         self._given = tuple(given)
@@ -108,6 +120,8 @@ class PolicyDirectory:
             "constraint": self._client.add_constraint,
             "data": self._add_data,
         }
+        if self._announce is not None:
+            self._announce(manifest.document for manifest in steps["template"])
         steps["constraint"].sort(key=lambda item: constraint.rank(item.gvk))
         # A constraint needs its template, and that its target, so that kind by kind is an order that works.
         for kind, manifests in steps.items():

@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from webhook.admission_policies.kinds import GROUP as API_SERVERS
+from webhook.admission_policies.kinds import (
+    BINDING,
+    MUTATING_BINDING,
+    MUTATING_POLICY,
+    POLICY,
+    InvalidAdmissionPolicy,
+)
 from webhook.api.documents import InvalidDocument, read_objects
 from webhook.api.gvk import gvk_of, name_of, plural_of
 from webhook.api.gvk import namespace_of as stated_namespace
@@ -19,25 +26,36 @@ from webhook.kyverno.kinds import (
     EXCEPTION_KINDS,
     GROUP,
     KINDS,
+    MUTATING_KINDS,
     OLD_GROUP,
     TEST_FILES,
     InvalidPolicy,
     why_not_run,
 )
+from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
 from webhook.kyverno.patterns import Unwritable
+from webhook.kyverno.policy import JSON, PolicyQuestion
 from webhook.kyverno.policy_exception import KyvernoException
-from webhook.kyverno.validating_policy import JSON, SKIPPED, PolicyQuestion, ValidatingPolicy
+from webhook.kyverno.validating_policy import ValidatingPolicy
 from webhook.kyverno.world import World, objects_known
+from webhook.policies.field_lines import FieldLines
+from webhook.policies.kyverno_judging import OwnPolicy, judged, judged_document
 from webhook.policies.manifests import find_files, is_stream
 from webhook.policies.suite import InvalidSuite
+from webhook.policies.suite_mutation import expectation_fault
 from webhook.policies.suite_result import CaseResult, SuiteResult, SuiteTestResult
+from webhook.policy_kinds.known import is_admission_policy
+from webhook.policy_kinds.parts import read_admission_policy
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from webhook.admission_policies.reading import AdmissionBinding
     from webhook.api.shapes import Json
+    from webhook.api.yaml_reader import FileDocument
+    from webhook.policies.kyverno_judging import CaseVerdict, TestedPolicy
     from webhook.policies.suite_filter import Filter
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -46,6 +64,67 @@ _RESULTS: Final = frozenset({"pass", "fail", "skip", "warn", "error"})
 _OPERATIONS: Final = frozenset({"", "CREATE", "UPDATE", "DELETE", "CONNECT"})
 _AUTOGEN: Final = re.compile("^autogen-(cronjob-)?")
 """What Kyverno writes before the name of a rule for pod controllers."""
+
+_FIELDS: Final = frozenset(
+    [
+        "apiVersion",
+        "kind",
+        "metadata",
+        "name",
+        "policies",
+        "resources",
+        "targetResources",
+        "paramResources",
+        "clusterResources",
+        "variables",
+        "values",
+        "userinfo",
+        "exceptions",
+        "context",
+        "results",
+        "apiCallResponses",
+        "globalContextEntries",
+        "jsonPayload",
+        "jsonPayloads",
+        "httpPayloads",
+        "envoyPayloads",
+    ]
+)
+_RESULT_FIELDS: Final = frozenset(
+    [
+        "policy",
+        "rule",
+        "kind",
+        "result",
+        "status",
+        "resource",
+        "resources",
+        "resourceSpecs",
+        "namespace",
+        "operation",
+        "patchedResource",
+        "patchedResources",
+        "failOnMissingResources",
+        "generatedResource",
+        "generatedResources",
+        "cloneSourceResource",
+    ]
+)
+"""Of a result, those of earlier versions included."""
+
+_MARKS: Final = frozenset(
+    f"is{name}policy"
+    for name in (
+        "validating",
+        "mutating",
+        "generating",
+        "deleting",
+        "imagevalidating",
+        "validatingadmission",
+        "mutatingadmission",
+    )
+)
+"""Fields of a result that say of what kind its policy is, which Kyverno reads in whatever case."""
 
 _LEFT_OUT: Final = "the policy is not about it"
 _ELSEWHERE: Final = {
@@ -65,6 +144,12 @@ class KyvernoResult:
     result: str
     operation: str = ""
     rule: str = ""
+    patched: str = ""
+    """The file with what a mutating policy is to make of them; empty for none."""
+    needs_patched: bool = False
+    """Whether an object that the file does not have is an error; else it is left out."""
+    at: int = 0
+    """Where it stands among the results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +162,12 @@ class KyvernoSuite:
     results: tuple[KyvernoResult, ...]
     fault: str = ""
     """Why it cannot be run."""
+    line: int = 1
+    """Where it begins."""
+
+    def where(self, field_path: str) -> str:
+        """The place of a field, for messages: file, line and path."""
+        return _where(self.path, self.line, self.document, field_path)
 
     def run(self, shown: str, wanted: Filter) -> SuiteResult:
         """What came of it; a case is selected by the name of its policy."""
@@ -102,10 +193,10 @@ class KyvernoSuite:
         for one in (name, *others):
             named = self.document.get(one) or []
             listed = [named] if type(named) is str else named
-            if type(listed) is not list:
-                raise InvalidSuite(f"{self.path}: {one} is no list of files")
+            if type(listed) is not list or any(type(file) is not str for file in listed):
+                raise InvalidSuite(f"{self.where(one)}: write a list of files, by their names")
             for at, file in enumerate(listed):
-                items += _objects(self.path.parent / str(file), f"{one}[{at}]")
+                items += _objects(self.path.parent / file, self.where(f"{one}[{at}]"))
         return items
 
 
@@ -125,26 +216,52 @@ def read_suites(file: Path) -> Iterator[KyvernoSuite]:
 
     A test that cannot be read is a suite with its fault, which costs no other.
     """
-    for document in _documents(file):
+    for read in _read(file):
+        document = read.value
         gvk = gvk_of(document)
-        # Tests of earlier versions have no apiVersion, and some no kind.
-        if gvk.kind in {"Test", ""} and gvk.group in {_GROUP, ""}:
+        # Tests of earlier versions have no apiVersion, or another one, and some no kind.
+        if gvk.kind in {"Test", ""} and gvk.group in {_GROUP, OLD_GROUP, ""}:
             name = str(name_of(document) or document.get("name") or file.parent.name)
+            line = read.line
             try:
-                yield KyvernoSuite(file, name, document, _results(file, document))
+                yield KyvernoSuite(file, name, document, _results(file, line, document), line=line)
             except InvalidSuite as fault:
-                yield KyvernoSuite(file, name, document, (), str(fault))
+                yield KyvernoSuite(file, name, document, (), str(fault), line)
 
 
-def _results(file: Path, document: Json) -> tuple[KyvernoResult, ...]:
+def _where(file: Path, line: int, document: Json, field_path: str) -> str:
+    """The place of a field of a test: its file, line and path; of a pipe the test's own line."""
+    text = file.read_text(encoding="utf-8-sig", errors="replace") if file.is_file() else ""
+    lines = FieldLines(text)
+    # What has one name is no path among words, but it is one among the parts of a path.
+    at = lines.line(line, document, field_path, [[field_path, 0]] if "." not in field_path else "")
+    return f"{file}:{at}: {field_path}"
+
+
+def _results(file: Path, line: int, document: Json) -> tuple[KyvernoResult, ...]:
+    def refuse(field_path: str, why: str) -> NoReturn:
+        raise InvalidSuite(f"{_where(file, line, document, field_path)}: {why}")
+
+    for name in document:
+        if name not in _FIELDS:
+            refuse(name, _no_field(name, _FIELDS))
     results = []
     for at, one in enumerate(objects_of(document.get("results"))):
+        for name in one:
+            if name not in _RESULT_FIELDS and name.lower() not in _MARKS:
+                refuse(f"results[{at}].{name}", _no_field(name, _RESULT_FIELDS))
         result, operation = one.get("result", one.get("status")), str(one.get("operation") or "")
         if result not in _RESULTS:
-            raise InvalidSuite(f"{file}: results[{at}].result: {result!r} is none of {_choices()}")
+            refuse(f"results[{at}].result", f"{result!r} is none of {_choices(_RESULTS)}")
         if operation not in _OPERATIONS:
-            raise InvalidSuite(f"{file}: results[{at}].operation: {operation!r} is no operation")
+            choices = _choices(_OPERATIONS - {""})
+            refuse(f"results[{at}].operation", f"{operation!r} is none of {choices}")
         named = one.get("resources") or ([one["resource"]] if one.get("resource") else [])
+        if type(named) is not list:
+            refuse(f"results[{at}].resources", "write a list of names, with or without a namespace")
+        patched = one.get("patchedResources") or one.get("patchedResource") or ""
+        if type(patched) is not str:
+            refuse(f"results[{at}].patchedResources", "write the name of one file")
         specs = [
             f"{one.get('namespace') or ''}/{one.get('name') or ''}".lstrip("/")
             for one in objects_of(one.get("resourceSpecs"))
@@ -157,25 +274,36 @@ def _results(file: Path, document: Json) -> tuple[KyvernoResult, ...]:
                 result,
                 operation,
                 _AUTOGEN.sub("", str(one.get("rule") or "")),
+                patched,
+                one.get("failOnMissingResources") is True,
+                at,
             )
         )
     if not results:
-        raise InvalidSuite(f"{file}: results is empty: nothing is expected")
+        refuse("results", "it is empty, so nothing is expected: add what each policy is to say")
     return tuple(results)
 
 
-def _choices() -> str:
-    return ", ".join(sorted(_RESULTS))
+def _no_field(name: str, known: frozenset[str]) -> str:
+    near = get_close_matches(name, sorted(known), n=1)
+    return "there is no such field" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _choices(of: frozenset[str]) -> str:
+    return ", ".join(sorted(of))
 
 
 class _Run:
     """What the files of a suite hold."""
 
     def __init__(self, suite: KyvernoSuite) -> None:
-        self._policies: dict[str, ValidatingPolicy] = {}
+        self._suite = suite
+        self._policies: dict[str, TestedPolicy] = {}
         self._not_run: dict[str, str] = {}
         self._cel_rules: set[str] = set()
-        for document in suite.given("policies"):
+        self._bindings: list[AdmissionBinding] = []
+        documents = suite.given("policies")
+        for document in documents:
             self._add(document)
         self._exceptions = [
             _exception(document)
@@ -188,6 +316,9 @@ class _Run:
                 why = "PolicyExceptions of kyverno.io excuse rules, which are converted here"
                 self._not_run[name] = f"ClusterPolicy {name} is not run: {why}"
         self._objects = suite.given("resources")
+        parameters = [*suite.given("paramResources"), *self._objects]
+        for document in documents:
+            self._add_own(document, parameters)
         self._payloads = {
             str(name): one
             for kind in ("jsonPayload", "jsonPayloads")
@@ -200,6 +331,8 @@ class _Run:
             name_of(item): item for item in self._objects if gvk_of(item).kind == "Namespace"
         }
         self._values: list[Json] = []
+        self._subresources: dict[str, Json] = {}
+        self._patched: dict[str, list[Json]] = {}
         self._operation = "CREATE"
         for values in (*suite.given("variables"), object_of(suite.document.get("values"))):
             self._take_values(values)
@@ -210,18 +343,32 @@ class _Run:
         gvk, name = gvk_of(document), name_of(document)
         if gvk.group == GROUP and gvk.kind in KINDS:
             try:
-                self._policies[name] = ValidatingPolicy(document)
+                self._policies[name] = _compiled(document)
             except InvalidPolicy as error:
                 self._not_run[name] = f"{gvk.kind} {name}: {error}"
         elif (gvk.group, gvk.kind) == (OLD_GROUP, CLUSTER_POLICY):
             self._convert(document)
         elif why := why_not_run(document):
             self._not_run[name] = f"{gvk.kind} {name} is not run: {why}"
-        elif gvk.group == API_SERVERS:
-            why = "name it in a Suite of test.gatekeeper.sh, with its binding"
-            self._not_run.setdefault(
-                name, f"{gvk.kind} {name} is not run by a test of Kyverno: {why}"
-            )
+        elif is_admission_policy(gvk) and gvk.kind in {BINDING, MUTATING_BINDING}:
+            try:
+                self._bindings.append(read_admission_policy(document))
+            except InvalidAdmissionPolicy as error:
+                policy = str(object_of(document.get("spec")).get("policyName"))
+                self._not_run[policy] = f"{gvk.kind} {name}: {error}"
+
+    def _add_own(self, document: Json, parameters: Sequence[Json]) -> None:
+        """Take a policy of the API server's own, with the bindings that name it."""
+        gvk, name = gvk_of(document), name_of(document)
+        if not is_admission_policy(gvk) or gvk.kind not in {POLICY, MUTATING_POLICY}:
+            return
+        bound = tuple(
+            one for one in self._bindings if (one.policy_kind, one.policy) == (gvk.kind, name)
+        )
+        try:
+            self._policies[name] = OwnPolicy(read_admission_policy(document), bound, parameters)
+        except InvalidAdmissionPolicy as error:
+            self._not_run[name] = f"{gvk.kind} {name}: {error}"
 
     def _convert(self, document: Json) -> None:
         """Take the rules of a ClusterPolicy that can be written as policies in CEL.
@@ -240,7 +387,7 @@ class _Run:
                 self._not_run[name] = f"ClusterPolicy {name} is not run: {made}"
                 continue
             try:
-                self._policies[name] = ValidatingPolicy(made)
+                self._policies[name] = _compiled(made)
             except InvalidPolicy as error:
                 self._not_run[name] = f"ClusterPolicy {name} is not run: {error}"
 
@@ -251,6 +398,9 @@ class _Run:
         for item in objects_of(spec.get("namespaceSelector")):
             metadata = {"name": item.get("name"), "labels": item.get("labels") or {}}
             self._namespaces[str(item.get("name"))] = {"metadata": metadata}
+        for item in objects_of(spec.get("subresources")):
+            named = object_of(item.get("subresource"))
+            self._subresources[str(named.get("kind"))] = named
         self._values += objects_of(spec.get("policies"))
         given = object_of(spec.get("globalValues")).get("request.operation")
         self._operation = str(given or self._operation)
@@ -278,8 +428,7 @@ class _Run:
 
     def _all_names(self, policy: str, kind: str) -> list[str]:
         named = [name_of(item) for item in self._objects if kind in {"", gvk_of(item).kind}]
-        known = self._policies.get(policy)
-        if known is not None and known.mode == JSON:
+        if _is_of_documents(self._policies.get(policy)):
             named = [*self._payloads, *named]
         return named or [""]  # else nothing would be asked, and all would be well
 
@@ -292,44 +441,74 @@ class _Run:
             return self._not_run[name]
         policy = self._policies.get(name)
         if policy is None:
-            rules = [one for one in {*self._policies, *self._not_run} if one.startswith(f"{name}/")]
-            if rules and expected.rule:
-                return (
-                    f"policy {name} has no rule {expected.rule}; it has {', '.join(sorted(rules))}"
-                )
-            return f"no policy {name} is in the files of policies"
-        if policy.mode == JSON and named in self._payloads:
+            return self._unknown(name, expected)
+        if isinstance(policy, ValidatingPolicy) and policy.mode == JSON and named in self._payloads:
             asked = PolicyQuestion({}, None, self._world, self._exceptions)
-            verdict = policy.say_of_json(self._payloads[named], asked)
-            return _difference(expected.result, verdict.result, verdict.message)
+            said = judged_document(policy, self._payloads[named], asked)
+            return _difference(expected.result, said)
         objects = [item for item in self._objects if _is_named(item, expected.kind, named)]
         if not objects:
             if self._elsewhere:
                 return f"not run: {self._elsewhere}"
-            return f"no {expected.kind or 'object'} {named} is in the files of resources"
+            where = self._suite.where(f"results[{expected.at}].resources")
+            return f"{where}: no {expected.kind or 'object'} {named} is in the files of resources"
         for item in objects:
             request = self._request(name.partition("/")[0], item, expected.operation)
             asked = PolicyQuestion(request, self._namespace(item), self._world, self._exceptions)
-            is_json = policy.mode == JSON
-            verdict = policy.say_of_json(item, asked) if is_json else policy.say(asked)
-            is_about = is_json or ("/" not in name and policy.is_about(asked))
-            if expected.result == "pass" and verdict is SKIPPED and not is_about:
+            said = judged(policy, asked)
+            is_about = said.is_about and "/" not in name
+            if expected.result == "pass" and said.result == "skip" and not is_about:
                 return _LEFT_OUT
-            is_failure = verdict.result == "error" and name in self._cel_rules
-            result = "fail" if is_failure and not verdict.missing else verdict.result
-            if wrong := _difference(expected.result, result, verdict.message):
+            if said.result == "error" and name in self._cel_rules and not said.lacks:
+                said = said._replace(result="fail")
+            wrong = ""
+            if expected.patched and said.patched is not None and said.is_about:
+                wrong = self._wrong_object(expected, said.patched)
+            if wrong := wrong or _difference(expected.result, said):
                 return wrong
         return ""
+
+    def _unknown(self, name: str, expected: KyvernoResult) -> str:
+        """What to know of a policy, or a rule, that no file has."""
+        where = self._suite.where(f"results[{expected.at}].policy")
+        known = sorted({*self._policies, *self._not_run})
+        rules = [one for one in known if one.startswith(f"{name}/")]
+        if rules and expected.rule:
+            has = ", ".join(rules)
+            return f"{where}: policy {name} has no rule {expected.rule}; it has {has}"
+        listed = f"they have {', '.join(known)}" if known else "they have none that is tested"
+        return f"{where}: no policy {name} is in the files of policies; {listed}"
+
+    def _wrong_object(self, expected: KyvernoResult, patched: Json) -> str:
+        """How an object differs from the one that a file has; "" where it does not.
+
+        Kyverno leaves out an object that the file does not have.
+        """
+        where = self._suite.where(f"results[{expected.at}].patchedResources")
+        if expected.patched not in self._patched:
+            file = self._suite.path.parent / expected.patched
+            self._patched[expected.patched] = _objects(file, where)
+        named = _identity(patched)
+        for one in self._patched[expected.patched]:
+            if _identity(one) == named:
+                fault = expectation_fault(_tidy(placed(patched)), _tidy(placed(one)))
+                return f"{where}: {fault}" if fault else ""
+        if expected.needs_patched:
+            return f"{where}: {expected.patched} has no {' '.join(filter(None, named))}"
+        return _LEFT_OUT
 
     def _request(self, policy: str, item: Json, operation: str) -> Json:
         gvk, item = gvk_of(item), placed(item)
         operation = operation or self._stated_operation(policy, item)
         kind = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
-        resource = {"group": gvk.group, "version": gvk.version, "resource": plural_of(gvk.kind)}
+        named = self._subresources.get(gvk.kind, {})
+        plural, _, part = str(named.get("name") or plural_of(gvk.kind)).partition("/")
+        resource = {"group": gvk.group, "version": gvk.version, "resource": plural}
         is_deleted = operation == "DELETE"
         return {
             "kind": kind,
             "resource": resource,
+            "subResource": part,
             "name": name_of(item),
             "namespace": namespace_of(item),
             "operation": operation,
@@ -355,11 +534,42 @@ class _Run:
         return self._namespaces.get(name) or {"metadata": {"name": name}}
 
 
-def _difference(expected: str, result: str, message: str) -> str:
-    if result == expected:
+def _compiled(document: Json) -> ValidatingPolicy | KyvernoMutatingPolicy:
+    """A policy of Kyverno in CEL; raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""
+    is_mutating = gvk_of(document).kind in MUTATING_KINDS
+    return KyvernoMutatingPolicy(document) if is_mutating else ValidatingPolicy(document)
+
+
+def _difference(expected: str, said: CaseVerdict) -> str:
+    if said.result == expected:
         return ""
-    why = f": {message}" if message else ""
-    return f"expected {expected}, got {result}{why}"
+    why = f": {said.message}" if said.message else ""
+    return f"expected {expected}, got {said.result}{why}"
+
+
+def _is_of_documents(policy: TestedPolicy | None) -> bool:
+    return isinstance(policy, ValidatingPolicy) and policy.mode == JSON
+
+
+def _identity(item: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """By what an object is found among those of a file."""
+    gvk = gvk_of(item)
+    return gvk.group_version, gvk.kind, namespace_of(item), name_of(item)
+
+
+def _tidy(item: Json) -> Json:
+    """An object without what is empty, which Kyverno does not compare."""
+    kept = _without_empty(item)
+    return kept if type(kept) is dict else {}
+
+
+def _without_empty(value: Any) -> Any:
+    if type(value) is dict:
+        kept = {name: _without_empty(part) for name, part in value.items()}
+        return {name: part for name, part in kept.items() if part is not None} or None
+    if type(value) is list:
+        return [part for part in map(_without_empty, value) if part is not None] or None
+    return value
 
 
 def _exception(document: Json) -> KyvernoException:
@@ -380,7 +590,7 @@ def _payloads(suite: KyvernoSuite, kind: str) -> Iterator[tuple[str, Json]]:
     """The documents of a test that are no objects, by the names of their files."""
     named = suite.document.get(kind) or []
     for name in [named] if type(named) is str else named:
-        for document in _documents_of(suite.path.parent / str(name), kind):
+        for document in _documents_of(suite.path.parent / str(name), suite.where(kind)):
             yield str(name), document
 
 
@@ -433,7 +643,8 @@ def _entries(suite: KyvernoSuite) -> Iterator[tuple[str, Any]]:
         if value is None:
             value = list(objects_of(one.get("resources")))
             for file in one.get("resourceFiles") or []:
-                value += _objects(suite.path.parent / str(file), f"globalContextEntries[{at}]")
+                where = suite.where(f"globalContextEntries[{at}].resourceFiles")
+                value += _objects(suite.path.parent / str(file), where)
         value = _reached(value, one.get("fieldPath"), at)
         for projection in objects_of(one.get("projections")):
             part = _reached(value, projection.get("path"), at)
@@ -471,19 +682,20 @@ def _files(path: Path) -> list[Path]:
 
 def _documents_of(file: Path, where: str) -> list[Json]:
     try:
-        return _documents(file)
+        return [document.value for document in _read(file)]
     except OSError as error:
-        raise InvalidSuite(f"{where}: {file}: {error.strerror}") from None
+        raise InvalidSuite(
+            f"{where}: {file}: {error.strerror}; correct the name, or add the file"
+        ) from None
 
 
-def _documents(file: Path) -> list[Json]:
+def _read(file: Path) -> list[FileDocument]:
     try:
-        read = read_objects(file.read_text(encoding="utf-8-sig"))
+        return read_objects(file.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
         raise InvalidSuite(f"{file}: it is not UTF-8") from None
     except InvalidDocument as error:
         raise InvalidSuite(f"{file}: {error}") from None
-    return [document.value for document in read]
 
 
 def namespace_of(item: Mapping[str, Any]) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
-    from webhook.policies.directory import PolicyReport
+    from webhook.policies.directory import Announce, PolicyReport
     from webhook.review.policy_set import PolicySet
     from webhook.serving.revision import Serving
 
@@ -50,13 +50,14 @@ class PolicyLoader:
         log: Logger,
         retries: int,
         kyverno: str = "off",
+        announce: Announce | None = None,
     ) -> None:
         """After ``retries`` loads with faults the process is ready without what is broken.
 
-        ``kyverno`` says what is made of Kyverno's policies.
+        ``kyverno`` says what is made of Kyverno's policies; ``announce`` is the directory's.
         """
         self._client = client
-        self._files = PolicyFiles(client, paths, foreign=kyverno_parts(kyverno))
+        self._files = PolicyFiles(client, paths, foreign=kyverno_parts(kyverno), announce=announce)
         self._serving = serving
         self._registry = registry
         self._log = log
@@ -118,7 +119,7 @@ class PolicyLoader:
             self._retries_left -= self._retries_left > 0
             return False
         # A file that may hold the constraints must not leave a replica ready that enforces none.
-        others = report.templates > 0 or bool(policies.mutations)
+        others = report.templates > 0 or policies.mutates
         return report.constraints > 0 or (others and not report.may_lack_constraints)
 
     def _publish(self, revision: Revision, report: PolicyReport) -> dict[str, int] | None:

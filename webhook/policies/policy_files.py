@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.constraint.client import Client
-    from webhook.policies.directory import PolicyReport
+    from webhook.policies.directory import Announce, PolicyReport
     from webhook.policies.manifests import Manifest
     from webhook.policy_kinds.kind import Part, PolicyPart
     from webhook.review.policy_set import PolicySet
@@ -35,15 +35,16 @@ class PolicyFiles:
         given: Sequence[Manifest] = (),
         *,
         foreign: Mapping[Part, PolicyPart] | None = None,
+        announce: Announce | None = None,
     ) -> None:
-        """``given`` are objects beside those of the files.
+        """``given`` are objects beside those of the files; ``announce`` is the directory's.
 
         ``foreign`` are the parts of policies of others, the API server's and Kyverno's, that it is
         reviewed by, too.
         """
         self._foreign = foreign or {}
         self._client = client
-        self._directory = PolicyDirectory(client, paths, given)
+        self._directory = PolicyDirectory(client, paths, given, announce=announce)
         self._extensions = Extensions(self._foreign)
 
     def load(self) -> tuple[PolicySet, PolicyReport]:

@@ -44,7 +44,7 @@ from webhook.policy_kinds.known import is_admission_policy, kind_of_document
 from webhook.policy_kinds.parts import admission_policy_part, read_admission_policy
 from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.review.loops import review
-from webhook.review.policy_set import ChangedObject, PolicySet
+from webhook.review.policy_set import PolicySet
 from webhook.review.subject import Subject, is_admission_review
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def _admission_policies(
     try:
         read = [read_admission_policy(one) for one in policies]
     except InvalidAdmissionPolicy as error:
-        raise _Failure(f"adding policy: {error}") from None
+        raise _Failure(f'adding policy from "{_join(folder, test.template)}": {error}') from None
     part = admission_policy_part()
     for one in policies:
         part.put(one)
@@ -346,22 +346,32 @@ def _mutated(
     client: Client, extensions: _Extensions, document: dict[str, Any], printed: list[str]
 ) -> dict[str, Any]:
     """The object as it would be stored; ``printed`` takes the errors that are passed over."""
-    snapshot, stage = client.snapshot, _policies(client, extensions).mutating
-    first = last = ChangedObject(document)
-    if stage is not None:
-        first = stage.change(document, AugmentedObject(document), snapshot, Limits())
+    policies = _policies(client, extensions)
+    snapshot, mutated, again = client.snapshot, document, []
+    faults: list[str] = []
+    ignored: list[str] = []
+    for stage in (policies.mutating, policies.in_webhook):
+        if stage is not None:
+            changed = stage.change(Subject(AugmentedObject(mutated)), snapshot)
+            mutated = changed.object
+            again.append(changed.again)
+            faults += changed.faults
+            ignored += changed.ignored
     try:
         mutated = mutated_for_suite(
-            extensions.mutations, first.object, snapshot.namespaces, extensions.ask
+            extensions.mutations, mutated, snapshot.namespaces, extensions.ask
         )
     except SuiteMutationError as error:
         raise _Failure(str(error)) from None
-    if first.again is not None:
-        last = first.again(mutated)
-        mutated = last.object
-    if faults := dict.fromkeys((*first.faults, *last.faults)):
-        raise _Failure(f"mutating {name_of(document)}: {'; '.join(faults)}")
-    printed += dict.fromkeys((*first.ignored, *last.ignored))
+    for once_more in reversed(again):
+        if once_more is not None:
+            changed = once_more(mutated)
+            mutated = changed.object
+            faults += changed.faults
+            ignored += changed.ignored
+    if faults:
+        raise _Failure(f"mutating {name_of(document)}: {'; '.join(dict.fromkeys(faults))}")
+    printed += dict.fromkeys(ignored)
     return mutated
 
 
@@ -376,7 +386,7 @@ def _check_case(
         raise _Failure("invalid Case: must define object")
     if case.mutated and not _policies(client, extensions).mutates:
         raise _Failure(
-            "invalid Case: mutated is only for tests with mutators or a MutatingAdmissionPolicy"
+            "invalid Case: mutated is only for tests with mutators, a MutatingAdmissionPolicy or MutatingPolicy"
         )
     if not case.assertions and not case.mutated:
         raise _Failure("invalid Case: assertions must be non-empty")

@@ -10,11 +10,26 @@ import os.path
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of, text
+from webhook.kyverno.kinds import TEST_FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 SUITES: Final = "test.gatekeeper.sh"
+
+_OF_TESTS: Final = (
+    "resources",
+    "targetResources",
+    "paramResources",
+    "clusterResources",
+    "context",
+    "exceptions",
+    "jsonPayload",
+    "jsonPayloads",
+    "userinfo",
+    "variables",
+)
+"""The fields of Kyverno's tests that name files."""
 
 IGNORED_GROUPS: Final = frozenset({SUITES, "kustomize.config.k8s.io"})
 """Of objects for tools that work with files, and for no cluster."""
@@ -25,11 +40,15 @@ def suite_inputs(documents: Iterable[tuple[str, Any]]) -> frozenset[str]:
 
     These are their cases' objects and inventories, and constraints that are to be refused.
     Templates and other constraints may well be the ones in force, and stay policies, whatever
-    another suite uses them for.
+    another suite uses them for. Kyverno's tests are inputs themselves, with all files that they name
+    but policies.
     """
     inputs: set[str] = set()
     policies: set[str] = set()
     for file, suite in documents:
+        if type(suite) is dict and os.path.basename(file) in TEST_FILES:  # noqa: PTH119  # as below
+            inputs.update((os.path.normpath(file), *_inputs_of_test(file, suite)))
+            continue
         if type(suite) is not dict or gvk_of(suite).group_kind != (SUITES, "Suite"):
             continue
         folder = os.path.dirname(file)  # noqa: PTH120  # a string is at hand
@@ -46,6 +65,18 @@ def suite_inputs(documents: Iterable[tuple[str, Any]]) -> frozenset[str]:
                     if type(name) is str
                 )
     return frozenset(inputs - policies)
+
+
+def _inputs_of_test(file: str, test: dict[str, Any]) -> Iterator[str]:
+    """The files that a test of Kyverno names, but for policies."""
+    folder = os.path.dirname(file)  # noqa: PTH120  # a string is at hand
+    results = _objects(test, "results")
+    listed = [test.get(name) for name in _OF_TESTS]
+    listed += [one.get(name) for one in results for name in ("patchedResources", "patchedResource")]
+    for value in listed:
+        for name in value if type(value) is list else [value]:
+            if name and type(name) is str:
+                yield _join(folder, name)
 
 
 def is_input(file: str, inputs: frozenset[str]) -> bool:

@@ -249,7 +249,8 @@ def _kyverno_policies(items: Iterable[Any], *, enforced: bool) -> Any:
 
 
 def _key_of_kyverno(document: Mapping[str, Any]) -> ExtensionKey:
-    kind, name = extension_key(document, namespaced=gvk_of(document).kind != kyverno_kinds.POLICY)
+    is_namespaced = gvk_of(document).kind not in kyverno_kinds.CLUSTER_KINDS
+    kind, name = extension_key(document, namespaced=is_namespaced)
     return kyverno_kinds.KNOWN_AS.get(kind, kind), name
 
 

@@ -185,7 +185,7 @@ KYVERNO_KINDS: Final = tuple(
         plural,
         part=KYVERNO_POLICIES,
         read=_late("read_kyverno_policy"),
-        namespaced=kind != kyverno_kinds.POLICY,
+        namespaced=kind not in kyverno_kinds.CLUSTER_KINDS,
         known_as=kyverno_kinds.KNOWN_AS.get(kind, ""),
     )
     for kind, plural in kyverno_kinds.PLURALS.items()

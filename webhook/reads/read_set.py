@@ -49,6 +49,11 @@ class ReadSet:
             for path in self.children[name].paths():
                 yield (name, *path)
 
+    @property
+    def texts(self) -> list[str]:
+        """The paths as policies write them, without ``input``: ``review.object.spec``; ``*`` for all."""
+        return [_text(path) for path in self.paths() if path] or ["*"] * self.whole
+
     def project(self, value: Any) -> Any:
         """The value with nothing in it but what is read."""
         if self.whole:
@@ -171,7 +176,7 @@ class PolicyReads:
     @property
     def paths(self) -> list[str]:
         """The paths as policies write them, without ``input``: ``review.object.spec``."""
-        return [_text(path) for path in self.reads.paths() if path] or ["*"] * self.reads.whole
+        return self.reads.texts
 
     @property
     def deterministic(self) -> bool:

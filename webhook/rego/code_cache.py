@@ -73,13 +73,16 @@ class CodeCache:
         if stat.S_IMODE(status.st_mode) & 0o077:
             raise UnsafeDirectory(f"{directory} is open to other users: its mode must be 0700")
         self._directory = directory
-        self._trim()
+        self.holds_some = self._trim() > 0
+        """Whether it held something when it was opened, as at a second start."""
 
-    def _trim(self) -> None:
+    def _trim(self) -> int:
+        """Delete what is too much; how many there were."""
         files = sorted(self._directory.glob("*.rego-code"), key=_used)
         for file in files[: max(0, len(files) - MAX_FILES)]:
             with contextlib.suppress(OSError):
                 file.unlink()
+        return len(files)
 
     def load(self, key: str) -> Generated | None:
         """Return what was stored under the key; None if there is nothing, or nothing sound."""

@@ -12,20 +12,32 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.admission_policies.kinds import MUTATED_OPERATIONS, MUTATING_POLICY, ConfigurationFault
 from webhook.admission_policies.mutating import change
-from webhook.admission_policies.parameters import DEFINITIONS, parameters_of
+from webhook.admission_policies.parameters import (
+    DEFINITIONS,
+    ParameterStore,
+    UnknownParameters,
+    parameters_of,
+)
 from webhook.cel.errors import TimeUp
 from webhook.mutation.values import are_same
-from webhook.review.admission_requests import known_of, looking, request_of, title_of
+from webhook.review.admission_requests import (
+    as_given,
+    as_requested,
+    known_of,
+    looking,
+    request_of,
+    title_of,
+)
 from webhook.review.policy_set import ChangedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from webhook.admission_policies.authorizer import Answers
     from webhook.admission_policies.reading import AdmissionBinding, MutatingPolicy
     from webhook.api.shapes import Json
-    from webhook.constraint.limits import Limits
     from webhook.constraint.snapshot import Snapshot
+    from webhook.review.subject import Subject
 
 
 class _Invocation(NamedTuple):
@@ -50,6 +62,9 @@ class _Invocation(NamedTuple):
 class AdmissionChanges:
     """Mutating policies with their bindings."""
 
+    store: ParameterStore | None = None
+    """Where parameters are, if they are not among the data of a review."""
+
     def __init__(
         self, pairs: Iterable[tuple[MutatingPolicy, AdmissionBinding]], answers: Answers
     ) -> None:
@@ -60,13 +75,14 @@ class AdmissionChanges:
         return bool(self._pairs)
 
     def change(
-        self, obj: dict[str, Any], value: Any, snapshot: Snapshot, limits: Limits
+        self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
-        """Change the object of a subject by the policies, and ask those again that want it."""
-        request, namespace = request_of(value, snapshot)
+        """What they make of the object of a subject, and how those are asked again that want it."""
+        obj: Any = subject.object
+        request, namespace = request_of(subject.value, snapshot)
         if request is None or request.get("operation") not in MUTATED_OPERATIONS:
             return ChangedObject(obj)
-        turn = _Turn(self, request, namespace, snapshot, limits)
+        turn = _Turn(self, request, namespace, snapshot, look or looking(subject.limits))
         invoked = turn.take(obj)
         again = {one.key for one in invoked if one.policy.reinvokes}
         made = turn.outcome(obj)
@@ -85,18 +101,24 @@ class AdmissionChanges:
             if not (policy.matches(request, namespace) and binding.matches(request, namespace)):
                 continue
             try:
-                given = parameters_of(
-                    policy,
-                    binding,
-                    request,
-                    lambda kind: list(known_of(snapshot.inventory, kind)),
-                )
-            except ConfigurationFault as fault:
+                given = self._parameters(policy, binding, request, snapshot)
+            except (ConfigurationFault, UnknownParameters) as fault:
                 title = _Invocation(policy, binding, None).title
                 faults.append((policy, f"{title} failed to configure binding: {fault}"))
                 continue
             invocations += [_Invocation(policy, binding, one) for one in given]
         return invocations, faults
+
+    def _parameters(
+        self, policy: MutatingPolicy, binding: AdmissionBinding, request: Json, snapshot: Snapshot
+    ) -> Sequence[Any]:
+        store = self.store
+        if store is None:
+            known = partial(known_of, snapshot.inventory)
+            return parameters_of(policy, binding, request, lambda kind: list(known(kind)))
+        store.check(policy, binding)
+        namespaced = store.namespaced(policy.param_kind) if policy.param_kind else None
+        return parameters_of(policy, binding, request, store.find, namespaced=namespaced)
 
     @property
     def answers(self) -> Answers:
@@ -113,13 +135,13 @@ class _Turn:
         request: Json,
         namespace: Json | None,
         snapshot: Snapshot,
-        limits: Limits,
+        look: Callable[[], None] | None,
     ) -> None:
         self._changes = changes
         self._request = request
         self._namespace = namespace
         self._snapshot = snapshot
-        self._limits = limits
+        self._look = look
         self._object: Json = request["object"]
         self._by: list[str] = []
         self._ignored: list[str] = []
@@ -127,7 +149,7 @@ class _Turn:
 
     def take(self, obj: Json, keys: set[tuple[str, str, str]] | None = None) -> list[_Invocation]:
         """Ask all, or those with such keys; the ones whose match conditions hold."""
-        request = {**self._request, "object": _as_requested(obj, self._request)}
+        request = {**self._request, "object": as_requested(obj, self._request)}
         self._object = request["object"]
         invocations, faults = self._changes.invocations(request, self._namespace, self._snapshot)
         for policy, text in faults:
@@ -145,7 +167,7 @@ class _Turn:
                 {**request, "object": self._object},
                 self._namespace,
                 one.parameter,
-                looking(self._limits),
+                self._look,
                 answers=self._changes.answers,
                 definitions=tuple(known_of(self._snapshot.inventory, DEFINITIONS)),
             )
@@ -171,37 +193,14 @@ class _Turn:
     def outcome(self, before: Json) -> ChangedObject:
         """Return the outcome of the turn; the object that came where nothing changed."""
         return ChangedObject(
-            _given(self._object, before) if self._by else before,
+            as_given(self._object, before) if self._by else before,
             tuple(self._by),
             tuple(self._ignored),
             tuple(self._faults),
         )
 
     def again(self, obj: Json, keys: set[tuple[str, str, str]]) -> ChangedObject:
-        """Ask the policies of these keys once more, about the object that others made."""
-        turn = _Turn(self._changes, self._request, self._namespace, self._snapshot, self._limits)
+        """The same once more by those with such keys, of what others made of the object."""
+        turn = _Turn(self._changes, self._request, self._namespace, self._snapshot, self._look)
         turn.take(obj, keys)
         return turn.outcome(obj)
-
-
-def _as_requested(obj: Json, request: Json) -> Json:
-    """The object as a request has it: in the namespace that the request is in."""
-    place = request.get("namespace")
-    metadata = obj.get("metadata") or {}
-    requested = request.get("object") or {}
-    named = (requested.get("metadata") or {}).get("namespace")
-    if not place or metadata.get("namespace") or not named:
-        return obj
-    return {**obj, "metadata": {**metadata, "namespace": named}}
-
-
-def _given(obj: Json, before: Json) -> Json:
-    """The object as it was given: it names no namespace where it named none."""
-    metadata = before.get("metadata") or {}
-    own = obj.get("metadata") or {}
-    if "namespace" in metadata or "namespace" not in own:
-        return obj
-    return {
-        **obj,
-        "metadata": {name: value for name, value in own.items() if name != "namespace"},
-    }

@@ -7,7 +7,7 @@ denies, ``Warn`` warns and ``Audit`` is a dry run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.admission_policies.authorizer import Answers, AuthorizerAnswer
 from webhook.admission_policies.kinds import (
@@ -18,7 +18,11 @@ from webhook.admission_policies.kinds import (
     ConfigurationFault,
 )
 from webhook.admission_policies.matching import concerns_kind
-from webhook.admission_policies.parameters import named_parameters, parameters_of
+from webhook.admission_policies.parameters import (
+    UnknownParameters,
+    named_parameters,
+    parameters_of,
+)
 from webhook.admission_policies.reading import AdmissionBinding, AdmissionPolicy, MutatingPolicy
 from webhook.admission_policies.verdict import evaluate, misconfigured
 from webhook.api.gvk import namespace_of
@@ -36,20 +40,29 @@ from webhook.review.admission_requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Self
 
     from webhook.admission_policies.parameters import Find, ParameterStore
     from webhook.admission_policies.verdict import PolicyVerdict
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
-    from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
-    from webhook.review.policy_set import ChangedObject, Examination
+    from webhook.review.policy_set import ChangedObject, Examination, MutatedBy
+    from webhook.review.subject import Subject
 
 ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
 """What a binding's actions are for a constraint."""
+
+
+class ListedPolicy(NamedTuple):
+    """A policy, and its bindings by name with their actions; a mutating policy's have none."""
+
+    kind: str
+    name: str
+    policy: AdmissionPolicy | MutatingPolicy
+    bindings: tuple[tuple[str, tuple[str, ...]], ...]
 
 
 class AdmissionPolicies:
@@ -82,7 +95,7 @@ class AdmissionPolicies:
 
     def with_parameters(self, store: ParameterStore) -> Self:
         """Return these policies with parameters from a store, not from the data of a review."""
-        self._store = store
+        self._store = self._changes.store = store
         return self
 
     def concerns(self, gvk: GroupVersionKind) -> bool:
@@ -99,6 +112,11 @@ class AdmissionPolicies:
     def keys(self) -> list[tuple[str, str]]:
         """The policies that have a binding: kind and name."""
         return sorted({(POLICY, policy.name) for policy, _, _ in self._pairs})
+
+    @property
+    def document_keys(self) -> Sequence[tuple[str, str]]:
+        """None."""
+        return ()
 
     @property
     def matched_keys(self) -> set[tuple[str, str]]:
@@ -119,42 +137,55 @@ class AdmissionPolicies:
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Kind and name of what has no effect, or probably not the one that is meant, and why."""
         yield from self.loose()
-        for one in self._bindings:
-            kind = one.policy_kind
-            policy = self._policies.get((kind, one.policy))
+        for (kind, name), one in sorted(self._policies.items()):
+            yield from ((kind, name, text) for text in one.cost.warnings)
+        for bound in self._bindings:
+            kind = bound.policy_kind
+            policy = self._policies.get((kind, bound.policy))
             if policy is None:
                 continue
-            if policy.param_kind is None and one.param_ref is not None:
+            if policy.param_kind is None and bound.param_ref is not None:
                 text = f"its paramRef has no effect: {kind} {policy.name} has no paramKind"
-            elif policy.param_kind is not None and one.param_ref is None:
+            elif policy.param_kind is not None and bound.param_ref is None:
                 text = f"it has no paramRef, so params is null in {kind} {policy.name}"
             else:
                 store = self._store
+                try:
+                    if store is not None:
+                        store.check(policy, bound)
+                except UnknownParameters:
+                    continue  # who read them says so
                 find = store.find if store else lambda gvk: list(known_of(inventory, gvk))
-                text = _fault_of_parameters(policy, one, find, inventory)
+                text = _fault_of_parameters(policy, bound, find, inventory)
             if text:
-                yield BINDING if kind == POLICY else MUTATING_BINDING, one.name, text
+                yield BINDING if kind == POLICY else MUTATING_BINDING, bound.name, text
 
-    def listed(
-        self,
-    ) -> Iterator[tuple[str, Mapping[str, Any], tuple[tuple[str, tuple[str, ...]], ...]]]:
-        """Each validating policy with its document, and its bindings with their actions."""
+    def listed(self) -> Iterator[ListedPolicy]:
+        """Each policy with the bindings that name it, by kind and name."""
         for (kind, name), policy in sorted(self._policies.items()):
-            if kind == POLICY:
-                bound = [one for pair, one, _ in self._pairs if pair is policy]
-                yield name, policy.document, tuple((one.name, one.actions) for one in bound)
+            bound = tuple(
+                (one.name, one.actions)
+                for one in self._bindings
+                if (one.policy_kind, one.policy) == (kind, name)
+            )
+            yield ListedPolicy(kind, name, policy, bound)
 
-    def policy_of(self, binding: str) -> str:
-        """The name of the validating policy that a binding names."""
-        named = (one for one in self._bindings if one.policy_kind == POLICY)
-        return next((one.policy for one in named if one.name == binding), "")
+    def policy_of(self, kind: str, binding: str) -> tuple[str, str]:
+        """Kind and name of the policy that a binding of a kind names; no name where it is not there."""
+        policy_kind = POLICY if kind == BINDING else MUTATING_POLICY
+        named = (one for one in self._bindings if one.policy_kind == policy_kind)
+        return policy_kind, next((one.policy for one in named if one.name == binding), "")
 
     def unbound(self) -> Iterator[tuple[str, str, str]]:
         """The policies that no binding names."""
         bound = {(one.policy_kind, one.policy) for one in self._bindings}
         for kind, name in sorted(self._policies.keys() - bound):
             done = "reviewed" if kind == POLICY else "changed"
-            yield kind, name, f"no binding names it, so nothing is {done} by it"
+            yield (
+                kind,
+                name,
+                f"no binding names it, so nothing is {done} by it: add a {kind}Binding",
+            )
 
     def loose(self) -> Iterator[tuple[str, str, str]]:
         """The policies that no binding names, and the bindings of policies that are not there."""
@@ -163,19 +194,22 @@ class AdmissionPolicies:
             kind = one.policy_kind
             if (kind, one.policy) not in self._policies:
                 done = "reviewed" if kind == POLICY else "changed"
-                text = f"there is no {kind} {one.policy}, so nothing is {done} by it"
+                text = (
+                    f"there is no {kind} {one.policy}, so nothing is {done} by it: add the policy, or "
+                    "mend policyName"
+                )
                 yield BINDING if kind == POLICY else MUTATING_BINDING, one.name, text
 
     @property
-    def mutates(self) -> bool:
-        """Whether some of them change objects."""
-        return bool(self._changes)
+    def mutates(self) -> MutatedBy:
+        """Who has objects changed by some of them; empty where none does."""
+        return "API server" if self._changes else ""
 
     def change(
-        self, obj: dict[str, Any], value: Any, snapshot: Snapshot, limits: Limits
+        self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
-        """Change an object that is about to be stored by the mutating policies."""
-        return self._changes.change(obj, value, snapshot, limits)
+        """What the mutating ones make of an object that is about to be stored."""
+        return self._changes.change(subject, snapshot, look)
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
         """Add the verdicts of the policies to what was found."""
@@ -222,10 +256,15 @@ class _Case:
         self._evaluated += 1
         try:
             kind, store = policy.param_kind, self._store
+            if store is not None:
+                store.check(policy, binding)
             namespaced = store.namespaced(kind) if store and kind else None
             given = parameters_of(policy, binding, self._request, self._find, namespaced=namespaced)
         except ConfigurationFault as fault:
             self._add(binding.name, constraint, misconfigured(policy, str(fault)), binding)
+            return
+        except UnknownParameters as error:
+            self._leave(constraint, "environment", f"[binding {binding.name}] {error}")
             return
         for parameter in given:
             where = f"{binding.name}, parameters {title_of(parameter)}" if len(given) > 1 else ""
@@ -324,7 +363,7 @@ def _fault_of_parameters(
         becomes = "the policy reviews nothing by it"
         if reference["parameterNotFoundAction"] == "Deny":
             becomes = "failurePolicy decides" if policy.fails else "failurePolicy Ignore admits all"
-        return f"its paramRef finds no {kind.kind} among what was given: {becomes}"
+        return f"its paramRef finds no {kind.kind} among what was given: {becomes}. Add one, or mend paramRef"
     if len(named) > 1 and (reference.get("namespace") or not namespace_of(named[0])):
         names = ", ".join(sorted(map(title_of, named)))
         return f"its paramRef finds {len(named)}, and a request must satisfy each: {names}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from webhook.admission_policies.parameters import UNNAMED
 from webhook.api.gvk import gvk_of, name_of, namespace_of, split_group_version
 from webhook.api.scope import is_cluster_scoped
+from webhook.api.shapes import object_of
 from webhook.cel.errors import TimeUp
 from webhook.constraint.review import AugmentedObject, AugmentedReview
 from webhook.review.subject import played
@@ -89,3 +90,26 @@ def request_of(value: Any, snapshot: Snapshot) -> tuple[Json | None, Json | None
     if not known or not known.get("metadata", {}).get("name"):
         known = {"metadata": {"name": place, "labels": {NAMESPACE_NAME: place}}}
     return request, dict(known)
+
+
+def as_requested(obj: Json, request: Json) -> Json:
+    """The object as a request has it: in the namespace that the request is in."""
+    place = request.get("namespace")
+    metadata = object_of(obj.get("metadata"))
+    asked = object_of(request.get("object"))
+    named = object_of(asked.get("metadata")).get("namespace")
+    if not place or metadata.get("namespace") or not named:
+        return obj
+    return {**obj, "metadata": {**metadata, "namespace": named}}
+
+
+def as_given(obj: Json, before: Json) -> Json:
+    """The object as it was given: it names no namespace where it named none."""
+    metadata = object_of(before.get("metadata"))
+    own = object_of(obj.get("metadata"))
+    if "namespace" in metadata or "namespace" not in own:
+        return obj
+    return {
+        **obj,
+        "metadata": {name: value for name, value in own.items() if name != "namespace"},
+    }

@@ -7,27 +7,41 @@ world for is answered from the data; what is not among the data leaves it undeci
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.errors import TimeUp
 from webhook.constraint import enforcement
 from webhook.constraint.constraint import Constraint
 from webhook.constraint.result import DEFERRED, Excuse, Result, Undecided, answer_order
+from webhook.constraint.review import Document
 from webhook.constraint.targets.admission import NAME
+from webhook.constraint.targets.known import NAME as DOCUMENTS
 from webhook.kyverno.kinds import EXCEPTION
+from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
+from webhook.kyverno.policy import JSON, PolicyQuestion
 from webhook.kyverno.policy_exception import KyvernoException
-from webhook.kyverno.validating_policy import JSON, PolicyQuestion, ValidatingPolicy
+from webhook.kyverno.validating_policy import ValidatingPolicy
 from webhook.kyverno.world import World, synced_known
 from webhook.review.admission_requests import looking, request_of
+from webhook.review.kyverno_changes import KyvernoChanges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from webhook.api.admission import AdmissionRequest
     from webhook.api.gvk import GroupVersionKind
+    from webhook.api.shapes import Json
     from webhook.constraint.result import Responses
+    from webhook.constraint.snapshot import Snapshot
     from webhook.kyverno.validating_policy import KyvernoVerdict
-    from webhook.review.policy_set import Examination
+    from webhook.review.policy_set import ChangedObject, Examination, MutatedBy
+    from webhook.review.subject import Subject
 
+OF_DOCUMENTS: Final = (
+    "mode JSON reviews documents and no admission: waddle test --target json, check and verify "
+    "review by it"
+)
 _ACTIONS: Final = {"Deny": "deny", "Warn": "warn"}
 """Every other action only reports a finding."""
 
@@ -36,7 +50,10 @@ class KyvernoPolicies:
     """Policies and exceptions of Kyverno. Immutable but for what it learns of who matches."""
 
     def __init__(
-        self, items: Iterable[ValidatingPolicy | KyvernoException], *, enforced: bool = True
+        self,
+        items: Iterable[ValidatingPolicy | KyvernoMutatingPolicy | KyvernoException],
+        *,
+        enforced: bool = True,
     ) -> None:
         """Those that are not enforced say nothing of admissions, and all else to audits."""
         listed = list(items)
@@ -45,6 +62,8 @@ class KyvernoPolicies:
             (one, _constraint(one)) for one in listed if isinstance(one, ValidatingPolicy)
         ]
         self._exceptions = [one for one in listed if isinstance(one, KyvernoException)]
+        self._mutating = [one for one in listed if isinstance(one, KyvernoMutatingPolicy)]
+        self._changes = KyvernoChanges(self._mutating, self._exceptions)
         self._matched: set[tuple[str, str]] = set()
 
     @property
@@ -53,14 +72,21 @@ class KyvernoPolicies:
         return [constraint.key for one, constraint in self._policies if one.mode != JSON]
 
     @property
+    def document_keys(self) -> Sequence[tuple[str, str]]:
+        """The policies of mode JSON, which documents are reviewed by: kind and name."""
+        return [constraint.key for one, constraint in self._policies if one.mode == JSON]
+
+    @property
     def matched_keys(self) -> frozenset[tuple[str, str]]:
         """Those that something was about."""
-        return frozenset(self._matched)
+        return frozenset(self._matched | self._changes.matched_keys)
 
     @property
     def enforced(self) -> Sequence[Mapping[str, Any]]:
         """All, or none where they are not enforced."""
-        return [one.document for one, _ in self._policies] if self._enforced else ()
+        if not self._enforced:
+            return ()
+        return [one.document for one in (*(one for one, _ in self._policies), *self._mutating)]
 
     @property
     def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
@@ -75,35 +101,62 @@ class KyvernoPolicies:
         )
 
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-        """Kind and name of what has no effect, and why."""
+        """Kind and name of what has no effect, or another one than it seems to have, and why."""
         del inventory
+        yield from self.loose()
+        for mutating in self._mutating:
+            for note in mutating.notes:
+                yield mutating.kind, mutating.title, note
+
+    def loose(self) -> Iterator[tuple[str, str, str]]:
+        """Kind and name of what has no effect at admission, and why."""
         named = {(one.kind, one.name) for one, _ in self._policies}
+        named |= {(one.kind, one.name) for one in self._mutating}
         for one, constraint in self._policies:
             if one.mode == JSON:
-                text = "mode JSON reviews no object: waddle verify tests it by jsonPayloads"
-                yield *constraint.key, text
+                yield *constraint.key, OF_DOCUMENTS
             elif one.matches_nothing:
                 yield *constraint.key, "it has no matchConstraints, so it is about nothing"
         for exception in self._exceptions:
             if not named & exception.policies:
                 yield EXCEPTION, exception.title, "none of the policies that it names is there"
 
+    def notes_of(self, kind: str, name: str) -> list[str]:
+        """What has another effect in one that mutates than it seems to have."""
+        named = (one for one in self._mutating if (one.kind, one.title) == (kind, name))
+        return [note for one in named for note in one.notes]
+
+    @property
+    def mutates(self) -> MutatedBy:
+        """Who has objects changed by some of them; empty where they are not enforced."""
+        return "webhook" if self._enforced and self._mutating else ""
+
+    @property
+    def mutating_policies(self) -> Sequence[KyvernoMutatingPolicy]:
+        """Those that change objects."""
+        return self._mutating
+
+    def concerned(self, request: AdmissionRequest) -> Sequence[KyvernoMutatingPolicy]:
+        """Those with a rule for what a request is about."""
+        return self._changes.concerned(request)
+
+    def change(
+        self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
+    ) -> ChangedObject:
+        """What the mutating ones make of an object that is about to be stored."""
+        return self._changes.change(subject, snapshot, look)
+
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
         """Add the verdicts of the policies to what was found."""
         is_let_be = not self._enforced and examined.point == enforcement.WEBHOOK
         if responses is DEFERRED or not self._policies or is_let_be:
             return responses
+        if isinstance(examined.value, Document):
+            return self._of_document(examined, examined.value, responses)
         request, namespace = request_of(examined.value, examined.snapshot)
         if request is None:
             return responses
-        snapshot = examined.snapshot
-        question = PolicyQuestion(
-            request,
-            namespace,
-            World(synced_known(snapshot.inventory, snapshot.namespaces), int(examined.at * 1e9)),
-            self._exceptions,
-            looking(examined.limits),
-        )
+        question = self._question(examined, request, namespace)
         case = _Case(question)
         for policy, constraint in self._policies:
             if (
@@ -112,8 +165,34 @@ class KyvernoPolicies:
                 and policy.is_about(question)
             ):
                 self._matched.add(constraint.key)
-                case.take(policy, constraint)
+                case.take(policy, constraint, policy.say)
         return case.added_to(responses)
+
+    def _of_document(
+        self, examined: Examination, document: Document, responses: Responses
+    ) -> Responses:
+        """What was found, and what the policies of mode JSON say of a document."""
+        if document.target != DOCUMENTS:
+            return responses
+        case = _Case(self._question(examined, {}, None), DOCUMENTS)
+        for policy, constraint in self._policies:
+            if policy.mode == JSON:
+                self._matched.add(constraint.key)
+                case.take(policy, constraint, partial(policy.say_of_json, document.value))
+        return case.added_to(responses)
+
+    def _question(
+        self, examined: Examination, request: Json, namespace: Json | None
+    ) -> PolicyQuestion:
+        snapshot = examined.snapshot
+        known = synced_known(snapshot.inventory, snapshot.namespaces)
+        return PolicyQuestion(
+            request,
+            namespace,
+            World(known, int(examined.at * 1e9)),
+            self._exceptions,
+            looking(examined.limits),
+        )
 
 
 def _is_asked(policy: ValidatingPolicy, point: str) -> bool:
@@ -124,38 +203,45 @@ def _is_asked(policy: ValidatingPolicy, point: str) -> bool:
 
 
 class _Case:
-    """The verdicts of policies on one request."""
+    """What policies say of one request, or document."""
 
-    def __init__(self, question: PolicyQuestion) -> None:
+    def __init__(self, question: PolicyQuestion, target: str = NAME) -> None:
         self._question = question
+        self._target = target
         self._results: list[Result] = []
         self._excused: list[Result] = []
         self._undecided: list[Undecided] = []
         self._evaluated = 0
 
-    def take(self, policy: ValidatingPolicy, constraint: Constraint) -> None:
-        """Evaluate one that is about the request."""
+    def take(
+        self,
+        policy: ValidatingPolicy,
+        constraint: Constraint,
+        say: Callable[[PolicyQuestion], KyvernoVerdict],
+    ) -> None:
+        """Evaluate one that is about the request, or the document, by ``say``."""
         self._evaluated += 1
         try:
-            verdict = policy.say(self._question)
+            verdict = say(self._question)
             if verdict.exception is not None:
-                self._excuse(policy, constraint, verdict.exception)
+                self._excuse(
+                    say(self._question.without_exceptions()), constraint, verdict.exception
+                )
         except TimeUp as error:
             self._leave(policy, constraint, "deadline", str(error))
             return
         for text in verdict.missing:
             self._leave(policy, constraint, "environment", text)
         if verdict.result in {"fail", "error"} and not verdict.missing:
-            self._results.append(_result(constraint, verdict))
+            self._results.append(_result(constraint, verdict, self._target))
 
     def _excuse(
-        self, policy: ValidatingPolicy, constraint: Constraint, by: KyvernoException
+        self, verdict: KyvernoVerdict, constraint: Constraint, by: KyvernoException
     ) -> None:
         """Kyverno does not ask what would be without the exception; whoever reads of it wants to know."""
-        verdict = policy.say(self._question.without_exceptions())
         if verdict.result == "fail":
             excuse = Excuse(EXCEPTION, by.namespace, by.name, "skip", "", by.expires)
-            self._excused.append(_result(constraint, verdict)._replace(excuse=excuse))
+            self._excused.append(_result(constraint, verdict, self._target)._replace(excuse=excuse))
 
     def _leave(
         self, policy: ValidatingPolicy, constraint: Constraint, cause: Any, text: str
@@ -163,7 +249,7 @@ class _Case:
         answer: Any = "record"
         if {"Deny", "Warn"} & set(policy.actions):
             answer = "reject" if policy.fails and "Deny" in policy.actions else "warn"
-        self._undecided.append(Undecided(NAME, constraint, cause, answer, text))
+        self._undecided.append(Undecided(self._target, constraint, cause, answer, text))
 
     def added_to(self, responses: Responses) -> Responses:
         """All that is found."""
@@ -178,10 +264,10 @@ class _Case:
         )
 
 
-def _result(constraint: Constraint, verdict: KyvernoVerdict) -> Result:
+def _result(constraint: Constraint, verdict: KyvernoVerdict, target: str) -> Result:
     details = {"auditAnnotations": dict(verdict.annotations)} if verdict.annotations else {}
     return Result(
-        NAME,
+        target,
         constraint,
         verdict.message,
         details,

@@ -16,21 +16,22 @@ from webhook.mutation.external import settled
 from webhook.mutation.mutator import UNMUTATED_GROUPS
 from webhook.mutation.pace import Pace
 from webhook.mutation.patch import PatchTooLarge, patch_between
+from webhook.mutation.plan import Mutated
 from webhook.mutation.previewing import previewed
 from webhook.mutation.setting import Context
 from webhook.review.outcome import Needs, StoredSubject
+from webhook.review.policy_set import ChangedObject
 from webhook.review.subject import object_of_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from webhook.api.admission import AdmissionRequest
     from webhook.api.gvk import GroupVersionKind
     from webhook.external_data.exchange import ProviderAnswers
     from webhook.mutation.patch import Patch
-    from webhook.mutation.plan import Mutated
     from webhook.mutation.previewing import Preview
-    from webhook.review.policy_set import PolicySet
+    from webhook.review.policy_set import MutatingStage, PolicySet
     from webhook.review.subject import Subject
 
 
@@ -73,28 +74,52 @@ def mutate(policies: PolicySet, subject: Subject) -> StoredSubject:
     """Return the object that would be stored, what changed it, and why it could not be changed.
 
     The API server asks its own mutating policies first, then webhooks, and then once more those of its
-    policies that want it. Raises :class:`~webhook.external_data.exchange.Unanswered`.
+    policies that want it. The webhook does the same with Kyverno's policies and mutators. Raises
+    :class:`~webhook.external_data.exchange.Unanswered`.
     """
-    stage = policies.mutating if policies.stages else None
-    obj = _mutable(subject.value)
-    if stage is None or obj is None:
-        return StoredSubject(*_mutated(policies, subject))
-    first = stage.change(obj, subject.value, policies.snapshot, subject.limits)
-    given: Any = subject.value
-    value, mutated, fault = _mutated(
-        policies, replace(subject, value=_with_object(given, first.object))
+    in_webhook = None if _is_unmutated(policies, subject) else policies.in_webhook
+    return _around(
+        policies.mutating if policies.stages else None,
+        policies,
+        subject,
+        lambda first: _around(
+            in_webhook, policies, first, lambda second: StoredSubject(*_mutated(policies, second))
+        ),
     )
-    after = object_of_value(value) or first.object
+
+
+def _around(
+    stage: MutatingStage | None,
+    policies: PolicySet,
+    subject: Subject,
+    others: Callable[[Subject], StoredSubject],
+) -> StoredSubject:
+    """What a stage makes of a subject, then others, and then the stage once more if it wants that."""
+    obj = None if stage is None else _mutable(subject.value)
+    if stage is None or obj is None:
+        return others(subject)
+    given: Any = subject.value
+    first = stage.change(subject, policies.snapshot)
+    between = others(replace(subject, value=_with_object(given, first.object)))
+    after = object_of_value(between.value) or first.object
     last = first if first.again is None else first.again(after)
-    faults = [fault] if fault else []
+    faults = [between.fault] if between.fault else []
     faults += [f"mutating {named(obj)}: {one}" for one in (*first.faults, *last.faults)]
     return StoredSubject(
-        value if last is first else _with_object(value, last.object),
-        mutated,
+        between.value if last is first else _with_object(given, last.object),
+        between.mutated,
         "; ".join(dict.fromkeys(faults)),
-        tuple(dict.fromkeys((*first.by, *last.by))),
-        tuple(dict.fromkeys((*first.ignored, *last.ignored))),
+        tuple(dict.fromkeys((*first.by, *between.changed_by, *last.by))),
+        tuple(dict.fromkeys((*first.ignored, *between.ignored, *last.ignored))),
     )
+
+
+def _is_unmutated(policies: PolicySet, subject: Subject) -> bool:
+    """Whether the mutating webhook lets a subject be: a policy, or in a namespace that is excluded."""
+    obj = subject.object
+    if obj is None or gvk_of(obj).group in UNMUTATED_GROUPS:
+        return True
+    return policies.exclusions.mutation(subject.counted_place)
 
 
 def _mutable(value: AugmentedReview | AugmentedObject | Any) -> dict[str, Any] | None:
@@ -127,9 +152,9 @@ def _mutated(
         return value, None, ""
     if obj is None or operation not in _MUTATED_OPERATIONS:
         return value, None, ""
-    gvk, place = gvk_of(obj), subject.counted_place
-    if gvk.group in UNMUTATED_GROUPS or policies.exclusions.mutation(place):
+    if _is_unmutated(policies, subject):
         return value, None, ""
+    gvk = gvk_of(obj)
     context = _context(policies, subject, obj, gvk, operation, username)
     if policies.mutations and type(value) is AugmentedObject:
         obj = as_decoded(obj)
@@ -176,11 +201,20 @@ def changes(policies: PolicySet, subject: Subject, *, annotates: bool = False) -
         return Needs(namespace=context.namespace_name)
     mutations = policies.mutations
     try:
-        mutated = mutations.mutate(obj, context, on_error=subject.on_mutation_error, gvk=gvk)
+        first = _changed_first(policies, subject, context.pace)
+        mutated = mutations.mutate(
+            first.object, context, on_error=subject.on_mutation_error, gvk=gvk
+        )
         patch = mutated.patch
         final = None
         if mutated.iterations and not patch:
             final = settled(mutated, subject.known, context.pace)
+            patch = _patch(obj, final, mutated, context.pace)
+        by_mutators = final
+        if first.concerns:
+            by_mutators = mutated.object if final is None else final
+            mutated = _joined(first, by_mutators, mutated)
+            final = mutated.object
             patch = _patch(obj, final, mutated, context.pace)
         answer = patch
         if annotates and patch:
@@ -190,13 +224,53 @@ def changes(policies: PolicySet, subject: Subject, *, annotates: bool = False) -
             answer = _patch(obj, marked, mutated, context.pace)
         preview = None
         if mutations.preview is not None:
-            final = mutated.object if final is None else final
-            preview = previewed(mutations, obj, final, context, gvk, subject.known)
+            before = mutated.object if by_mutators is None else by_mutators
+            preview = previewed(mutations, first.object, before, context, gvk, subject.known)
     except OverBudget:
         return Needs(time=True)
     except Unanswered as wanting:
         return Needs(requests=wanting.requests)
     return Changes(mutated, patch, answer, preview, subject.answers)
+
+
+def _changed_first(policies: PolicySet, subject: Subject, pace: Pace) -> ChangedObject:
+    """What Kyverno's policies make of a request's object before mutators; raises MutationError."""
+    obj, value = subject.object, subject.value
+    assert obj is not None
+    assert isinstance(value, AugmentedReview)
+    stage = policies.in_webhook
+    if stage is None or not stage.concerned(value.request):
+        return ChangedObject(obj)
+    pace.begin()
+    first = stage.change(subject, policies.snapshot, pace.look)
+    _refuse_faults(first)
+    return first
+
+
+def _joined(first: ChangedObject, obj: dict[str, Any], mutated: Mutated) -> Mutated:
+    """What mutators did with what Kyverno's policies did before them, and do once more.
+
+    ``obj`` is as mutators leave it. Raises :class:`~webhook.mutation.errors.MutationError`.
+    """
+    turns = [first]
+    if first.again is not None:
+        turns.append(first.again(obj))
+        _refuse_faults(turns[1])
+        obj = turns[1].object
+    own = [(one.parties,) if one.parties else () for one in turns]
+    passes = (*own[0], *mutated.passes, *(own[1] if len(own) > 1 else ()))
+    return Mutated(
+        obj,
+        passes,
+        mutated.iterations or len(passes),
+        skipped={**mutated.skipped, **{name: why for one in turns for name, why in one.skipped}},
+        asks_providers=mutated.asks_providers,
+    )
+
+
+def _refuse_faults(changed: ChangedObject) -> None:
+    if changed.faults:
+        raise MutationError("; ".join(changed.faults), 1, changed.at_fault)
 
 
 def _patch(obj: dict[str, Any], final: dict[str, Any], mutated: Mutated, pace: Pace) -> Patch:

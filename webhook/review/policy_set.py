@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from webhook.api import config
 from webhook.api.config import AUDIT_PROCESS, CONFIG, MUTATION_PROCESS, WEBHOOK_PROCESS
@@ -18,15 +18,21 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from webhook.api.admission import AdmissionRequest
     from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.failure_policy import FailurePolicy
     from webhook.constraint.limits import Limits
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.external_data.provider import DataProvider
+    from webhook.mutation.mutator import MutatingParty
+    from webhook.review.subject import Subject
 
     ResultStage = Callable[["Examination", Responses], Responses]
     """Makes of what was found of a thing what is to be answered."""
+
+MutatedBy: TypeAlias = Literal["", "API server", "webhook"]
+"""Who has objects changed by policies of others."""
 
 NO_PROVIDERS: Final[Mapping[str, DataProvider]] = MappingProxyType({})
 
@@ -60,10 +66,10 @@ class Examination(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChangedObject:
-    """An object as the API server's own policies changed it.
+    """What mutating policies of others made of an object.
 
-    ``by`` are those that changed it, ``ignored`` what they are told to pass over, ``faults`` why the
-    request is refused, or not decided.
+    ``by`` are those that changed it, ``ignored`` what they are told to pass over, and
+    ``faults`` why the request is refused, or not decided.
     """
 
     object: dict[str, Any]
@@ -72,6 +78,17 @@ class ChangedObject:
     faults: tuple[str, ...] = ()
     again: Callable[[dict[str, Any]], ChangedObject] | None = None
     """Asks those once more that want it, of what others made of it; None where none does."""
+    parties: tuple[MutatingParty, ...] = ()
+    """Those of ``by`` that records and metrics name as they name mutators."""
+    skipped: tuple[tuple[str, str], ...] = ()
+    """Those that are passed over, named as mutators are, with why."""
+    at_fault: str = ""
+    """The first of ``faults``, named likewise."""
+
+    @property
+    def concerns(self) -> bool:
+        """Whether a policy was about the object."""
+        return bool(self.parties or self.skipped or self.again)
 
 
 @runtime_checkable
@@ -81,6 +98,10 @@ class ForeignStage(Protocol):
     @property
     def keys(self) -> Sequence[tuple[str, str]]:
         """The policies that something is reviewed by: kind and name."""
+
+    @property
+    def document_keys(self) -> Sequence[tuple[str, str]]:
+        """The policies that documents are reviewed by, which are no objects: kind and name."""
 
     @property
     def matched_keys(self) -> Collection[tuple[str, str]]:
@@ -103,19 +124,30 @@ class ForeignStage(Protocol):
 
 @runtime_checkable
 class MutatingStage(Protocol):
-    """A stage whose policies change objects before others do, as the API server's own do."""
+    """A stage of others' policies that change objects before mutators do."""
 
     @property
-    def mutates(self) -> bool:
-        """Whether some of them change objects."""
+    def mutates(self) -> MutatedBy:
+        """Who has objects changed by some of them; empty where none does."""
 
     def change(
-        self, obj: dict[str, Any], value: Any, snapshot: Snapshot, limits: Limits
+        self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
-        """Change an object that is about to be stored by the mutating policies.
+        """What the mutating ones make of a subject's object, which is about to be stored.
 
-        ``value`` is the subject that it is the object of.
+        ``look`` raises where the time is up; without one the subject's limits say when.
         """
+
+
+class WebhookMutations(MutatingStage, Protocol):
+    """One whose policies the mutating webhook applies, as it applies mutators."""
+
+    @property
+    def mutating_policies(self) -> Sequence[MutatingParty]:
+        """Those that change objects."""
+
+    def concerned(self, request: AdmissionRequest) -> Sequence[MutatingParty]:
+        """Those with a rule for what a request is about."""
 
 
 def nothing_excluded(namespace: str) -> bool:
@@ -143,6 +175,11 @@ class ForeignPolicies:
     def keys(self) -> list[tuple[str, str]]:
         """The policies that something is reviewed by: kind and name, in order."""
         return sorted(key for stage in self.stages for key in stage.keys)
+
+    @property
+    def document_keys(self) -> list[tuple[str, str]]:
+        """The policies that documents are reviewed by, which are no objects, in order."""
+        return sorted(key for stage in self.stages for key in stage.document_keys)
 
     @property
     def matched_keys(self) -> frozenset[tuple[str, str]]:
@@ -203,14 +240,23 @@ class PolicySet:
         """The stage of the API server's own mutating policies, where files have some."""
         for one in self.stages:
             stage: object = one
-            if isinstance(stage, MutatingStage) and stage.mutates:
+            if isinstance(stage, MutatingStage) and stage.mutates == "API server":
                 return stage
+        return None
+
+    @property
+    def in_webhook(self) -> WebhookMutations | None:
+        """The stage of Kyverno's mutating policies, where there are some."""
+        for one in self.stages:
+            # Asked at each admission: to look whether it has all of a protocol takes longer.
+            if getattr(one, "mutates", "") == "webhook":
+                return cast("WebhookMutations", one)
         return None
 
     @property
     def mutates(self) -> bool:
         """Whether something of it changes objects."""
-        return bool(self.mutations) or self.mutating is not None
+        return bool(self.mutations) or any((self.mutating, self.in_webhook))
 
     def is_same(self, other: PolicySet) -> bool:
         """Whether all of it is what it was: a change of anything makes another value."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from webhook.api.admission import AdmissionResponse
 from webhook.api.gvk import gvk_of, name_of, text
+from webhook.api.shapes import object_of
 from webhook.constraint.isolation import on_undecidable_for
 from webhook.constraint.limits import ELSEWHERE, Limits
 from webhook.constraint.review import AugmentedReview
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from webhook.constraint.limits import Budget
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.mutation.mutator import MutatingParty
     from webhook.mutation.passes import MutationOnError
     from webhook.review.policy_set import PolicySet
     from webhook.server.deadline import RequestTime
@@ -133,7 +135,6 @@ class Mutation:
             log,
             serving.fights,
             recorder,
-            on_error=options.on_error,
             logs_mutations=options.log_mutations,
         )
         self._seconds = {
@@ -158,7 +159,7 @@ class Mutation:
         is_spared = namespace in policy.spared_namespaces or policy.on_undecidable == "ignore"
         if is_spared or revision.is_excluded_from_mutation(namespace):
             return "warn"
-        return "refuse" if revision.mutations else "warn"
+        return "refuse" if revision.policies.mutates else "warn"
 
     def _decision(self, request: AdmissionRequest, query: bytes, received_at: float) -> Decision:
         """In this order: is there anything to decide, is anybody concerned, what do they change."""
@@ -185,7 +186,10 @@ class Mutation:
             message = "Namespace is set to be ignored by Gatekeeper config"
             return self._counted("skip", received_at, verdict.allowed(request.uid, message))
         # What a mutator adds to an object that goes would be reviewed, and may not be changeable.
-        concerned = revision.mutations.concerns(gvk_of(obj), request.operation)
+        in_webhook = revision.policies.in_webhook
+        concerned = revision.mutations.concerns(gvk_of(obj), request.operation) or (
+            in_webhook is not None and bool(in_webhook.concerned(request))
+        )
         if not concerned or only_releases(request):
             response = verdict.allowed(request.uid, NOT_MUTATED)
             return self._counted("success", received_at, response)
@@ -311,10 +315,13 @@ class Mutation:
         assert request.object is not None
         policy = revision.snapshot.isolation
         plan = revision.mutations.plan(gvk_of(request.object), request.operation)
-        mutators = () if plan is None else plan.mutators
+        in_webhook = revision.policies.in_webhook
+        concerned: list[MutatingParty] = [] if plan is None else list(plan.mutators)
+        concerned += () if in_webhook is None else in_webhook.concerned(request)
         is_refused = request.namespace not in policy.spared_namespaces and any(
-            on_undecidable_for(mutator.document, {}, policy.on_undecidable) == "refuse"
-            for mutator in mutators
+            on_undecidable_for(one.document, {}, policy.on_undecidable) == "refuse"
+            for one in concerned
+            if object_of(one.document.get("spec")).get("failurePolicy") != "Ignore"
         )
         why = _REASONS[whose]
         if is_refused:
@@ -340,8 +347,10 @@ class Mutation:
     def _failed(self, request: AdmissionRequest, error: MutationError) -> AdmissionResponse:
         """Refuse the request; or let it go as it came, where no single mutator can be left out."""
         self._iterations["false"].observe(error.iterations)
-        self._telling.skipped(request, error.mutator, str(error))
-        if self._options.on_error == "skip" and isinstance(error, NotConverging):
+        is_passed = self._options.on_error == "skip" and isinstance(error, NotConverging)
+        answer: MutationOnError = "skip" if is_passed else "reject"
+        self._telling.skipped(request, error.mutator, str(error), answer)
+        if is_passed:
             response = verdict.allowed(request.uid, NOT_MUTATED)
             return verdict.with_notice(response, f"no mutator is applied: {error}")
         return verdict.errored(request.uid, 500, str(error))

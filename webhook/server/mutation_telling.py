@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
     from webhook.mutation.fights import Fights
-    from webhook.mutation.mutator import Mutator
+    from webhook.mutation.mutator import MutatingParty
     from webhook.mutation.passes import MutationOnError
     from webhook.mutation.plan import Mutated
     from webhook.mutation.previewing import Preview
     from webhook.serving.recorder import MutationRecorder, MutationReviewed
 
-    AppliedPasses = tuple[tuple[Mutator, ...], ...]
+    AppliedPasses = tuple[tuple[MutatingParty, ...], ...]
 
 
 class MutationTelling:
@@ -37,14 +37,12 @@ class MutationTelling:
         fights: Fights,
         recorder: MutationRecorder | None,
         *,
-        on_error: MutationOnError,
         logs_mutations: bool,
     ) -> None:
         self._registry = registry
         self._log = log
         self._fights = fights
         self._recorder = recorder
-        self._on_error = on_error
         self._logs_mutations = logs_mutations
         self._groups: dict[int, tuple[AppliedPasses, ObjectGroup]] = {}
 
@@ -62,8 +60,10 @@ class MutationTelling:
             return response
         return self._recorder.mutated(reviewed, response)
 
-    def skipped(self, request: AdmissionRequest, mutator: str, fault: str) -> None:
-        """A mutator could not be applied."""
+    def skipped(
+        self, request: AdmissionRequest, mutator: str, fault: str, answer: MutationOnError
+    ) -> None:
+        """A mutator could not be applied; ``answer`` is what became of the request by that."""
         kind, _, rest = mutator.partition(".")
         self._registry.count(MUTATORS_SKIPPED, kind)
         if kind:
@@ -72,7 +72,7 @@ class MutationTelling:
             "a mutator could not be applied",
             hookType="mutation",
             mutator=mutator,
-            answer=self._on_error,
+            answer=answer,
             error=fault,
             request_uid=request.uid,
         )
@@ -92,7 +92,7 @@ class MutationTelling:
     def _tell(self, reviewed: MutationReviewed, mutated: Mutated) -> None:
         request = reviewed.request
         for name, fault in mutated.skipped.items():
-            self.skipped(request, name, fault)
+            self.skipped(request, name, fault, "skip")
         if not reviewed.patch:
             return
         # Who assigned what was there already changed nothing by that.

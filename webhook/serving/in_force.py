@@ -64,8 +64,11 @@ def gauge_extensions(
 ) -> dict[str, int] | None:
     """Set the metrics of mutators, ExpansionTemplates and Providers; what to log, if they changed."""
     mutations, expansion, providers = now.mutations, now.expansion, now.policies.providers
+    in_webhook = now.policies.in_webhook
+    others = () if in_webhook is None else in_webhook.mutating_policies
     if (
         before is not None
+        and before.policies.in_webhook is in_webhook
         and before.mutations is mutations
         and before.expansion is expansion
         and before.policies.providers is providers
@@ -75,12 +78,14 @@ def gauge_extensions(
     registry.replace(MUTATORS, {("active",): active, ("error",): conflicts})
     registry.set(MUTATORS_CONFLICTING, conflicts)
     registry.replace(KNOWN_PROVIDERS, {("active",): len(providers), ("error",): 0})
-    fights.keep(mutations.mutators)
-    registry.mutators.keep(item.id for item in (*mutations.mutators, *mutations.previewed))
-    if before is None and not (mutations or conflicts or expansion or providers):
+    fights.keep((*mutations.mutators, *others))
+    counted = (*mutations.mutators, *mutations.previewed, *others)
+    registry.mutators.keep(item.id for item in counted)
+    if before is None and not (mutations or conflicts or expansion or providers or others):
         return None
     return {
         "mutators": active,
+        "mutating_policies": len(others),
         "conflicting": conflicts,
         "expansion_templates": len(expansion.names),
         "providers": len(providers),

@@ -65,6 +65,12 @@ class PolicySettings:
         "Namespaces, as Gatekeeper does, for policies that read them; they are often half of an "
         "object, and every replica keeps all that is synced.",
     )
+    sync_projection: bool = flag(
+        True,
+        "Keep of synced objects only what some template reads, and list a kind anew where a template "
+        "reads more. Objects stay whole where something reads them whole: with --audit-from-cache, "
+        "--enable-validate-policy and --kyverno-policies.",
+    )
     operation: tuple[str, ...] = flag(
         ("webhook",),
         "What this process does; repeatable. With --kubernetes: webhook answers admissions and "
@@ -113,9 +119,9 @@ class PolicySettings:
     )
     kyverno_policies: str = flag(
         "off",
-        "What to make of Kyverno's policies in CEL (ValidatingPolicy, NamespacedValidatingPolicy "
-        "and their PolicyExceptions), of the cluster or of --policies: enforce decides admissions "
-        "by them, audit only audits and reports, off nothing.",
+        "What to make of Kyverno's policies in CEL (ValidatingPolicy, MutatingPolicy, their "
+        "namespaced kinds and PolicyExceptions), of the cluster or of --policies: enforce decides "
+        "admissions by them and changes objects, audit only audits and reports, off nothing.",
         choices=("off", "enforce", "audit"),
     )
     tell_not_asked: bool = flag(
@@ -149,6 +155,12 @@ class PolicySettings:
         "",
         "Directory that keeps compiled policies, so that a restart does not compile them again; "
         "made with mode 0700, and refused if others can open it. One for each replica.",
+    )
+    compile_in_parallel: bool = flag(
+        True,
+        "Compile policies in a second process, too, while 64 templates or more wait at a start, if "
+        "there are two processors and `--compiled-policies-dir` holds nothing yet. It ends when "
+        "policies are served.",
     )
     specialise_after: int = flag(
         5000,
@@ -567,3 +579,13 @@ class ServeSettings:
     def audits(self) -> bool:
         """Whether the cluster is audited."""
         return self.in_cluster and "audit" in self.policies.operation
+
+    @property
+    def projects_synced(self) -> bool:
+        """Whether of synced objects only what templates read is kept: nothing else reads them."""
+        return (
+            self.policies.sync_projection
+            and self.policies.kyverno_policies == "off"
+            and not self.deciding.enable_validate_policy
+            and not (self.audits and self.audit.from_cache)
+        )

@@ -12,19 +12,35 @@ LENGTH: Final = struct.Struct(">Q")
 """How a length is written: eight bytes, the greatest first."""
 
 
+class Buffered:
+    """Reads from a socket as much as is there: who waits for the interpreter's lock does so once."""
+
+    def __init__(self, source: socket.socket) -> None:
+        self._source = source
+        self._read = bytearray()
+
+    def recv(self, length: int) -> bytes:
+        """Return at most so many bytes; none where the other has gone. Raises OSError."""
+        if not self._read:
+            self._read += self._source.recv(1 << 20)
+        taken = bytes(self._read[:length])
+        del self._read[:length]
+        return taken
+
+
 def send(to: socket.socket, body: bytes) -> None:
     """Send it whole; raises OSError."""
     to.sendall(LENGTH.pack(len(body)))
     to.sendall(body)
 
 
-def receive(source: socket.socket) -> bytes | None:
+def receive(source: socket.socket | Buffered) -> bytes | None:
     """The next one; None where the other has gone. Raises OSError, TimeoutError among them."""
     head = _exactly(source, LENGTH.size)
     return None if head is None else _exactly(source, LENGTH.unpack(head)[0])
 
 
-def _exactly(source: socket.socket, length: int) -> bytes | None:
+def _exactly(source: socket.socket | Buffered, length: int) -> bytes | None:
     content = bytearray()
     while len(content) < length:
         part = source.recv(min(length - len(content), 1 << 20))

@@ -19,7 +19,8 @@ Job = dict[str, Any]
 """Bounds (``cpuSeconds``, ``memoryBytes``, ``patienceSeconds``), ``disabledBuiltins``, and what to
 try: ``text`` of a source, or ``documents`` with ``seconds`` for each evaluation and the code that is
 ``known`` of their sources. ``of`` is the template in force that a constraint belongs to, which is in
-force there, too, for all that are tried one after the other."""
+force there, too, for all that are tried one after the other. Answers to jobs that are ``together``
+are all told at the end: who asked is busy, and each would interrupt it."""
 
 JobAnswer = tuple[int | str, bytes, tuple[float, int]]
 """How the process of a trial ended (as ``waitstatus_to_exitcode`` has it, or one of the words below),

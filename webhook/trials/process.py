@@ -210,7 +210,8 @@ def _conversation(
     try:
         asked.settimeout(jobs[0]["patienceSeconds"] + MARGIN_SECONDS)
         frames.send(asked, marshal.dumps([*jobs]))
-        while (answer := frames.receive(asked)) is not None:
+        source = frames.Buffered(asked)
+        while (answer := frames.receive(source)) is not None:
             if not answer:
                 is_whole = True
                 return

@@ -13,10 +13,17 @@ from webhook.api.encoding import encode
 from webhook.api.gvk import gvk_of, name_of
 from webhook.backoff import Backoff
 from webhook.constraint import template
-from webhook.constraint.errors import CompileError, InvalidTemplate, PassingFault, TrialEnded
-from webhook.constraint.template import read_template
+from webhook.constraint.errors import (
+    CompileError,
+    ConstraintFrameworkError,
+    InvalidTemplate,
+    PassingFault,
+    TrialEnded,
+)
+from webhook.constraint.template import CEL, REGO, read_template
 from webhook.metrics.policies import TRIALS
 from webhook.policies.validation import FAULT, OVERRUN
+from webhook.trials.ahead import Ahead, Compiled, processors
 from webhook.trials.job import (
     ATTEMPTS,
     LATE,
@@ -32,9 +39,9 @@ from webhook.trials.lane import Lane
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from webhook.constraint.template import Code
+    from webhook.constraint.template import Code, Template
     from webhook.metrics.registry import Registry
     from webhook.trials.job import Job, JobOutcome
     from webhook.trials.process import Branch, Worker
@@ -96,14 +103,6 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
-    """The code of a rule as another process compiled it, and what it is kept by on disk."""
-
-    key: str
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Asked:
     """A policy to be tried, as one of some documents that belong together."""
 
@@ -126,7 +125,7 @@ class Trials:
     have a process that stays, and of which those for large ones are forked.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # bounds and switches, each named
         self,
         disabled_builtins: Collection[str] = (),
         *,
@@ -137,10 +136,12 @@ class Trials:
         niceness: int = 0,
         cpu_seconds: int = CPU_SECONDS,
         memory_bytes: int = MEMORY_BYTES,
+        ahead: bool = False,
     ) -> None:
         """``tries_all`` says whether small sources are tried, too: while others would be held up.
 
-        ``cel`` is whether there is an engine for that; ``niceness`` is the processes'.
+        ``cel`` is whether there is an engine for that; ``niceness`` is the processes'. With ``ahead``
+        another process compiles what is announced, where there are two processors.
         """
         self._cpu_seconds = cpu_seconds
         self._bounds: Job = {
@@ -163,18 +164,49 @@ class Trials:
         self._is_stopped = False
         self._outcomes: dict[bytes, JobOutcome] = {}
         self._codes: dict[bytes, Compiled] = {}
+        self._ahead: Ahead | None = None
+        if ahead and processors() > 1:
+            self._ahead = Ahead({**self._bounds, "memoryBytes": self._small.memory_bytes})
+
+    def announce(self, documents: Iterable[Mapping[str, Any]]) -> None:
+        """Say which templates are about to be added, in this order: at a start another process helps."""
+        if self._ahead is None or self._tries_all():
+            return
+        texts: list[str] = []
+        for document in documents:
+            with contextlib.suppress(ConstraintFrameworkError, RecursionError):
+                texts += self._sources(read_template(document))
+        self._ahead.announce(texts)
+
+    def _sources(self, read: Template) -> Iterator[str]:
+        """Yield the small sources in Rego that a client compiles of a template."""
+        for part in (read, *read.others):
+            engines = {code.engine: code for code in part.code}
+            if REGO in engines and not (self._tries_cel and CEL in engines):
+                text = text_of(engines[REGO])
+                if text is not None and len(text) < LARGE_CHARACTERS:
+                    yield text
+
+    def started(self) -> int:
+        """End what was announced: policies are served. Returns how many sources another process compiled."""
+        if self._ahead is None:
+            return 0
+        self._ahead.stop()
+        return self._ahead.count
 
     def source(self, code: Code) -> Compiled | None:
         """The code of a source that compiles within the bounds, where it is in Rego.
 
-        None where it was not tried: it is small and nothing is served yet, no driver could read
-        it, or no process could be had. Raises InvalidTemplate for a source that does not compile,
+        None where it was not tried: it is small, nothing is served yet, and no other process has
+        compiled it by now; or no driver could read it, or no process could be had. Raises InvalidTemplate for a source that does not compile,
         or not within the bounds; a PassingFault where the machine kept it from being tried, which
         is not remembered.
         """
         text = text_of(code)
-        if text is None or (len(text) < LARGE_CHARACTERS and not self._tries_all()):
+        if text is None:
             return None
+        if len(text) < LARGE_CHARACTERS and not self._tries_all():
+            return None if self._ahead is None else self._ahead.take(text)
         at = digest_of(text)
         lane = self._small if len(text) < LARGE_CHARACTERS else self._large
         with lane.lock:
@@ -312,6 +344,7 @@ class Trials:
     def stop(self) -> None:
         """End the processes, whatever they do; from now on nothing is tried."""
         self._is_stopped = True
+        self.started()
         self._large.stop()
         if self._kept is not None:
             self._kept.stop()

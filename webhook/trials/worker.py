@@ -120,7 +120,8 @@ class _Server:
                 jobs: list[Job] = marshal.loads(text)  # noqa: S302  # from our own process
                 for job in jobs:
                     self._prepare(job)
-                for one in self._answers(jobs):
+                answers = self._answers(jobs)
+                for one in [*answers] if jobs[0].get("together") else answers:
                     frames.send(self._asking, marshal.dumps(one))
                 frames.send(self._asking, b"")
         except OSError:

@@ -14,7 +14,7 @@ from webhook.backoff import Backoff
 from webhook.cluster.discovery import UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.reflector import ObjectSelection, Reflector, ReflectorStatistics, Settings
-from webhook.cluster.store import Change, key_of
+from webhook.cluster.store import IdentityStore, Store, key_of
 from webhook.watch.registrar import Registrar
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.discovery import Discovery
-    from webhook.cluster.store import Object
+    from webhook.cluster.store import Change, Key, Object
+    from webhook.watch.registrar import Projection
 
 UNKNOWN_SECONDS_MAX = 10.0
 """Longest pause between two looks for a kind that is not served; :meth:`Manager.wake` ends it."""
@@ -38,6 +39,10 @@ class _Watch:
         self.reflector: Reflector | None = None
         self.kept: list[Object] = []
         """What is known of it while it has no reflector."""
+        self.projection: Projection | None = None
+        """What is kept of its objects; None for all. Then one registrar wants it, and holds them."""
+        self.unseen: list[Key] = []
+        """The objects that registrars know while it has no reflector, and it does not."""
         self.is_synced = False
         self.task: asyncio.Task[None] | None = None
         self.woken = asyncio.Event()
@@ -68,8 +73,38 @@ class _Watch:
 
     def drop(self) -> None:
         """Nothing of what was known can be there any more."""
-        gone, self.kept = self.kept, []
-        self.change([Change("delete", key_of(obj), obj) for obj in gone])
+        store = Store()
+        self.fill(store)
+        self.change(store.replace([]))
+
+    def fill(self, store: Store) -> None:
+        """Move what is known of it, while it had no reflector, to a store."""
+        store.replace(self.kept)
+        store.expect(self.unseen)
+        self.kept, self.unseen = [], []
+
+    def empty(self, *, tells_all: bool) -> None:
+        """End its task, and keep what is known: with ``tells_all`` no more than that it is there."""
+        if self.task is not None:
+            self.task.cancel()
+            self.task = None
+        reflector, self.reflector = self.reflector, None
+        store = Store()
+        if reflector is None:
+            self.fill(store)
+        else:
+            store = reflector.store
+        kept = [] if tells_all else list(store)
+        held = {key_of(obj) for obj in kept}
+        self.kept, self.unseen = kept, [key for key in store.keys if key not in held]
+        if tells_all:
+            self.is_synced = False
+            for registrar in self.registrars:
+                registrar.queue.renew(self.gvk)
+
+    def kept_of(self, obj: Object) -> Object:
+        """What is kept of an object; called again where the projection becomes narrower."""
+        return obj if self.projection is None else self.projection(obj)
 
     def replay(self, registrar: Registrar) -> None:
         """Tell a registrar that joins what is known already."""
@@ -136,10 +171,7 @@ class Manager:
         watch = self._watches.get(gvk)
         if watch is None:
             return
-        if watch.task is not None:
-            watch.task.cancel()
-            watch.task = None
-        watch.kept, watch.reflector = list(watch.objects), None
+        watch.empty(tells_all=False)
         self._start(watch)
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> Object | None:
@@ -172,9 +204,31 @@ class Manager:
         watch = self._watches.get(gvk)
         if watch is None:
             watch = self._watches[gvk] = _Watch(gvk)
+            watch.projection = registrar.projections.get(gvk)
             self._start(watch)
         watch.registrars.append(registrar)
+        if watch.projection is not None and len(watch.registrars) > 1:
+            watch.projection = None
+            self._list_anew(watch)
         watch.replay(registrar)
+
+    def projected(self, registrar: Registrar, gvk: GroupVersionKind, *, is_narrower: bool) -> None:
+        """A registrar keeps other parts of a kind's objects: they are told anew, or listed."""
+        watch = self._watches[gvk]
+        projection = registrar.projections.get(gvk)
+        if len(watch.registrars) > 1 or (projection is None and watch.projection is None):
+            registrar.queue.renew(gvk)
+            watch.replay(registrar)
+        elif is_narrower and watch.projection is not None:
+            watch.projection = projection
+        else:
+            watch.projection = projection
+            self._list_anew(watch)
+
+    def _list_anew(self, watch: _Watch) -> None:
+        """Tell all objects anew: what is known of them was made by another projection."""
+        watch.empty(tells_all=True)
+        self._start(watch)
 
     def left(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
         """A registrar wants a kind no more."""
@@ -212,8 +266,8 @@ class Manager:
             watch,
             selection=self._selections.get(watch.gvk),
             settings=self._settings,
-            transform=self._client.kept,
+            transform=lambda obj: watch.kept_of(self._client.kept(obj)),
+            store=Store() if watch.projection is None else IdentityStore(),
         )
-        watch.reflector.store.replace(watch.kept)
-        watch.kept = []
+        watch.fill(watch.reflector.store)
         await watch.reflector.run()

@@ -52,7 +52,7 @@ class EventQueue:
 
     def __init__(self) -> None:
         self._waiting: dict[_Slot, _Waiting] = {}
-        self._told: set[_Slot] = set()
+        self._told: dict[GroupVersionKind, set[Key | None]] = {}
         self._filled = asyncio.Event()
         self.coalesced = 0
 
@@ -71,7 +71,7 @@ class EventQueue:
         waiting = self._slot(slot)
         self.coalesced += waiting.set is not None
         waiting.set = None
-        if slot in self._told:
+        if key in self._told.get(gvk, ()):
             waiting.delete = waiting.delete or obj
         elif waiting.delete is None:
             # It came and went unseen: nothing is to be told.
@@ -83,13 +83,31 @@ class EventQueue:
 
     def forget(self, gvk: GroupVersionKind) -> None:
         """The kind is not wanted any more: whatever waits of it is dropped, silently."""
-        for slots in (self._waiting, self._told):
-            for slot in [slot for slot in slots if slot[0] == gvk]:
-                slots.pop(slot) if isinstance(slots, dict) else slots.discard(slot)
+        for slot in [slot for slot in self._waiting if slot[0] == gvk]:
+            del self._waiting[slot]
+        self._told.pop(gvk, None)
+
+    def renew(self, gvk: GroupVersionKind) -> None:
+        """Drop the states that wait of a kind, which will all be told anew; deletions stay.
+
+        An object that was deleted and made anew is not deleted before its new state comes.
+        """
+        for slot in [slot for slot in self._waiting if slot[0] == gvk]:
+            waiting = self._waiting[slot]
+            if waiting.delete is None or waiting.set is not None:
+                del self._waiting[slot]
 
     def known(self, gvk: GroupVersionKind) -> Iterable[Key]:
         """The objects of the kind that the consumer has been told of."""
-        return [key for kind, key in self._told if kind == gvk and key is not None]
+        return [key for key in self._told.get(gvk, ()) if key is not None]
+
+    def waiting(self, gvk: GroupVersionKind) -> dict[Key, Object]:
+        """Return the objects of a kind whose state waits to be told, in their order."""
+        return {
+            key: waiting.set
+            for (kind, key), waiting in self._waiting.items()
+            if kind == gvk and key is not None and waiting.set is not None
+        }
 
     async def get(self) -> Event:
         """The next event, which is taken out."""
@@ -115,12 +133,14 @@ class EventQueue:
         waiting = self._waiting[slot]
         if waiting.delete is not None:
             deleted, waiting.delete = waiting.delete, None
-            self._told.discard(slot)
+            self._told.get(gvk, set()).discard(key)
             if waiting.set is None:
                 del self._waiting[slot]
             return Event("delete", gvk, key, deleted)
         del self._waiting[slot]
+        if not self._waiting:
+            self._waiting.clear()  # a dict keeps the place for all that it ever held
         if key is None:
             return Event("synced", gvk)
-        self._told.add(slot)
+        self._told.setdefault(gvk, set()).add(key)
         return Event("set", gvk, key, waiting.set)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from webhook.watch.queue import Event, EventQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from webhook.api.gvk import GroupVersionKind
+    from webhook.cluster.store import Object
+
+Projection: TypeAlias = "Callable[[Object], Object]"
+"""Takes an object and returns what of it is kept."""
 
 
 class Watches(Protocol):
@@ -20,6 +24,9 @@ class Watches(Protocol):
 
     def left(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
         """A registrar wants a kind no more."""
+
+    def projected(self, registrar: Registrar, gvk: GroupVersionKind, *, is_narrower: bool) -> None:
+        """A registrar keeps other parts of a kind's objects."""
 
 
 class Registrar:
@@ -34,6 +41,8 @@ class Registrar:
         self.queue = EventQueue()
         self._manager = manager
         self._wanted: set[GroupVersionKind] = set()
+        self.projections: dict[GroupVersionKind, Projection] = {}
+        """What this registrar keeps of objects of a kind; all of those that are not named."""
 
     @property
     def wanted(self) -> frozenset[GroupVersionKind]:
@@ -55,7 +64,24 @@ class Registrar:
         if gvk in self._wanted:
             self._wanted.remove(gvk)
             self.queue.forget(gvk)
+            self.projections.pop(gvk, None)
             self._manager.left(self, gvk)
+
+    def project(
+        self, gvk: GroupVersionKind, projection: Projection | None, *, is_narrower: bool = False
+    ) -> None:
+        """Hear no more of a kind's objects than a projection keeps; None for all of them.
+
+        The projection keeps what identifies an object. Unless it ``is_narrower`` than the one before,
+        all objects are listed and told anew, and "synced" comes after them: no state that comes after
+        this call was made by another projection. Where others want the kind, objects stay whole.
+        """
+        if projection is None:
+            self.projections.pop(gvk, None)
+        else:
+            self.projections[gvk] = projection
+        if gvk in self._wanted:
+            self._manager.projected(self, gvk, is_narrower=is_narrower)
 
     def replace_watch(self, gvks: Iterable[GroupVersionKind]) -> None:
         """Want exactly these kinds."""

@@ -17,6 +17,7 @@ from webhook.constraint.match import for_process
 from webhook.constraint.wildcard import WILDCARD
 from webhook.kyverno import kinds as kyverno_kinds
 from webhook.kyverno.autogen import generated_specs
+from webhook.mutation.mutator import OPERATIONS as WRITTEN
 from webhook.values import dataclass
 from webhook.webhook_rules.kinds import targets_of_rules
 
@@ -79,8 +80,8 @@ def need_of(
 def _of_kyverno(document: Mapping[str, Any]) -> Need | None:
     """What Kyverno's policy names, and what it implies for pod controllers.
 
-    Whatever its own failurePolicy says, the entry that fails open is asked about it: nobody looked
-    whether it would lock the cluster out.
+    Whatever its own failurePolicy says, the entry that fails open is asked about one that validates:
+    nobody looked whether it would lock the cluster out.
     """
     spec = object_of(document.get("spec"))
     evaluation = object_of(spec.get("evaluation"))
@@ -98,16 +99,25 @@ def _of_kyverno(document: Mapping[str, Any]) -> Need | None:
     ]
     if not rules:
         return None
-    is_within = gvk_of(document).kind == kyverno_kinds.NAMESPACED_POLICY
+    kind = gvk_of(document).kind
+    is_within = kind not in kyverno_kinds.CLUSTER_KINDS
+    is_mutating = kind in kyverno_kinds.MUTATING_KINDS
+    targets = targets_of_rules(rules)
+    if is_mutating:
+        offered = ((one, [name for name in one.operations if name in WRITTEN]) for one in targets)
+        targets = tuple(replace(one, operations=tuple(names)) for one, names in offered if names)
+        if not targets:
+            return None
     return Need(
         (),
         places=(namespace_of(document) or "default",) if is_within else (),
         scope="Namespaced" if is_within else WILDCARD,
         object_selector=matched.get("objectSelector"),
         namespace_selector=matched.get("namespaceSelector"),
+        process=MUTATION_PROCESS if is_mutating else WEBHOOK_PROCESS,
         generated=False,
-        failure_policy=IGNORE,
-        targets=targets_of_rules(rules),
+        failure_policy=None if is_mutating else IGNORE,
+        targets=targets,
     )
 
 

@@ -112,7 +112,7 @@ def _is_held(revision: Revision | None, world: World) -> bool:
     excluded |= any(revision.is_excluded_from_mutation(name) for name in world.namespaces)
     return (
         len(revision.snapshot.constraints) == count["constraints"] + count.get("groups", 0)
-        and len(revision.policies.foreign.keys) == count.get("policies", 0)
+        and len(revision.policies.foreign.enforced) == count.get("policies", 0)
         and len(revision.expansion.names) == count.get("expansion", 0)
         and world.namespaces.keys() <= revision.snapshot.namespaces.keys()
         and excluded == ("config" in count)

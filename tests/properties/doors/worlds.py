@@ -129,6 +129,7 @@ def world(seed: int) -> World:
         policies.append(_config(chance))
     objects = tuple(_object(chance, number) for number in range(3))
     policies += _kyverno(random.Random(f"kyverno of {seed}"))
+    policies += _kyverno_mutating(random.Random(f"kyverno mutating of {seed}"))
     policies += _exceptions(random.Random(f"exceptions of {seed}"), policies)
     olds = tuple(_old(chance, obj) for obj in objects)
     return World(seed, tuple(policies), objects, olds)
@@ -359,6 +360,51 @@ def _kyverno(chance: random.Random) -> list[Json]:
             condition = "object.metadata.namespace != 'shop'"
             spec["matchConditions"] = [{"name": "not-shop", "expression": condition}]
         kind = "NamespacedValidatingPolicy" if place else "ValidatingPolicy"
+        metadata = {"name": name, **({"namespace": place} if place else {})}
+        api = "policies.kyverno.io/v1beta1"
+        made.append({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec})
+    return made
+
+
+KYVERNO_MUTATING: dict[str, tuple[str, str]] = {
+    "owner": ("ApplyConfiguration", 'Object{metadata: Object.metadata{labels: {"owner": "me"}}}'),
+    "images": (
+        "ApplyConfiguration",
+        (
+            "Object{spec: Object.spec{containers: object.spec.containers.map(one, "
+            "Object.spec.containers{name: one.name, image: one.image.replace(':latest', ':1')})}}"
+        ),
+    ),
+    "place": (
+        "JSONPatch",
+        (
+            "has(object.metadata.annotations) ? [] : "
+            '[JSONPatch{op: "add", path: "/metadata/annotations", value: {"in": request.namespace}}]'
+        ),
+    ),
+}
+"""MutatingPolicies of Kyverno about Pods, by name: how they change them, and the expression."""
+
+
+def _kyverno_mutating(chance: random.Random) -> list[Json]:
+    """Some that change Pods, and maybe their controllers."""
+    made: list[Json] = []
+    for name in chance.sample(sorted(KYVERNO_MUTATING), chance.choice([0, 0, 1, 2])):
+        patch_type, expression = KYVERNO_MUTATING[name]
+        field = "jsonPatch" if patch_type == "JSONPatch" else "applyConfiguration"
+        place = chance.choice([*NAMESPACES, "", ""])
+        rule: Json = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+        spec: Json = {
+            "matchConstraints": {
+                "resourceRules": [{**rule, "operations": chance.choice([["CREATE"], ["*"]])}]
+            },
+            "mutations": [{"patchType": patch_type, field: {"expression": expression}}],
+            "reinvocationPolicy": chance.choice(["Never", "IfNeeded"]),
+            "failurePolicy": chance.choice(["Fail", "Ignore"]),
+        }
+        if name != "images" or chance.random() < 0.5:
+            spec["autogen"] = {"podControllers": {"controllers": []}}
+        kind = "NamespacedMutatingPolicy" if place else "MutatingPolicy"
         metadata = {"name": name, **({"namespace": place} if place else {})}
         api = "policies.kyverno.io/v1beta1"
         made.append({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec})

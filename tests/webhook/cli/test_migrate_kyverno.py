@@ -90,7 +90,7 @@ def test_each_rule_of_a_policy_before_cel_is_told_with_what_takes_its_place(tmp_
     assert checked.stdout == "2 policies can be used\n"
 
 
-@pytest.mark.parametrize("kind", ["GeneratingPolicy", "MutatingPolicy"])
+@pytest.mark.parametrize("kind", ["GeneratingPolicy", "DeletingPolicy"])
 def test_kinds_that_nothing_evaluates_are_missing(tmp_path: Path, kind: str) -> None:
     code, told, _ = said(tmp_path, [*MIGRATE, "-o", "json"], policy(kind=kind))
     assert code == 1

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhook.cli.cluster_policies import standings_of
+import pytest
+
+from tests.manifests import ROOT
+from webhook.cli.cluster_policies import KyvernoStanding, kyverno_mode, standings_of
 from webhook.cli.status.report import ClusterStanding, as_table
+from webhook.policies.asked import who_is_asked
+from webhook.policies.manifests import read_file
+
+CONFIGURATION = ROOT / "manifests" / "base" / "webhook-configuration.yaml"
 
 
 def document(kind: str, name: str, namespace: str = "", **spec: Any) -> dict[str, Any]:
@@ -14,13 +21,24 @@ def document(kind: str, name: str, namespace: str = "", **spec: Any) -> dict[str
     return {**head, "metadata": metadata, "spec": spec}
 
 
+def standings(documents: list[dict[str, Any]], mode: str = "enforce") -> list[KyvernoStanding]:
+    """How they stand beside the webhook configuration of the manifests."""
+    around = [one.document for one in read_file(CONFIGURATION)]
+    who = who_is_asked(around, "waddle-system", ["ValidatingWebhookConfiguration"])
+    return standings_of(documents, mode, who)
+
+
+def pods_with(*arguments: str) -> dict[str, Any]:
+    return {"spec": {"containers": [{"name": "webhook", "args": ["serve", *arguments]}]}}
+
+
 def policy(name: str, expression: str, **spec: Any) -> dict[str, Any]:
     return document("ValidatingPolicy", name, validations=[{"expression": expression}], **spec)
 
 
 def test_each_is_usable_or_not_with_what_is_odd_about_it() -> None:
     refs = [{"kind": "ValidatingPolicy", "name": "gone"}]
-    told = standings_of(
+    told = standings(
         [
             policy("unusable", "random() == ''"),
             policy("about-nothing", "true", validationActions=["Audit", "Warn"]),
@@ -39,3 +57,43 @@ def test_each_is_usable_or_not_with_what_is_odd_about_it() -> None:
     assert "Audit+Warn" in shown
     assert "ValidatingPolicy/http: spec.evaluation.mode HTTP: " in shown
     assert "PolicyException/shop/of-none: none of the policies that it names is there" in shown
+
+
+LEASES = {
+    "apiGroups": ["coordination.k8s.io"],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE"],
+    "resources": ["leases"],
+}
+
+
+def test_one_that_no_rule_sends_anything_of_is_not_asked() -> None:
+    matched = {"resourceRules": [LEASES]}
+    (found,) = standings([policy("leased", "true", matchConstraints=matched)])
+    assert found.state == "NotAsked"
+    assert "NotAsked: the matchCondition" in found.notes[0]
+    shown = as_table(ClusterStanding([], [], [], {}, (), [found]), "waddle-system")
+    assert "ValidatingPolicy/leased  NotAsked" in shown
+
+
+@pytest.mark.parametrize(
+    ("mode", "state", "told"),
+    [
+        ("off", "NotFollowed", "--kyverno-policies is off"),
+        ("audit", "Audited", "--kyverno-policies is audit"),
+        ("", "Usable", "it has no matchConstraints"),
+    ],
+)
+def test_what_replicas_do_by_them_is_their_flag(mode: str, state: str, told: str) -> None:
+    (found,) = standings([policy("p", "true")], mode)
+    assert found.state == state
+    assert told in found.notes[0]
+
+
+def test_the_flag_is_read_from_the_pods_that_do_most() -> None:
+    off, audit = pods_with("--kubernetes"), pods_with("--kyverno-policies=audit")
+    enforce = pods_with("--kyverno-policies=off", "--kyverno-policies=enforce")
+    assert kyverno_mode([]) == kyverno_mode([{"spec": {"containers": [{}]}}]) == ""
+    assert kyverno_mode([off]) == "off"
+    assert kyverno_mode([off, audit]) == "audit"
+    assert kyverno_mode([off, enforce, audit]) == "enforce"

@@ -131,7 +131,7 @@ def test_a_test_that_cannot_be_read_costs_no_other(folder: Path) -> None:
     other.write_text(HEAD + "results: []\n")
     code, told = verify(folder)
     assert code == 1
-    assert f"{other}: results is empty" in told
+    assert f"{other}:4: results: it is empty" in told
     other.unlink()
     assert verify(folder)[0] == 0
 
@@ -217,7 +217,7 @@ results:
     assert code == 0, told
     code, told = written(folder, policy, HEAD + results.replace("DELETE", "LATER"))
     assert code == 1
-    assert "'LATER' is no operation" in told
+    assert "results[0].operation: 'LATER' is none of CONNECT, CREATE, " in told
 
 
 def test_documents_are_reviewed_by_mode_json_and_a_file_may_hold_several_tests(
@@ -315,3 +315,163 @@ def test_what_a_policy_is_not_about_is_no_pass(folder: Path) -> None:
     code, told = verify(folder, "-v")
     assert code == 0, told
     assert "2 passed, 0 failed" in told
+
+
+MUTATING = """\
+apiVersion: policies.kyverno.io/v1
+kind: MutatingPolicy
+metadata: {name: no-latest}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: 'Object{spec: Object.spec{priorityClassName: "low"}}'
+"""
+PATCHED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: good, namespace: default, annotations: {}}
+spec: {priorityClassName: low, containers: [{name: c, image: "nginx:1"}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: bad, namespace: shop}
+spec:
+  template:
+    spec: {priorityClassName: low, containers: [{name: c, image: "nginx:latest"}]}
+"""
+PATCHES = """\
+resources: [objects.yaml]
+results:
+- {policy: no-latest, kind: Pod, resources: [good], result: pass, patchedResources: new.yaml}
+- {policy: no-latest, kind: Deployment, result: pass, patchedResource: new.yaml}
+- {policy: no-latest, kind: Service, result: skip}
+"""
+
+
+def test_what_a_mutating_policy_makes_is_compared_with_a_file(folder: Path) -> None:
+    code, told = written(folder, MUTATING, HEAD + PATCHES, new=PATCHED)
+    assert code == 0, told
+    assert "3 cases: 3 passed" in told
+    code, told = written(folder, MUTATING, HEAD + PATCHES, new=PATCHED.replace("low", "high"))
+    assert code == 1
+    file = folder / ".kyverno-test/kyverno-test.yaml"
+    assert f"{file}:6: results[0].patchedResources: the mutated object is not the one " in told
+    assert '[{"op":"replace","path":"/spec/priorityClassName","value":"high"}]' in told
+
+
+def test_an_object_that_the_file_lacks_is_left_out_unless_it_must_be_there(folder: Path) -> None:
+    new = PATCHED.replace("name: good", "name: other")
+    code, told = written(folder, MUTATING, HEAD + PATCHES, new=new)
+    assert code == 0, told
+    assert "2 passed, 0 failed, 1 skipped" in told
+    must = PATCHES.replace("new.yaml}", "new.yaml, failOnMissingResources: true}")
+    code, told = written(folder, MUTATING, HEAD + must, new=new)
+    assert code == 1
+    assert "results[0].patchedResources: new.yaml has no v1 Pod default good" in told
+
+
+def test_a_mutating_policy_that_cannot_be_used_says_what_it_asks_for(folder: Path) -> None:
+    policy = MUTATING + "  evaluation: {mutateExisting: {enabled: true}}\n"
+    code, told = written(folder, policy, HEAD + PATCHES, new=PATCHED)
+    assert code == 1
+    assert "MutatingPolicy no-latest: spec.evaluation.mutateExisting: Waddle changes " in told
+
+
+OWN = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-latest}
+spec:
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  validations:
+  - {expression: "object.spec.containers.all(c, c.image == params.data.image)", message: another}
+"""
+BOUND = """\
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: b}
+spec:
+  policyName: no-latest
+  validationActions: [Deny]
+  paramRef: {name: images, namespace: default, parameterNotFoundAction: Deny}
+  matchResources: {namespaceSelector: {matchLabels: {team: a}}}
+"""
+OWN_RESULTS = """\
+resources: [objects.yaml]
+paramResources: [params.yaml]
+variables: values.yaml
+results:
+- {policy: no-latest, kind: Pod, resources: [good], result: pass}
+- {policy: no-latest, kind: Service, result: skip}
+"""
+VALUES = "{kind: Values, namespaceSelector: [{name: default, labels: {team: a}}]}"
+
+
+def parameters(image: str) -> str:
+    head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: images, namespace: default}\n"
+    return f"{head}data: {{image: '{image}'}}\n"
+
+
+def test_policies_of_the_api_server_are_tested_with_bindings_and_parameters(folder: Path) -> None:
+    def run(results: str, image: str, values: str = VALUES, policy: str = OWN + BOUND) -> str:
+        test = HEAD + results
+        code, told = written(folder, policy, test, params=parameters(image), values=values)
+        return "" if code == 0 else told
+
+    assert run(OWN_RESULTS, "nginx:1") == ""
+    assert "expected pass, got fail: another" in run(OWN_RESULTS, "nginx:2")
+    fails = OWN_RESULTS.replace("result: pass", "result: fail")
+    assert run(fails, "nginx:2") == ""
+    # The binding is about Namespaces of a team.
+    skips = OWN_RESULTS.replace("result: pass", "result: skip")
+    assert run(skips, "nginx:2", VALUES.replace("team: a", "team: b")) == ""
+    scored = OWN.replace("{name: no-latest}", "{name: no-latest, annotations: {SCORED: 'false'}}")
+    scored = scored.replace("SCORED", "policies.kyverno.io/scored")
+    warns = OWN_RESULTS.replace("result: pass", "result: warn")
+    assert run(warns, "nginx:2", policy=scored + BOUND) == ""
+    broken = BOUND.replace("validationActions: [Deny]", "validationActions: []")
+    told = run(OWN_RESULTS, "nginx:1", policy=OWN + broken)
+    assert "ValidatingAdmissionPolicyBinding b: spec.validationActions: is required" in told
+
+
+def test_a_policy_without_a_binding_is_tested_by_all_that_it_matches(folder: Path) -> None:
+    mutating = MUTATING.replace("policies.kyverno.io/v1", "admissionregistration.k8s.io/v1")
+    mutating = mutating.replace("MutatingPolicy", "MutatingAdmissionPolicy")
+    mutating += "  reinvocationPolicy: Never\n"
+    results = PATCHES.replace("kind: Deployment, result: pass", "kind: Deployment, result: skip")
+    code, told = written(folder, mutating, HEAD + results, new=PATCHED)
+    assert code == 0, told
+    code, told = written(folder, mutating, HEAD + results, new=PATCHED.replace("low", "high"))
+    assert code == 1
+    assert "the mutated object is not the one expected" in told
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("[objects.yaml]", "[a.yaml]", ":4: resources[0]: "),
+        ("[objects.yaml]", "3", ":4: resources: write a list of files"),
+        ("new.yaml}", "[new.yaml]}", ":6: results[0].patchedResources: write the name of one"),
+        ("new.yaml}", "old.yaml}", ":6: results[0].patchedResources: "),
+        ("[good]", "good", ":6: results[0].resources: write a list of names"),
+        ("policy: no-latest, kind: Pod", "policy: x, kind: Pod", ":6: results[0].policy: no pol"),
+        ("[good]", "[none]", ":6: results[0].resources: no Pod none is in the files"),
+        ("patchedResources", "patchedRessources", ":6: results[0].patchedRessources: there is no "),
+        ("resources: [objects.yaml]", "resource: [objects.yaml]", ":4: resource: there is no such"),
+        ("result: skip", "result: soso", ":8: results[2].result: 'soso' is none of error, fail"),
+    ],
+)
+def test_each_fault_of_a_test_names_its_line(folder: Path, old: str, new: str, told: str) -> None:
+    code, said = written(folder, MUTATING, HEAD + PATCHES.replace(old, new, 1), new=PATCHED)
+    assert code == 1
+    assert f"{folder / '.kyverno-test/kyverno-test.yaml'}{told}" in said
+    if "a.yaml" in new or "old.yaml" in new:
+        assert "No such file or directory; correct the name, or add the file" in said

@@ -1,6 +1,6 @@
 """What counts as a change of a kind's objects."""
 
-from webhook.cluster.store import Key, Store, slim
+from webhook.cluster.store import IdentityStore, Key, Store, slim
 
 
 def obj(name, version="1", uid="u", namespace=""):
@@ -89,3 +89,35 @@ def test_a_late_answer_brings_no_deleted_object_back():
     store.delete(obj("a", "7"))
     store.take_answer(mark, obj("a", "8"))
     assert store.get("", "a") is None
+
+
+def test_of_an_object_whose_state_is_unknown_each_state_is_a_change():
+    store = Store()
+    store.expect([Key("", name) for name in "abc"])
+    assert len(store) == 3
+    assert list(store) == []
+    assert store.get("", "a") is None
+    assert told(store.replace([obj("a"), obj("b")])) == [
+        ("delete", "c"),
+        ("set", "a"),
+        ("set", "b"),
+    ]
+    assert store.set(obj("a")) == []
+    store.expect([Key("", "a"), Key("", "d")])
+    assert store.set(obj("a")) == []
+    assert told(store.delete(obj("d"))) == [("delete", "d")]
+
+
+def test_a_store_of_identities_tells_the_same_changes_and_holds_no_object():
+    store = IdentityStore()
+    assert told(store.set(obj("a"))) == [("set", "a")]
+    assert store.set(obj("a")) == []
+    assert told(store.set(obj("a"), by_content=True)) == [("set", "a")]
+    assert told(store.set(obj("a", "2"))) == [("set", "a")]
+    assert told(store.set(obj("a", "3", uid="two"))) == [("delete", "a"), ("set", "a")]
+    assert store.delete(obj("a", "2", uid="u")) == []
+    assert told(store.replace([obj("b", namespace="x")])) == [("delete", "a"), ("set", "b")]
+    (change,) = store.replace([])
+    assert change.object == {"metadata": {"namespace": "x", "name": "b"}}
+    assert list(store) == []
+    assert store.get("x", "b") is None

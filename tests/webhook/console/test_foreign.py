@@ -12,6 +12,7 @@ from tests.webhook.admission_policies.making import (
     mutating_policy,
     policy,
 )
+from tests.webhook.kyverno.making import applied, document, patch
 from webhook.console import pages
 from webhook.console.assembly import ClusterObjects, picture_of
 from webhook.console.foreign import ForeignRows
@@ -136,3 +137,27 @@ def test_what_is_unchanged_is_not_compiled_again(monkeypatch):
     for documents in ([first, bound], [first, bound], [policy("false", name="a"), bound]):
         assert len(picture_of(ClusterObjects(foreign=documents), known).policies) == 2
     assert read == ["a", "b", "a", "b"]
+
+
+def test_a_mutating_policy_of_kyverno_is_shown_with_its_fault_or_what_to_know_of_it():
+    def named(name: str, *mutations: Any, **spec: Any) -> Any:
+        return {**document(*mutations, **spec), "metadata": {"name": name}}
+
+    by_patch = patch("true ? [] : [JSONPatch{op: 'remove', path: '/spec'}]")
+    stored = {"mutateExisting": {"enabled": True}}
+    found = shown(
+        named("good", applied(LABELLED)),
+        named("noted", by_patch),
+        named("refused", applied(LABELLED), evaluation=stored),
+        mode="enforce",
+    )
+    states = {name: one.state for name, one in found.items()}
+    assert states == {
+        "MutatingPolicy/good": "active",
+        "MutatingPolicy/noted": "active",
+        "MutatingPolicy/refused": "error",
+    }
+    (note,) = found["MutatingPolicy/noted"].advice
+    assert note.startswith("spec.autogen: a JSON Patch keeps the paths of a Pod")
+    (why,) = found["MutatingPolicy/refused"].faults
+    assert why.startswith("spec.evaluation.mutateExisting: ")

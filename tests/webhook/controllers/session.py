@@ -172,6 +172,7 @@ async def session(
     asked: bool = True,
     kyverno: str = "off",
     exceptions_keep_seconds: float = 0.0,
+    projects: bool = False,
 ) -> AsyncIterator[Session]:
     """A replica of these operations, whose Pod is there; what there is before it, ``prepare`` makes.
 
@@ -231,6 +232,7 @@ async def session(
                 kyverno=kyverno,
                 exceptions_keep_seconds=exceptions_keep_seconds,
                 tick_seconds=0.02,
+                projects=projects,
             )
             running = tasks.create_task(made.following.run())
             yield made

@@ -7,11 +7,19 @@ from typing import Any
 
 from tests.properties.doors.doors import review_of
 from tests.simulation.api_server import Served
-from tests.webhook.controllers.session import Session, enforced, session
+from tests.webhook.controllers.session import (
+    CONFIGURATIONS,
+    Session,
+    configuration,
+    enforced,
+    session,
+)
+from tests.webhook.kyverno.making import LABEL, applied, document
 from webhook.constraint import enforcement
 from webhook.metrics.policies import KYVERNO
 from webhook.policy_kinds.table import KYVERNO_KINDS
 from webhook.review.loops import review
+from webhook.review.mutating import Changes, changes
 from webhook.review.subject import Subject, value_of
 
 Json = dict[str, Any]
@@ -116,6 +124,30 @@ def test_an_exception_that_cannot_be_used_excuses_nothing(tmp_path):
     asyncio.run(run())
 
 
+def test_those_that_nobody_is_asked_about_are_counted_until_a_rule_sends_what_they_are_for(
+    tmp_path,
+):
+    asks = CONFIGURATIONS.group, CONFIGURATIONS.plural
+
+    async def run() -> None:
+        def prepare(made: Session) -> None:
+            prepared(made)
+            made.make(*asks, configuration(apiGroups=["example.com"]))
+
+        operations = "webhook", "status"
+        async with session(
+            tmp_path, *operations, prepare=prepare, asked=False, kyverno="enforce"
+        ) as made:
+            made.make(*POLICIES, policy())
+            await made.until(lambda: counted(made, "notasked") == 1, "it is not asked")
+            assert counted(made, "active") == 0
+            made.change(*asks, "asks", webhooks=configuration()["webhooks"])
+            await made.until(lambda: counted(made, "notasked") == 0, "it is asked")
+            assert counted(made, "active") == 1
+
+    asyncio.run(run())
+
+
 def test_those_that_audits_alone_ask_let_admissions_be(tmp_path):
     async def run() -> None:
         async with session(tmp_path, "webhook", prepare=prepared, kyverno="audit") as made:
@@ -144,5 +176,52 @@ def test_where_kyverno_is_not_installed_all_else_is_in_force(tmp_path):
             serve_kinds(made, "v1")
             made.make(*POLICIES, policy())
             await made.until(lambda: said(made, pod()), "kinds that came later")
+
+    asyncio.run(run())
+
+
+MUTATING = (GROUP, "mutatingpolicies")
+
+
+def mutated(made: Session) -> list[tuple[str, ...]]:
+    """Who changes a Pod at the mutating webhook, and its labels then."""
+    revision = made.serving.revision
+    if revision is None:
+        return []
+    subject = Subject(value_of(review_of(pod()), {}))
+    done = changes(revision.policies, subject)
+    assert isinstance(done, Changes)
+    labels = done.mutated.object["metadata"].get("labels", {})
+    return [(str(party), *labels.values()) for one in done.mutated.passes for party in one]
+
+
+def test_a_mutating_policy_changes_objects_while_it_is_there(tmp_path):
+    async def run() -> None:
+        async with session(
+            tmp_path, "mutation-webhook", prepare=prepared, kyverno="enforce"
+        ) as made:
+            named = {"metadata": {"name": "m"}}
+            made.make(*MUTATING, {**document(applied(LABEL)), **named})
+            await made.until(lambda: mutated(made) == [("MutatingPolicy//m:1", "a")])
+            broken = document(applied(LABEL), evaluation={"mutateExisting": {"enabled": True}})
+            made.change(*MUTATING, "m", spec=broken["spec"])
+            await made.until(lambda: counted(made, "error") == 1, "the fault counted")
+            assert mutated(made) == [("MutatingPolicy//m:1", "a")], "the last good generation"
+            told = "MutatingPolicy m: spec.evaluation.mutateExisting"
+            await made.until(
+                lambda: any(told in one for one in made.following._policies.faults), told
+            )
+            made.drop(*MUTATING, "m")
+            await made.until(lambda: not mutated(made), "the policy's end")
+
+    asyncio.run(run())
+
+
+def test_a_mutating_policy_that_audits_alone_know_changes_nothing(tmp_path):
+    async def run() -> None:
+        async with session(tmp_path, "mutation-webhook", prepare=prepared, kyverno="audit") as made:
+            made.make(*MUTATING, {**document(applied(LABEL)), "metadata": {"name": "m"}})
+            await made.until(lambda: counted(made, "active") == 1)
+            assert mutated(made) == []
 
     asyncio.run(run())

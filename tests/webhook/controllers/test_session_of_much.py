@@ -212,6 +212,37 @@ def test_what_is_new_is_tried_and_its_outcome_stands_before_it_is_enforced(tmp_p
     asyncio.run(run())
 
 
+class _Listening(Trials):
+    """Notes which templates are announced."""
+
+    def __init__(self):
+        super().__init__(tell=lambda message, *, error: None)
+        self.announced = []
+
+    def announce(self, documents):
+        self.announced += [one["metadata"]["name"] for one in documents]
+
+
+def test_templates_are_announced_once_at_a_start_and_not_later(tmp_path):
+    trials = _Listening()
+
+    def prepare(made):
+        for kind in ("Beta", "Gamma"):
+            made.make(*TEMPLATES, template(kind, 0))
+
+    async def run():
+        async with session(
+            tmp_path, *EVERYTHING, prepare=prepare, trier=Trier(trials, 1.0)
+        ) as made:
+            await made.until(lambda: made.serving.revision is not None)
+            assert sorted(trials.announced) == ["beta", "gamma"]
+            await enforced(made)
+            assert len(trials.announced) == 2
+
+    asyncio.run(run())
+    trials.stop()
+
+
 def test_a_status_that_is_refused_is_told_of_and_written_later(tmp_path):
     async def run():
         async with session(tmp_path, *EVERYTHING) as made:

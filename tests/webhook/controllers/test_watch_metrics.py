@@ -8,7 +8,7 @@ import pytest
 from webhook.api.gvk import GroupVersionKind
 from webhook.cluster.reflector import ReflectorStatistics
 from webhook.controllers.follow.watch_metrics import WatchMetrics
-from webhook.metrics.cluster import WATCH_EVENTS, WATCH_LISTS, WATCHED_KINDS
+from webhook.metrics.cluster import SYNCED_BYTES, WATCH_EVENTS, WATCH_LISTS, WATCHED_KINDS
 from webhook.metrics.registry import Registry
 
 PODS = GroupVersionKind("", "v1", "Pod")
@@ -33,7 +33,8 @@ def refreshed(registry):
     def refresh(statistics):
         seen.clear()
         seen.update(statistics)
-        metrics.refresh(synced={}, data_digest="", writes={}, pruned={})
+        kept = {PODS: (7, False), JOBS: (5, True)}
+        metrics.refresh(synced={}, kept=kept, data_digest="", writes={}, pruned={})
 
     return refresh
 
@@ -47,6 +48,7 @@ def test_counters_are_there_before_anything_happened_and_grow_by_what_each_watch
     refreshed({PODS: ReflectorStatistics(lists=1, events=5), JOBS: ReflectorStatistics(lists=1)})
     assert registry.counters[WATCH_EVENTS] == {(): 5}
     assert registry.counters[WATCH_LISTS] == {(): 2}
+    assert registry.gauges[SYNCED_BYTES] == {("Pod", "false"): 7, ("Job", "true"): 5}
 
 
 def test_a_watch_that_ends_and_begins_again_counts_from_nothing(registry, refreshed):

@@ -12,6 +12,7 @@ class Wishes:
     def __init__(self):
         self.wanted = set()
         self.history = []
+        self.projections = {}
 
     def add_watch(self, gvk):
         if gvk not in self.wanted:
@@ -24,6 +25,10 @@ class Wishes:
 
     def replace_watch(self, gvks):
         self.wanted = set(gvks)
+
+    def project(self, gvk, projection, *, is_narrower=False):
+        self.history.append(("narrow" if is_narrower else "project", gvk.kind))
+        self.projections[gvk] = projection
 
 
 def template(uid="t", kind="Always", rego='violation[{"msg": "no"}] { true }', annotations=None):

@@ -8,7 +8,8 @@ import pytest
 
 from webhook.kyverno.conversion import converted
 from webhook.kyverno.patterns import Unwritable
-from webhook.kyverno.validating_policy import PolicyQuestion, ValidatingPolicy
+from webhook.kyverno.policy import PolicyQuestion
+from webhook.kyverno.validating_policy import ValidatingPolicy
 from webhook.kyverno.world import World, nothing_known
 
 Json = dict[str, Any]

@@ -3,8 +3,9 @@
 import pytest
 
 from webhook.kyverno.kinds import InvalidPolicy
+from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.policy_exception import KyvernoException
-from webhook.kyverno.validating_policy import KyvernoVerdict, PolicyQuestion, ValidatingPolicy
+from webhook.kyverno.validating_policy import KyvernoVerdict, ValidatingPolicy
 from webhook.kyverno.world import World, nothing_known, objects_known
 
 NOW_NS = 1_800_000_000 * 10**9
@@ -322,6 +323,11 @@ def test_a_policy_in_a_namespace_asks_for_that_namespace_alone() -> None:
         "math.round(2.345, 2) == 2.35 && math.round(-0.5, 0) == -1.0",
         "listObjToMap([{'n': 'a'}], [{'v': 1}], 'n', 'v') == {'a': 1}",
         "parseImageReference('nginx').tag() == 'latest'",
+        r"regex.replace('foo bar', '(fo)o (ba)r', r'\2 \1 \\') == 'ba fo \\'",
+        "regex.replace('banana', 'a', 'x', 2) == 'bxnxna' && regex.replace('a', 'a', 'b', 0) == 'a'",
+        r"regex.extract('é item-A', r'item-(\w+)') == optional.of('A')",
+        "regex.extract('hello', 'good').hasValue() == false",
+        "regex.extractAll('id:1, id:2', 'id:[0-9]') == ['id:1', 'id:2']",
         "time.toCron(timestamp('2026-11-29T08:05:00Z')) == '5 8 29 11 0'",
         (
             "time.truncate(timestamp('2026-11-29T08:05:00Z'), duration('1h'))"
@@ -331,6 +337,21 @@ def test_a_policy_in_a_namespace_asks_for_that_namespace_alone() -> None:
 )
 def test_pure_functions_of_kyverno_are_there(expression: str) -> None:
     assert said(expression) == KyvernoVerdict("pass")
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        (r"regex.replace('a', '(.)', r'\2') == ''", "replacement string references group 2 of 1"),
+        (r"regex.replace('a', '(.)', r'\v') == ''", "invalid replacement string: "),
+        ("regex.extract('a@b', '(.*)@(.*)').hasValue()", "more than one capturing group"),
+        ("regex.replace('a', '(', 'b') == ''", "given regex is invalid: "),
+    ],
+)
+def test_what_a_regular_expression_cannot_be_is_an_error(expression: str, told: str) -> None:
+    verdict = said(expression)
+    assert verdict.result == "error"
+    assert told in verdict.message
 
 
 def test_annotations_are_told_and_one_in_error_makes_an_error() -> None:

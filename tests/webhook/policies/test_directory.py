@@ -369,3 +369,18 @@ def test_one_object_that_meets_a_fault_of_ours_costs_only_itself(tmp_path, kind)
     told = [fault.message for fault in report.faults]
     assert "it cannot be used for a fault of Waddle: AssertionError" in told
     assert len(told) == (1 if kind is None else 2)
+
+
+def test_templates_are_announced_before_the_first_of_them_is_added(tmp_path):
+    announced = []
+    subject = client()
+
+    def announce(documents):
+        announced.append([one["metadata"]["name"] for one in documents])
+        assert subject.snapshot.entries == ()
+
+    for kind in ("K8sB", "K8sA"):
+        (tmp_path / f"{kind}.yaml").write_text(yaml.safe_dump(template(kind=kind)))
+    PolicyDirectory(subject, [tmp_path], announce=announce).load()
+    assert announced == [["k8sa", "k8sb"]]
+    assert len(subject.snapshot.entries) + len(subject.snapshot.spare) == 2

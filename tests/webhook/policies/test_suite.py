@@ -382,7 +382,7 @@ def test_a_suite_says_what_its_mutators_should_make_of_an_object(tmp_path):
         '[{"op":"replace","path":"/metadata/labels/owner","value":"you"}]',
         "allowed": "",
         "denied": "",
-        "lost": "invalid Case: mutated is only for tests with mutators or a MutatingAdmissionPolicy",
+        "lost": "invalid Case: mutated is only for tests with mutators, a MutatingAdmissionPolicy or MutatingPolicy",
     }
 
 

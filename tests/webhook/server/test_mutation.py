@@ -5,37 +5,33 @@ import contextlib
 import random
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from tests.differential.mutators.questions import Question, question
 from tests.webhook.mutation.documents import assign, known, label, pod
 from tests.webhook.server.lanes import Crowded, Endless
+from tests.webhook.server.mutating import Mutating, Namespaces, request_of
 from webhook.api.admission import AdmissionRequest, AdmissionResponse, read_request
 from webhook.api.gvk import gvk_of, namespace_of
 from webhook.app.slow_reviews import SlowReviews
 from webhook.constraint.breaker import Guard
-from webhook.constraint.client import Client
-from webhook.constraint.drivers.rego import RegoDriver
-from webhook.constraint.limits import ELSEWHERE, Budget
-from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.log import Log
-from webhook.metrics.registry import Registry
+from webhook.constraint.limits import ELSEWHERE
 from webhook.mutation.assigning import Assignment
 from webhook.mutation.errors import InvalidMutator
-from webhook.mutation.passes import MutationOnError
 from webhook.mutation.reading import read_mutator
 from webhook.mutation.registry import Mutators
 from webhook.mutation.snapshot import MutationSnapshot
 from webhook.server.decoding import LARGE_BYTES
-from webhook.server.mutation import NOT_MUTATED, Mutation, MutationOptions
+from webhook.server.mutation import NOT_MUTATED
 from webhook.server.outcome import Pending, Unanswerable
-from webhook.server.preparation import Preparations, SlowReviewer
 from webhook.server.responsibility import ProcessorTime
-from webhook.serving.revision import NamespaceAnswer, Revision, Serving
+from webhook.serving.revision import NamespaceAnswer
+
+if TYPE_CHECKING:
+    from webhook.mutation.passes import MutationOnError
 
 LABEL = known(label("a", "a", "b")).snapshot
 SELECTOR = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
@@ -45,55 +41,6 @@ NAMESPACE = {
     "kind": "Namespace",
     "metadata": {"name": "shop", "labels": {"team": "a"}},
 }
-
-
-class Namespaces:
-    """A reader that answers when the test says so."""
-
-    def __init__(self) -> None:
-        self.asked: dict[str, Future[NamespaceAnswer]] = {}
-
-    def read(self, name: str, seconds: float) -> Future[NamespaceAnswer]:
-        return self.asked.setdefault(name, Future())
-
-
-class Mutating:
-    """The decision about an object, with the mutators given, and what was told of it."""
-
-    def __init__(
-        self,
-        mutations: MutationSnapshot,
-        reader: Namespaces | None = None,
-        on_error: MutationOnError = "skip",
-        reviewer: SlowReviewer | None = None,
-        budget: Budget | None = None,
-        annotations: bool = False,
-    ) -> None:
-        client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
-        self.serving = Serving(Revision(client.snapshot, client, mutations=mutations))
-        self.lines: list[bytes] = []
-        self.registry = Registry()
-        log = Log(self.lines.append).logger("test")
-        options = MutationOptions(10.0, on_error=on_error, annotations=annotations, budget=budget)
-        preparations = Preparations(namespaces=reader, reviewer=reviewer)
-        self.mutation = Mutation(self.serving, options, self.registry, log, preparations)
-
-    def ask(self, obj: dict[str, Any] | None, query: bytes = b"", late: float = 0.0) -> Any:
-        return self.mutation(request_of(obj), query, time.monotonic() - late)
-
-
-def request_of(obj: dict[str, Any] | None) -> AdmissionRequest:
-    """The creation of an object in the namespace shop."""
-    return read_request(
-        {
-            "uid": "u",
-            "kind": {"group": "", "version": "v1", "kind": "Pod"},
-            "operation": "CREATE",
-            "name": "p",
-            "namespace": "shop",
-            "object": obj,
-        }
-    )
 
 
 def awaited(mutating: Mutating, reader: Namespaces, answer: NamespaceAnswer | None) -> Any:

@@ -97,3 +97,36 @@ def test_whoever_takes_all_events_knows_what_is_there(steps):
             queue.delete(A, key(name), {"v": there.pop(name)})
     take()
     assert seen == there
+
+
+def test_states_of_a_kind_that_is_told_anew_are_dropped_and_its_deletions_stay():
+    queue = EventQueue()
+    for name in "xyz":
+        queue.set(A, key(name), {"v": 1})
+    queue.set(B, key("x"), {"v": 2})
+    queue.synced(A)
+    assert len(told(queue)) == 5
+    queue.set(A, key("new"), {"v": 1})
+    queue.delete(A, key("y"), {"v": 1})
+    queue.delete(A, key("z"), {"v": 1})  # and made anew under its name
+    queue.set(A, key("z"), {"v": 2})
+    queue.set(B, key("x"), {"v": 3})
+    queue.synced(A)
+    queue.renew(A)
+    # Another z comes with the list, in the place of the one that is known.
+    assert told(queue) == [("delete", "y", 1), ("set", "x", 3)]
+    queue.set(A, key("z"), {"v": 2})
+    queue.synced(A)
+    assert told(queue) == [("set", "z", 2), ("synced", "", None)]
+
+
+def test_what_waits_of_a_kind_is_known_in_its_order():
+    queue = EventQueue()
+    for name in ("b", "a", "gone"):
+        queue.set(A, key(name), {"v": name})
+    queue.set(B, key("c"), {"v": "c"})
+    queue.delete(A, key("gone"), {"v": "gone"})
+    queue.synced(A)
+    assert list(queue.waiting(A).items()) == [(key("b"), {"v": "b"}), (key("a"), {"v": "a"})]
+    assert len(told(queue)) == 4
+    assert queue.waiting(A) == {}

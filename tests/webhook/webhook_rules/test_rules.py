@@ -265,6 +265,22 @@ def test_policies_of_kyverno_need_what_they_match_and_its_controllers() -> None:
     ]
 
 
+def test_what_changes_objects_needs_the_mutating_webhook_where_objects_are_written() -> None:
+    pods = {"apiGroups": [""], "resources": ["pods"], "operations": ["*"]}
+    document = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "NamespacedMutatingPolicy",
+        "metadata": {"name": "k", "namespace": "shop"},
+        "spec": {"matchConstraints": {"resourceRules": [pods]}, "mutations": [{}]},
+    }
+    made = need_of(document, lambda _: frozenset())
+    assert made is not None
+    assert (made.process, made.places, made.failure_policy) == ("mutation-webhook", ("shop",), None)
+    assert rules(made)[0] == ("", "pods", f"{BOTH} Namespaced")
+    pods["operations"] = ["DELETE"]
+    assert need_of(document, lambda _: frozenset()) is None
+
+
 def test_what_fails_closed_has_no_rules_of_kyvernos_policies() -> None:
     pods = {"apiGroups": [""], "resources": ["pods"], "operations": ["CREATE"]}
     service = {"namespace": "waddle-system", "name": "w", "path": "/v1/admit/fail"}

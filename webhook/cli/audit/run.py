@@ -157,9 +157,9 @@ async def audit(
         client_of_policies.snapshot, exclusions_of(files.configuration)
     )
     if request.admission_policies:
-        own, faults = await read_admission_policies(client)
-        outcome.faults += faults
-        policies = replace(policies, stages=(*policies.stages, own))
+        own = await read_admission_policies(client)
+        outcome.faults += own.texts
+        policies = replace(policies, stages=(*policies.stages, own.policies))
     snapshot = policies.snapshot
     # Who audits from a laptop knows rights from a cluster that is starting.
     source = ListSource(client, request.page_objects, forbidden_seconds=0)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from webhook.cli.check.run import BeforeAndAfter, PolicyCheck
     from webhook.cli.sources import Sources
     from webhook.constraint.client import Client
+    from webhook.constraint.review import Document
     from webhook.policies.manifests import Manifest
     from webhook.policies.recorded_answers import RecordedAnswers
 
@@ -104,6 +105,7 @@ def command(  # noqa: PLR0913  # one for each option
             any_value=False,
             standard_input=not piped_apart,
             keep_going=True,  # each fault is told at once
+            kept=True,
         )
     except CannotTest as error:
         return _refused(error.lines, exit_codes.UNKNOWN)
@@ -125,8 +127,9 @@ def command(  # noqa: PLR0913  # one for each option
         partial(checked_in_cluster, (kubeconfig, context, namespace)) if on_cluster else _on_its_own
     )
     seconds = budget_milliseconds / 1000
+    other = [one.document for one in sources.documents]
     try:
-        checked = run(base, manifests, seconds, decisions=decisions, vap=vap, ask=ask)
+        checked = run(base, manifests, seconds, other, decisions=decisions, vap=vap, ask=ask)
     except CannotTest as error:
         return _refused(error.lines, exit_codes.UNKNOWN)
     if checked is None:
@@ -192,6 +195,7 @@ def _on_its_own(
     base: Client,
     manifests: Sequence[Manifest],
     seconds: float,
+    documents: Sequence[Document] = (),
     *,
     decisions: str | None,
     vap: str | None,
@@ -205,7 +209,7 @@ def _on_its_own(
     policies = check_run.prepare(manifests, base, seconds, checked)
     checked.problems += problems_of_asking(manifests, None, NAMESPACE)
     check_run.check_providers(policies, manifests, ask.names, checked)
-    checked.manifests = check_run.effect_on_manifests(policies, manifests, checked, ask)
+    checked.manifests = check_run.effect_on_manifests(policies, manifests, checked, ask, documents)
     check_run.check_foreign(policies, checked)
     _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap, ask=ask)
     return checked
@@ -237,6 +241,7 @@ def checked_in_cluster(
     base: Client,
     manifests: Sequence[Manifest],
     seconds: float,
+    documents: Sequence[Document] = (),
     *,
     decisions: str | None,
     vap: str | None,
@@ -271,6 +276,7 @@ def checked_in_cluster(
             for kind in check_run.kinds_of_parameters(policies):
                 for parameter in await cluster_policies.list_kind(client, kind):
                     policies.after.add_data(parameter)
+            checked.manifests = check_run.effect_on_manifests(policies, (), checked, ask, documents)
             check_run.check_foreign(policies, checked)
             _ask_about_records(policies, manifests, checked, decisions=decisions, vap=vap, ask=ask)
             checked.cluster = await check_run.effect_on_cluster(

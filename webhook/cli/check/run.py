@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from webhook.audit.sink import Audited, Identity, SweepEnd, SweepStart
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.client import Client
+    from webhook.constraint.review import Document
     from webhook.external_data.exchange import Ask
     from webhook.policies.generated import Agreement
     from webhook.policies.manifests import Manifest
@@ -152,7 +153,8 @@ def prepare(
     exclusions = exclusions_of(own or configs)
     named = concerned((item.document for item in manifests), keys)
     made = BeforeAndAfter(base, after, named, checked.mutation, exclusions)
-    return replace(made, keys=named.union(made.set_after().foreign.keys))
+    foreign = made.set_after().foreign
+    return replace(made, keys=named.union(foreign.keys, foreign.document_keys))
 
 
 def check_foreign(policies: BeforeAndAfter, checked: PolicyCheck) -> None:
@@ -161,9 +163,11 @@ def check_foreign(policies: BeforeAndAfter, checked: PolicyCheck) -> None:
     Call it once the data is complete: their parameters are objects among it.
     """
     after = policies.set_after()
+    reviewed = set(after.foreign.document_keys) & after.foreign.matched_keys
     checked.problems += [
         Problem(kind, name, "warning", "binding", text)
         for kind, name, text in after.foreign.warnings(after.snapshot.inventory)
+        if (kind, name) not in reviewed
     ]
 
 
@@ -214,27 +218,19 @@ def check_providers(
 
 
 def effect_on_manifests(
-    policies: BeforeAndAfter, manifests: Iterable[Manifest], checked: PolicyCheck, ask: Ask
+    policies: BeforeAndAfter,
+    manifests: Iterable[Manifest],
+    checked: PolicyCheck,
+    ask: Ask,
+    documents: Sequence[Document] = (),
 ) -> Effect | None:
     """Review the objects among the manifests by both sets of policies; None where there are none.
 
-    The objects are the referential data, too. ``ask`` answers for providers.
+    The objects are the referential data, too. ``ask`` answers for providers. ``documents`` are no
+    objects: Kyverno's policies of mode JSON review them.
     """
-    objects = []
-    for manifest in manifests:
-        document = manifest.document
-        if is_policy(document) or is_extension(document) or is_kyverno(document):
-            continue
-        try:
-            if not is_admission_review(document):
-                policies.before.add_data(document)
-                policies.after.add_data(document)
-        except ConstraintFrameworkError as error:
-            checked.missing.append(f"{manifest.file}:{manifest.line}: {manifest.title}: {error}")
-            checked.unread += 1
-        else:
-            objects.append(manifest)
-    if not objects:
+    objects = _known_objects(policies, manifests, checked)
+    if not (objects or documents):
         return None
     before, after = policies.set_before(), policies.set_after()
     effect, matched, foreign = Effect(policies.keys), Matched(), frozenset(after.foreign.keys)
@@ -266,10 +262,48 @@ def effect_on_manifests(
         if outcome.excluded is not None:
             checked.missing.append(f"{shown}: a Config excludes its namespace")
         effect.take(shown, old.responses.results, new.results, new.excused)
+    for one in documents:
+        _take_document(before, after, one, effect, checked, ask)
     _tell_of_defaults(after, objects, checked)
     for key, change in effect.constraints.items():
         change.matched = key in matched or key in after.foreign.matched_keys
     return effect
+
+
+def _known_objects(
+    policies: BeforeAndAfter, manifests: Iterable[Manifest], checked: PolicyCheck
+) -> list[Manifest]:
+    """Return what of manifests is no policy; all of it but requests is data from now on."""
+    objects = []
+    for manifest in manifests:
+        document = manifest.document
+        if is_policy(document) or is_extension(document) or is_kyverno(document):
+            continue
+        try:
+            if not is_admission_review(document):
+                policies.before.add_data(document)
+                policies.after.add_data(document)
+        except ConstraintFrameworkError as error:
+            checked.missing.append(f"{manifest.file}:{manifest.line}: {manifest.title}: {error}")
+            checked.unread += 1
+        else:
+            objects.append(manifest)
+    return objects
+
+
+def _take_document(
+    before: PolicySet,
+    after: PolicySet,
+    document: Document,
+    effect: Effect,
+    checked: PolicyCheck,
+    ask: Ask,
+) -> None:
+    """Review a document that is no object by both sets of policies."""
+    subject = Subject(document, point=enforcement.AUDIT, limits=Limits(_deadline()))
+    old, new = (review(one, subject, ask=ask).responses for one in (before, after))
+    checked.missing += [f"{document.name}: not decided: {one}" for one in new.undecided]
+    effect.take(document.name, old.results, new.results, new.excused)
 
 
 def _tell_of_defaults(after: PolicySet, objects: Iterable[Manifest], checked: PolicyCheck) -> None:

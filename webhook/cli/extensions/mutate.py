@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _HELP = """Print resources as the mutators among the files would leave them.
 
 MutatingAdmissionPolicies count, too, with their bindings and parameters: the API server applies
-them before it asks webhooks. Each resource is taken for one that is being created. What nobody
+them before it asks webhooks. Kyverno's MutatingPolicies come before mutators. Each resource is taken for one that is being created. What nobody
 changes is printed as it is; policies are not printed. With -o patch only what changes is, as
 JSON Patches with the names of who changes it.
 

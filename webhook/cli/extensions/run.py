@@ -11,13 +11,15 @@ from webhook.api.encoding import decode, encode
 from webhook.api.gvk import name_of
 from webhook.cli.formats.document import as_json, as_yaml
 from webhook.cli.sources import CannotTest
+from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.inventory import Inventory
 from webhook.constraint.limits import Limits
 from webhook.constraint.snapshot import Snapshot
 from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.kyverno.kinds import MUTATING_KINDS
 from webhook.mutation.external import Unresolved, unresolved
 from webhook.policies.extensions import Extensions
-from webhook.policy_kinds.known import is_admission_policy
+from webhook.policy_kinds.known import is_foreign_policy
 from webhook.policy_kinds.table import EXPANSION_TEMPLATES, MUTATORS
 from webhook.review.expanding import expand_value
 from webhook.review.loops import answered
@@ -48,17 +50,20 @@ def read_expanding(manifests: Sequence[Manifest]) -> PolicySet:
 
 
 def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
-    """All that changes objects, with what it reads: mutators, and the API server's own policies.
+    """All that changes objects, with what it reads: mutators, and policies of others.
 
     Raises :class:`~webhook.cli.sources.CannotTest`.
     """
     own = [item for item in manifests if item.gvk.group == MUTATORS[0].group]
-    own += [item for item in manifests if is_admission_policy(item.gvk)]
+    own += [item for item in manifests if is_foreign_policy(item.gvk)]
     inventory, target = Inventory(), AdmissionTarget()
     for item in manifests:
-        if is_admission_policy(item.gvk) or not name_of(item.document):
+        if is_foreign_policy(item.gvk) or not name_of(item.document):
             continue
-        path = target.process_data(item.document)
+        try:
+            path = target.process_data(item.document)
+        except ConstraintFrameworkError as error:
+            raise CannotTest(f"{item.file}:{item.line}: {item.title}: {error}") from None
         if path is not None:
             inventory.put(path, item.document)
     snapshot = Snapshot(
@@ -68,11 +73,11 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
 
 
 def advice_on_mutating(policies: PolicySet) -> list[str]:
-    """Name the effectless fields of the API server's own policies, a line for each."""
+    """Name fields of policies of others that have no effect, or an unexpected one, a line each."""
     return [
         f"WARNING - {kind}/{name}: {text}"
         for kind, name, text in policies.foreign.warnings(policies.snapshot.inventory)
-        if kind in {MUTATING_POLICY, MUTATING_BINDING}
+        if kind in {MUTATING_POLICY, MUTATING_BINDING, *MUTATING_KINDS}
     ]
 
 
@@ -92,7 +97,7 @@ def untouched(manifests: Sequence[Manifest], named: str, kind: PolicyKind) -> st
 
 def is_object(manifest: Manifest) -> bool:
     """Whether a manifest is something to mutate: no policy of any kind."""
-    return not (manifest.gvk.group.endswith(".gatekeeper.sh") or is_admission_policy(manifest.gvk))
+    return not (manifest.gvk.group.endswith(".gatekeeper.sh") or is_foreign_policy(manifest.gvk))
 
 
 def as_manifests(objects: Sequence[dict[str, Any]], output: str) -> str:

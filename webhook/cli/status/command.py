@@ -30,10 +30,11 @@ from webhook.replicas.pods import WEBHOOK_PODS, replica
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.audit.admission_policies import AdmissionPolicyStanding
     from webhook.cli.cluster_policies import KyvernoStanding
+    from webhook.cli.status.admission_policies import AdmissionPolicyStanding
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
+    from webhook.policies.asked import WhoIsAsked
     from webhook.webhook_rules.asking import AskedState
 
 _HELP = """Show templates, constraints, mutators and ExpansionTemplates, and which of Waddle's replicas enforce them.
@@ -41,8 +42,9 @@ _HELP = """Show templates, constraints, mutators and ExpansionTemplates, and whi
 Exceptions follow, those that end first before the others: whether each is in force, until when, and
 when it excused something last.
 
-The cluster's own ValidatingAdmissionPolicies come last: whether a binding names them, whether
-parameters are there, and what the API server's type check warns of.
+The API server's own policies follow, validating and mutating ones: whether a binding names them,
+whether parameters are there, what the API server's type check warns of, and how much of its limit of
+cost their expressions are estimated to use up. Kyverno's policies come last.
 
 Read from the replicas' own status objects, so that it says the same whether or not
 they are aggregated into .status.byPod, beside a running Gatekeeper for instance.
@@ -78,6 +80,7 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
 
 async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     """The replicas, what they do about each object that they follow, and how far each is asked."""
+    from webhook.cli.cluster_policies import kyverno_mode  # noqa: PLC0415  # see command
     from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see command
     from webhook.policies.asked import is_judged, who_is_asked  # noqa: PLC0415  # see command
@@ -116,17 +119,19 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
         if is_judged(document) and (asking := who(document)) is not None
     }
     own = await _admission_policies(client)
-    kyverno = await _kyverno_policies(client)
+    kyverno = await _kyverno_policies(client, kyverno_mode(pods), who)
     return ClusterStanding(replicas, objects, exceptions, asked, own, kyverno)
 
 
-async def _kyverno_policies(client: ClusterClient) -> list[KyvernoStanding]:
+async def _kyverno_policies(
+    client: ClusterClient, mode: str, who: WhoIsAsked
+) -> list[KyvernoStanding]:
     """How Kyverno's policies stand; none where it is not installed, and for who may not see them."""
     from webhook.cli.cluster_policies import kyverno_standings  # noqa: PLC0415  # see command
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
 
     try:
-        return await kyverno_standings(client)
+        return await kyverno_standings(client, mode, who)
     except ApiError as error:
         if not error.is_forbidden:
             raise
@@ -136,7 +141,7 @@ async def _kyverno_policies(client: ClusterClient) -> list[KyvernoStanding]:
 
 async def _admission_policies(client: ClusterClient) -> list[AdmissionPolicyStanding]:
     """How the API server's own policies stand; none for who may not see them."""
-    from webhook.audit.admission_policies import (  # noqa: PLC0415  # it brings CEL
+    from webhook.cli.status.admission_policies import (  # noqa: PLC0415  # it brings CEL
         admission_policy_standings,
     )
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
@@ -146,5 +151,5 @@ async def _admission_policies(client: ClusterClient) -> list[AdmissionPolicyStan
     except ApiError as error:
         if not error.is_forbidden:
             raise
-        complain(f"ValidatingAdmissionPolicies are not shown: {error}")
+        complain(f"the API server's own policies are not shown: {error}")
         return []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.admission_policies.kinds import POLICY
 from webhook.cli.formats.document import as_json as document_json
 from webhook.cli.table import table
 from webhook.cli.terminal import styled
@@ -15,8 +14,8 @@ from webhook.webhook_rules.asking import REASON
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.audit.admission_policies import AdmissionPolicyStanding
     from webhook.cli.cluster_policies import KyvernoStanding
+    from webhook.cli.status.admission_policies import AdmissionPolicyStanding
     from webhook.controllers.status.convergence import (
         Convergence,
         ExceptionStanding,
@@ -78,15 +77,26 @@ def _admission_policies(policies: Sequence[AdmissionPolicyStanding]) -> list[str
         return []
     rows = [
         [
-            f"{POLICY}/{item.name}",
+            item.title,
             item.state,
-            ", ".join(f"{name} ({'+'.join(actions)})" for name, actions in item.bindings) or "-",
+            ", ".join(map(_binding, item.bindings)) or "-",
+            "-" if item.cost is None else _share(item.cost),
         ]
         for item in policies
     ]
-    notes = [printable(f"{POLICY}/{item.name}: {one}") for item in policies for one in item.notes]
-    head = ["ADMISSION POLICY", "STATE", "BINDINGS"]
+    notes = [printable(f"{item.title}: {one}") for item in policies for one in item.notes]
+    head = ["ADMISSION POLICY", "STATE", "BINDINGS", "COST"]
     return ["", *table([head, *rows]), *(["", *notes] if notes else [])]
+
+
+def _binding(binding: tuple[str, tuple[str, ...]]) -> str:
+    name, actions = binding
+    return f"{name} ({'+'.join(actions)})" if actions else name
+
+
+def _share(cost: float) -> str:
+    """A part of a limit, in percent."""
+    return "<1%" if cost < 0.01 else f"{cost:.0%}"
 
 
 def _kyverno_policies(policies: Sequence[KyvernoStanding]) -> list[str]:
@@ -230,12 +240,15 @@ def as_json(standing: ClusterStanding) -> str:
         ],
         "admissionPolicies": [
             {
+                "kind": item.kind,
                 "name": item.name,
                 "state": item.state,
                 "bindings": [
                     {"name": name, "validationActions": list(actions)}
                     for name, actions in item.bindings
                 ],
+                "costOfLimit": item.cost,
+                "costliestField": item.costliest or None,
                 "notes": list(item.notes),
             }
             for item in own

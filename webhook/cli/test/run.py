@@ -17,6 +17,7 @@ from webhook.constraint.description import described
 from webhook.constraint.errors import ConstraintFrameworkError, ReviewError
 from webhook.constraint.limits import Limits
 from webhook.constraint.targets import admission
+from webhook.constraint.targets.known import NAME as JSON
 from webhook.exceptions.reading import warnings_in_files
 from webhook.mutation.patch import make_patch
 from webhook.policies.advice import Matched, advice_on_document, unasked, unmatched
@@ -27,7 +28,7 @@ from webhook.policy_kinds.known import is_beside_policies, is_foreign_policy, ki
 from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.printable import quantity
 from webhook.review.loops import review
-from webhook.review.policy_set import PolicySet, exclusions_of
+from webhook.review.policy_set import exclusions_of
 from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
 from webhook.values import dataclass
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from webhook.mutation.patch import Operation
     from webhook.policies.manifests import Manifest
     from webhook.review.outcome import Found
+    from webhook.review.policy_set import PolicySet
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +234,11 @@ class _Reviewing:
             **policies.snapshot.namespaces,
         }
         self._foreign = policies.foreign
+        self._places = {
+            (item.gvk.kind, name_of(item.document)): f"{item.file}:{item.line}: "
+            for item in sources.manifests
+            if is_foreign_policy(item.gvk)
+        }
         self.findings: list[_Finding] = []
         self.faults: list[str] = []
         self.mutated: list[ShownMutation] = []
@@ -313,7 +320,7 @@ class _Reviewing:
             warned.append(f"{counted} matched no object: {names}")
         warned += [f"WARNING - {one}" for one in unasked(snapshot, self._matched_alone)]
         warned += [
-            f"WARNING - {kind}/{name}: {text}"
+            f"WARNING - {self._places.get((kind, name), '')}{kind}/{name}: {text}"
             for kind, name, text in self._foreign.warnings(snapshot.inventory)
         ]
         warned += [
@@ -378,7 +385,15 @@ def review_documents(
             faults.append(f"reading: {error}")
             continue
         reviewed += [(document, item) for document in split]
-    policies = PolicySet(client.snapshot)
+    extensions = Extensions()
+    own = [item for item in sources.manifests if is_foreign_policy(item.gvk)]
+    faults += [f"auditing documents: {fault}" for fault in extensions.load(own)]
+    policies = extensions.policy_set(client.snapshot)
+    foreign = policies.foreign
+    sources.warnings.extend(
+        f"WARNING - {'/'.join(key)}: no document is reviewed by it: spec.evaluation.mode is not JSON"
+        for key in foreign.keys
+    )
     limits = Limits(print_=lambda _, line: printed.append(line), observer=times)
     for document, item in watched(reviewed, "documents"):
         subject = Subject(document, point=enforcement.COMMAND_LINE, limits=limits)
@@ -388,9 +403,10 @@ def review_documents(
             CheckedViolation(result, document.name, document.value, item.file, item.line)
             for result in responses.results
         ]
+    named = foreign.document_keys if target.name == JSON else ()
     return CheckOutcome(
         _ordered(findings),
-        _constraints(client),
+        [*_constraints(client), *("/".join(key) for key in named)],
         len(reviewed),
         documents=True,
         faults=faults,

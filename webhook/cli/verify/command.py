@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _HELP = """Run the test suites (files of kind Suite, test.gatekeeper.sh) at PATH.
 
-Kyverno's tests (kyverno-test.yaml) of its policies in CEL are run, too.
+Kyverno's tests (kyverno-test.yaml) are run, too: of its policies in CEL, and of
+ValidatingAdmissionPolicies and MutatingAdmissionPolicies with their bindings.
 
 A folder is searched with all below it; PATH/... means the same. Each case puts an
 object under a constraint and says which violations are to be found. The files of a

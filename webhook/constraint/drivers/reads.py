@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.drivers import references
 from webhook.constraint.drivers.cel_source import read_source
 from webhook.constraint.drivers.rego import RegoDriver, RegoEvaluator, modules_of
 from webhook.constraint.errors import InvalidTemplate
+from webhook.constraint.targets import admission
 from webhook.constraint.template import CEL, REGO
+from webhook.reads.read_set import WHOLE
+from webhook.reads.storage import NOTHING
 from webhook.rego.errors import RegoErrors
 
 if TYPE_CHECKING:
     from webhook.constraint.driver import Evaluator
     from webhook.constraint.template import Code, Template
-    from webhook.reads.read_set import PolicyReads
+    from webhook.reads.read_set import PolicyReads, ReadSet
     from webhook.rego.program import Compiled
 
 _ENTRY = (references.ENTRY, references.RULE)
+
+_INVENTORY: Final = re.compile(r"inventory|\\[uUxX0-3]")
+"""Without one of these no code names ``data.inventory``: a letter may be written by its number."""
 
 
 def dependencies_of_evaluator(
@@ -53,6 +60,32 @@ def dependencies_of(template: Template, parameters: Any = None) -> PolicyReads |
     except (InvalidTemplate, RegoErrors):
         return None
     return None
+
+
+def inventory_reads(template: Template) -> ReadSet | None:
+    """What evaluations of a template read of ``data.inventory``, whichever engine they are by.
+
+    None where its code cannot be used, or we fail to read it.
+    """
+    try:
+        return _inventory_reads(template)
+    except Exception:  # noqa: BLE001  # whoever needs to know takes it to read everything
+        return None
+
+
+def _inventory_reads(template: Template) -> ReadSet | None:
+    reads = NOTHING
+    for one in template.parts:
+        for code in one.code:
+            if _INVENTORY.search(repr(code.source)) is None:
+                continue
+            if one.target != admission.NAME:
+                return WHOLE
+            found = dependencies_of(replace(one, code=(code,)))
+            if found is None:
+                return None
+            reads = reads | (found.reads.at("data", "inventory") or NOTHING)
+    return reads
 
 
 def _of_rego(code: Code, parameters: Any) -> PolicyReads:

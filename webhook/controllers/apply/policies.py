@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from webhook.constraint.breaker import BreakerView
     from webhook.constraint.client import Client
     from webhook.constraint.errors import ConstraintFrameworkError
+    from webhook.controllers.apply.projection import SyncProjection
     from webhook.controllers.generate.statuses import Statuses
     from webhook.controllers.object_faults import PolicyKey
     from webhook.controllers.revisions.policy_state import InForceNow
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 class PolicyController:
     """Applies templates and constraints, and makes their statuses."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the parts it joins
         self,
         client: Client,
         tracker: Tracker,
@@ -73,12 +74,14 @@ class PolicyController:
         revisions: Revisions | None = None,
         object_faults: ObjectFaults | None = None,
         retries: Retries | None = None,
+        projection: SyncProjection | None = None,
     ) -> None:
         """``now`` gives the time for statuses, in RFC 3339; ``revisions`` are the kept ones.
 
         ``object_faults`` takes unforeseen errors. ``retries`` knows which templates the machine could
         not compile, and when to try again. With ``wait_for_broken`` a broken object holds readiness
-        back; else readiness stops waiting for it, as Gatekeeper does by default.
+        back; else readiness stops waiting for it, as Gatekeeper does by default. ``projection`` says
+        what is kept of synced objects.
         """
         self._client = client
         self._tracker = tracker
@@ -88,7 +91,7 @@ class PolicyController:
         self._revisions = revisions or NoRevisions()
         self._object_faults = object_faults or ObjectFaults()
         self._retries = retries or Retries()
-        self._of_templates = TemplateStrategy(client)
+        self._of_templates = TemplateStrategy(client, projection)
         self._of_constraints = ConstraintStrategy(client)
         self._templates: dict[str, State] = {}
         self._constraints: dict[str, dict[str, State]] = {}
@@ -295,6 +298,13 @@ class PolicyController:
             if missing(state.requirements, before) != missing(state.requirements, now):
                 self._apply_template(name)
 
+    def take_listed(self) -> None:
+        """Apply the templates again that wait for more of synced objects: some of it may be there."""
+        projection = self._of_templates.projection
+        for name in () if projection is None else projection.waiting:
+            if name in self._templates:
+                self._apply_template(name)
+
     def retry(self) -> None:
         """Apply the templates again that the machine could not compile, once they are due."""
         for name in self._retries.due():
@@ -350,6 +360,8 @@ class PolicyController:
         self._retries.forget(name)
         self._changed.add((TEMPLATES, name))
         self._client.remove_template(name)
+        if (projection := self._of_templates.projection) is not None:
+            projection.drop(name)
         kind = state.kind if state is not None else None
         if kind is not None:
             self._tracker.forget(constraint_kind(kind))

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.api import timestamp
 from webhook.controllers.apply.extensions import ExtensionController
 from webhook.controllers.apply.policies import PolicyController
+from webhook.controllers.apply.projection import SyncProjection
 from webhook.controllers.apply.reconciler import Reconciler
-from webhook.controllers.apply.sync import SyncController
+from webhook.controllers.apply.sync import SyncController, data_kind
 from webhook.exceptions.state import ExceptionFacts
 from webhook.metrics.mutation import EXPANSION_TEMPLATES, MUTATORS
 from webhook.metrics.policies import KYVERNO, SNAPSHOT_REVISION, TEMPLATES
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from webhook.exceptions.stage import Excusing
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
+    from webhook.reads.read_set import ReadSet
     from webhook.serving.revision import ExceptionKey, Serving
 
 SHOWN: Final = 20
@@ -73,6 +75,9 @@ class ClusterPolicies:
     faults: tuple[str, ...] = ()
     """What is wrong with policies, as of the last look."""
 
+    _not_asked: Mapping[str, str] | None = None
+    """Kyverno's policies that nobody is asked about, with the reason; None while that is unknown."""
+
     def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,
         client: Client,
@@ -87,11 +92,16 @@ class ClusterPolicies:
         object_faults: ObjectFaults | None = None,
         external_data: bool = True,
         kyverno: str = "off",
+        projects: bool = False,
     ) -> None:
-        """``watches``: the kinds of policy and of data; ``kyverno``: what becomes of Kyverno's policies."""
+        """``watches``: the kinds of policy and of data; ``kyverno``: what becomes of Kyverno's policies.
+
+        With ``projects`` no more is kept of synced objects than templates read: nothing else may read them.
+        """
         self._client, self._serving = client, serving
         self._registry, self._log = registry, log
         self.tracker = Tracker(time.monotonic)
+        self._projection = SyncProjection(client, watches[1]) if projects else None
         self._policy = PolicyController(
             client,
             self.tracker,
@@ -100,8 +110,9 @@ class ClusterPolicies:
             wait_for_broken=wait_for_broken,
             revisions=revisions,
             object_faults=object_faults,
+            projection=self._projection,
         )
-        self._data = SyncController(client, self.tracker, pod)
+        self._data = SyncController(client, self.tracker, pod, self._projection)
         self._extension = ExtensionController(
             self.tracker,
             pod,
@@ -123,6 +134,8 @@ class ClusterPolicies:
             data_watches=watches[1],
             object_faults=object_faults,
         )
+        self._kept: Mapping[GroupVersionKind, ReadSet] = {}
+        """What was kept of synced kinds at the last look."""
         self._constraints: tuple[Snapshot, dict[tuple[str, str], Constraint]] | None = None
         self._counted: Mapping[tuple[str, str], int] = {}
         self._breaker_changes = 0
@@ -192,7 +205,19 @@ class ClusterPolicies:
         """Count the objects of each part that can be used, and the others."""
         for metric, part in _COUNTED:
             active, errors = self._extension.counts(part)
-            self._registry.replace(metric, {("active",): active, ("error",): errors})
+            states: dict[tuple[str, ...], float] = {("active",): active, ("error",): errors}
+            if part is KYVERNO_POLICIES and self._not_asked is not None:
+                silent = min(active, len(self._not_asked))
+                states |= {("active",): active - silent, ("notasked",): silent}
+            self._registry.replace(metric, states)
+
+    def take_not_asked(self, reasons: Mapping[str, str]) -> None:
+        """Tell of Kyverno's policies that nobody is asked about, each with the rule that is missing."""
+        for title in sorted(reasons.keys() - (self._not_asked or {}).keys()):
+            reason = reasons[title]
+            self._log.warning("nobody is asked about a policy", policy=title, reason=reason)
+        self._not_asked = reasons
+        self._gauge_extensions()
 
     def take_violations(self) -> None:
         """Tell the policies which constraints in a roll-out were violated since the last call.
@@ -301,6 +326,14 @@ class ClusterPolicies:
         return self._data.counts
 
     @property
+    def data_kept(self) -> Mapping[GroupVersionKind, tuple[int, bool]]:
+        """The bytes of JSON that are kept of each synced kind, and whether objects are whole.
+
+        Empty where all of them are.
+        """
+        return self._data.kept
+
+    @property
     def data_digest(self) -> str:
         """Names the data that policies may read, the same whatever the order it came in."""
         return self._data.digest
@@ -334,8 +367,21 @@ class ClusterPolicies:
         self._policy.take_warnings(statuses)
 
     def retry(self) -> None:
-        """Try again what the machine could not compile, where its time has come."""
+        """Try again what the machine could not compile, where its time has come, and look at data."""
         self._policy.retry()
+        self.reconciler.look_at_data()
+        if self._projection is not None:
+            self._tell_kept(self._projection)
+
+    def _tell_kept(self, projection: SyncProjection) -> None:
+        """Log which paths of synced kinds are kept, where they are others than at the last look."""
+        now = projection.paths
+        for gvk, reads in now.items():
+            if self._kept.get(gvk) is not reads:
+                paths = reads.texts
+                said = {"kind": data_kind(gvk), "paths": paths[:SHOWN], "more": len(paths[SHOWN:])}
+                self._news.append(("paths of synced objects are kept", said))
+        self._kept = now
 
     def take_unestablished(self, crds: Mapping[str, str]) -> None:
         """The constraint CRDs that are not established, by name, with the reason."""

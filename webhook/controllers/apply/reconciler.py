@@ -17,6 +17,7 @@ from webhook.api.config import CONFIG, CONFIG_NAME, SYNC_SET
 from webhook.api.shapes import is_deleted
 from webhook.cluster.kinds import NAMESPACE
 from webhook.controllers.apply import sync
+from webhook.controllers.apply.projection import Projecting
 from webhook.controllers.apply.sync import data_kind
 from webhook.controllers.object_faults import TEMPLATES, ObjectFaults, constraint_kind
 from webhook.policy_kinds.known import TEMPLATE, constraint_gvk
@@ -52,7 +53,7 @@ class _Taker(NamedTuple):
     """Taking an object raised what nobody foresaw: its status says so, if its kind has one."""
 
 
-class Intents(Protocol):
+class Intents(Projecting, Protocol):
     """Where the wish for a kind is put down (a registrar of :mod:`webhook.watch`)."""
 
     def add_watch(self, gvk: GroupVersionKind) -> None:
@@ -102,6 +103,8 @@ class Reconciler:
         self._policy_watches = policy_watches
         self._data_watches = data_watches
         self._config_changed = False
+        self._knows_templates = data.projection is None
+        """Whether it is known what of synced objects is kept: by all templates that there were."""
         expect = tracker.expect
         self._takers: dict[GroupVersionKind, _Taker] = {
             NAMESPACE: _Taker(
@@ -124,7 +127,7 @@ class Reconciler:
                 "template",
                 TEMPLATES,
                 self._take_template,
-                partial(policy.listed, TEMPLATES),
+                self._take_templates_listed,
                 lambda key, *raised: policy.take_fault(TEMPLATES, key.name, *raised),
             ),
             CONSTRAINT_GROUPS.gvk: self._taker_of_constraints(CONSTRAINT_GROUPS.kind),
@@ -214,6 +217,11 @@ class Reconciler:
         if after is not None:
             self._policy_watches.add_watch(constraint_gvk(after))
 
+    def _take_templates_listed(self) -> None:
+        self._policy.listed(TEMPLATES)
+        self._knows_templates = True
+        self._follow_data()
+
     def absent(self, gvk: GroupVersionKind) -> None:
         """Note that a watched kind is not served: for certain there is no object of it."""
         if gvk == TEMPLATE:
@@ -240,14 +248,25 @@ class Reconciler:
         if event.kind == "synced":
             self._data.listed(event.gvk)
             self._policy.synced(self._data.synced)
+            self._policy.take_listed()
             return
         assert event.key is not None
         with self._object_faults.object("data", str(event.gvk), *event.key):
             self._data.data(event.gvk, event.key, _present(event))
 
     def _follow_data(self) -> None:
+        if not self._knows_templates:
+            return  # Each would have a kind listed anew that reads more of it.
         self._data_watches.replace_watch(self._data.kinds)
         self._policy.synced(self._data.synced)
+        self._policy.take_listed()
+
+    def look_at_data(self) -> None:
+        """See whether more is kept of synced objects than is read, or nothing has to be awaited."""
+        if (projection := self._data.projection) is not None:
+            if projection.settle():
+                self._policy.take_listed()
+            self._data.narrow()
 
     # --- what follows --------------------------------------------------------------------------
 

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.client import Client
+    from webhook.controllers.apply.projection import SyncProjection
     from webhook.controllers.object_faults import ObjectFaults
+    from webhook.controllers.requirements import Requirements
     from webhook.controllers.revisions.policy_state import State
     from webhook.controllers.revisions.revisions import Revisions
 
@@ -80,8 +82,10 @@ class TemplateStrategy:
     follower: Final = "template"
     final: Final = ()
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, projection: SyncProjection | None = None) -> None:
+        """``projection`` says what is kept of synced objects; without one that is all of them."""
         self._client = client
+        self.projection = projection
         self.synced: AbstractSet[GroupVersionKind] = frozenset()
         """The kinds whose objects are all in the snapshot."""
 
@@ -98,12 +102,18 @@ class TemplateStrategy:
         try:
             requirements = read_requirements(attempt.document)
             absent = missing(requirements, self.synced)
+            if not absent and (projected := self._projected(attempt.document)):
+                # More of some objects is listed: what was in force goes on without it.
+                crd = self._client.create_crd(attempt.document)
+                crd = state.crd if state.active and state.crd else owned(crd, attempt.document)
+                return replace(state, missing=projected, crd=crd), None
+            if not absent:
+                self._client.add_template(attempt.document)
+                crd = self._client.crd_of(name)
+                absent = self._projected(attempt.document, is_usable=True)
             if absent:
                 crd = self._client.create_crd(attempt.document)
                 self._client.remove_template(name)
-            else:
-                self._client.add_template(attempt.document)
-                crd = self._client.crd_of(name)
         except MissingEngine as refusal:
             # Its constraints are what they are, whoever evaluates them.
             crd = self._client.create_crd(attempt.document)
@@ -118,6 +128,12 @@ class TemplateStrategy:
             requirements=requirements,
             crd=owned(crd, attempt.document),
         ), None
+
+    def _projected(self, document: Mapping[str, Any], *, is_usable: bool = False) -> Requirements:
+        """The kinds of whose objects less is kept than a template reads."""
+        if self.projection is None:
+            return ()
+        return self.projection.awaited(document, is_usable=is_usable)
 
     def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
         """Return the error that the trial itself would have given."""

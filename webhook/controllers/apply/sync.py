@@ -9,6 +9,7 @@ Without a Config or SyncSet nothing is synced, and nothing excluded.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import config, pod_status
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.constraint.client import Client
+    from webhook.controllers.apply.projection import SyncProjection
     from webhook.readiness import Tracker
 
 CONFIG: Final = "Config"
@@ -34,7 +36,11 @@ SYNC_SETS: Final = "SyncSet"
 _Key = tuple[str, str]
 
 _DIGEST_BYTES: Final = 16
-_DIGEST_RANGE: Final = 1 << (8 * _DIGEST_BYTES)
+_DIGEST_BITS: Final = 8 * _DIGEST_BYTES
+_DIGEST_RANGE: Final = 1 << _DIGEST_BITS
+
+_SIZE_BITS: Final = 32
+_SIZE_MAX: Final = (1 << _SIZE_BITS) - 1
 
 
 def data_kind(gvk: GroupVersionKind) -> str:
@@ -45,7 +51,17 @@ def data_kind(gvk: GroupVersionKind) -> str:
 class SyncController:
     """Applies referential data, and knows which kinds to watch for it."""
 
-    def __init__(self, client: Client, tracker: Tracker, pod: Pod) -> None:
+    def __init__(
+        self,
+        client: Client,
+        tracker: Tracker,
+        pod: Pod,
+        projection: SyncProjection | None = None,
+    ) -> None:
+        """``projection`` says what of each object is kept; without one that is all of it."""
+        self.projection = projection
+        if projection is not None:
+            projection.has_objects = lambda gvk: bool(self._objects.get(gvk))
         self._client = client
         self._tracker = tracker
         self._pod = pod
@@ -54,7 +70,12 @@ class SyncController:
         self._config_kinds: frozenset[GroupVersionKind] = frozenset()
         self._sync_sets: dict[str, frozenset[GroupVersionKind]] = {}
         """The kinds that each SyncSet names: read once, so that a broken one affects no other."""
-        self._objects: dict[GroupVersionKind, dict[_Key, Mapping[str, Any]]] = {}
+        self._objects: dict[GroupVersionKind, dict[_Key, int]] = {}
+        """The hash of each object, and the bytes that are kept of it: one number, for it is kept often."""
+        self._hidden: dict[GroupVersionKind, dict[_Key, Any]] = {}
+        """What is kept of the objects that are excluded."""
+        self._sizes: Counter[GroupVersionKind] = Counter()
+        """The bytes that are kept of each kind."""
         self._synced: set[GroupVersionKind] = set()
         self._digest = 0
         self._excluded_patterns: tuple[str, ...] = ()
@@ -110,28 +131,36 @@ class SyncController:
         """Drop the data of kinds that nothing names any more; let readiness wait for that of others."""
         kinds = self.kinds
         for gvk in self._objects.keys() - kinds:
-            for key, document in self._objects.pop(gvk).items():
-                if not _hides(self._excluded, gvk, *key):
-                    self._remove(document)
+            hidden = self._hidden.pop(gvk, {})
+            for key, number in self._objects.pop(gvk).items():
+                if key not in hidden:
+                    self._remove(gvk, key, number)
             self._synced.discard(gvk)
+            self._sizes.pop(gvk, None)
             self._tracker.forget(data_kind(gvk))
+            if self.projection is not None:
+                self.projection.forget(gvk)
         for gvk in sorted(kinds):
             self._objects.setdefault(gvk, {})
             self._tracker.track(data_kind(gvk))
+            if self.projection is not None:
+                self.projection.follow(gvk)
 
     def _exclude(self, patterns: tuple[str, ...]) -> None:
         """Exclude the objects of namespaces by these patterns, and add those no longer excluded."""
         if patterns == self._excluded_patterns:
             return
-        before = self._excluded
         self._excluded_patterns, self._excluded = patterns, wildcard.any_of(patterns)
         for gvk, objects in self._objects.items():
-            for key, document in objects.items():
-                was, now = _hides(before, gvk, *key), _hides(self._excluded, gvk, *key)
+            hidden = self._hidden.setdefault(gvk, {})
+            for key, number in objects.items():
+                was, now = key in hidden, _hides(self._excluded, gvk, *key)
                 if now and not was:
-                    self._remove(document)
+                    hidden[key] = self._client.data(_named(gvk, key))
+                    self._remove(gvk, key, number)
                 elif was and not now:
-                    self._add(document)
+                    self._client.add_data(_named(gvk, key), hidden.pop(key))
+                    self._count(number, 1)
 
     # --- data ----------------------------------------------------------------------------------
 
@@ -144,34 +173,87 @@ class SyncController:
         objects = self._objects.get(gvk)
         if objects is None:
             return
-        known = objects.pop(key, None)
-        hidden = _hides(self._excluded, gvk, *key)
-        if hidden or document is None:
-            if document is not None:
-                objects[key] = document
-            elif known is not None and not hidden:
-                self._remove(known)
+        known, hidden = objects.get(key), self._hidden.setdefault(gvk, {})
+        was_seen = known is not None and key not in hidden
+        if document is None:
+            self._drop(gvk, key)
+            if known is not None and was_seen:
+                self._remove(gvk, key, known)
             return
-        if known is not None:
-            self._add_to_digest(known, -1)
-        try:
-            self._add(document)
-        except Exception:
-            if known is not None:
-                self._client.remove_data(known)  # the cluster has this version no more
-            raise
-        objects[key] = document
+        value, size = self._kept(gvk, document)
+        number = _fingerprint(document) << _SIZE_BITS | min(size, _SIZE_MAX)
+        if _hides(self._excluded, gvk, *key):
+            if known is not None and was_seen:
+                self._remove(gvk, key, known)
+            hidden[key] = value
+        else:
+            try:
+                self._client.add_data(document, value)
+            except Exception:
+                self._drop(gvk, key)
+                if known is not None and was_seen:
+                    self._remove(gvk, key, known)  # the cluster has this version no more
+                raise
+            hidden.pop(key, None)
+            if known is not None and was_seen:
+                self._count(known, -1)
+            self._count(number, 1)
+        self._note(gvk, key, number)
+
+    def _note(self, gvk: GroupVersionKind, key: _Key, number: int) -> None:
+        objects = self._objects[gvk]
+        self._sizes[gvk] += (number & _SIZE_MAX) - (objects.get(key, 0) & _SIZE_MAX)
+        objects[key] = number  # in place, so that the key stays the one that others hold
+
+    def _drop(self, gvk: GroupVersionKind, key: _Key) -> None:
+        self._sizes[gvk] -= self._objects[gvk].pop(key, 0) & _SIZE_MAX
+        self._hidden[gvk].pop(key, None)
+
+    def _kept(self, gvk: GroupVersionKind, document: Any) -> tuple[Any, int]:
+        """Return what policies see of an object, and its length in JSON; 0 where nobody wants it."""
+        if self.projection is None:
+            return document, 0
+        return self.projection.kept(gvk, document)
+
+    def narrow(self) -> None:
+        """Drop what no policy reads any more."""
+        for gvk in () if self.projection is None else self.projection.narrow():
+            objects, hidden = self._objects[gvk], self._hidden.setdefault(gvk, {})
+            for key, number in objects.items():
+                named = _named(gvk, key)
+                value = hidden[key] if key in hidden else self._client.data(named)
+                value, size = self._kept(gvk, value)
+                self._note(gvk, key, number >> _SIZE_BITS << _SIZE_BITS | min(size, _SIZE_MAX))
+                if key in hidden:
+                    hidden[key] = value
+                else:
+                    self._client.add_data(named, value)
 
     def listed(self, gvk: GroupVersionKind) -> None:
         """Note that all objects of the first list of a kind have come."""
         if gvk in self._objects:
             self._synced.add(gvk)
+            if self.projection is not None:
+                self.projection.listed(gvk)
             self._tracker.expect(data_kind(gvk), ())
 
     @property
     def counts(self) -> Mapping[GroupVersionKind, int]:
         """The number of objects of each kind."""
         return {gvk: len(objects) for gvk, objects in self._objects.items()}
+
+    @property
+    def kept(self) -> Mapping[GroupVersionKind, tuple[int, bool]]:
+        """The bytes of JSON that are kept of each kind, and whether its objects are whole.
+
+        Empty without a projection.
+        """
+        if self.projection is None:
+            return {}
+        sizes = self._sizes
+        return {
+            gvk: (sizes.get(gvk, 0), reads.whole) for gvk, reads in self.projection.paths.items()
+        }
 
     @property
     def digest(self) -> str:
@@ -182,16 +264,13 @@ class SyncController:
         """
         return f"{self._digest:0{2 * _DIGEST_BYTES}x}"
 
-    def _add(self, document: Mapping[str, Any]) -> None:
-        self._client.add_data(document)
-        self._add_to_digest(document, 1)
+    def _remove(self, gvk: GroupVersionKind, key: _Key, number: int) -> None:
+        self._client.remove_data(_named(gvk, key))
+        self._count(number, -1)
 
-    def _remove(self, document: Mapping[str, Any]) -> None:
-        self._client.remove_data(document)
-        self._add_to_digest(document, -1)
-
-    def _add_to_digest(self, document: Mapping[str, Any], sign: int) -> None:
-        self._digest = (self._digest + sign * _fingerprint(document)) % _DIGEST_RANGE
+    def _count(self, number: int, sign: int) -> None:
+        """Add an object to the digest, or take it out."""
+        self._digest = (self._digest + sign * (number >> _SIZE_BITS)) % _DIGEST_RANGE
 
     # --- status --------------------------------------------------------------------------------
 
@@ -211,6 +290,13 @@ def _hides(
 ) -> bool:
     """Return whether an object is excluded. A Namespace is in itself, as in Gatekeeper."""
     return excluded(name if gvk.group_kind == ("", "Namespace") else namespace)
+
+
+def _named(gvk: GroupVersionKind, key: _Key) -> Json:
+    """Return an object with nothing but its kind and name."""
+    namespace, name = key
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    return {"apiVersion": gvk.group_version, "kind": gvk.kind, "metadata": metadata}
 
 
 def _fingerprint(document: Mapping[str, Any]) -> int:

@@ -10,7 +10,7 @@ import asyncio
 import math
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.cluster.kinds import CRDS, NAMESPACE, NAMESPACES
@@ -48,13 +48,13 @@ from webhook.serving.revision import NamespaceAnswer
 from webhook.watch.manager import Manager
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.pod_status import Pod
     from webhook.api.shapes import Json
     from webhook.cluster.client import ClusterClient
-    from webhook.cluster.store import Change
+    from webhook.cluster.store import Change, Key
     from webhook.constraint.client import Client
     from webhook.controllers.apply.prevalidation import Trier
     from webhook.controllers.generate import GenerationOptions
@@ -105,6 +105,7 @@ within a moment: it is asked for again within a second."""
 class Following:
     """One session at the cluster: everything that runs on the thread's loop."""
 
+    _announced: frozenset[Key] = frozenset()
     _exceptions: ExceptionKeeper | None = None
     _records: OutcomeRecords | None = None
     _prevalidation: Prevalidation | None = None
@@ -138,17 +139,20 @@ class Following:
         rules: RuleOptions | None = None,
         trier: Trier | None = None,
         tick_seconds: float = TICK_SECONDS,
+        projects: bool = False,
     ) -> None:
         """``tell`` takes why the replica is not ready, and what is wrong.
 
         ``key_secret`` names the Secret by whose keys kept revisions count, ``rules`` configurations
         whose rules follow policies. ``certificate_writes`` counts those to Secret and configuration.
-        With a ``trier`` what is new is tried before it is enforced, where revisions are kept.
+        With a ``trier`` what is new is tried before it is enforced, where revisions are kept. With
+        ``projects`` synced objects are kept as far as templates read them.
         """
         self._tell, self._tick_seconds = tell, tick_seconds
         self._certificate_writes = certificate_writes
         self._registry, self._log, self.client, self._serving = registry, log, client, serving
-        self._external_data, self._kyverno = external_data, kyverno
+        self._external_data, self._kyverno, self._projects = external_data, kyverno, projects
+        self._trier = trier
         self._generates = "generate" in operations
         self._object_faults = ObjectFaults(log, registry)
         self._crds = self._crd_writer()
@@ -191,8 +195,19 @@ class Following:
         )
         if has_configurations:
             aggregation.follow_configurations()
+            if self._kyverno == "enforce":
+                aggregation.judge_foreign(self._foreign_in_force, self._told_not_asked)
         self._keys.listeners.append(aggregation.touch_all)
         return aggregation
+
+    def _foreign_in_force(self) -> Sequence[Mapping[str, Any]]:
+        """Kyverno's policies by which admissions are decided."""
+        revision = self._serving.revision
+        return () if revision is None else revision.policies.foreign.enforced
+
+    def _told_not_asked(self, reasons: Mapping[str, str]) -> None:
+        """Nobody is asked about these policies of Kyverno."""
+        self._policies.take_not_asked(reasons)
 
     def _make_copies(self, pod: Pod) -> RolloutCopyKeeper:
         """Make the keeper of roll-out records in a Secret, where no right on statuses reaches."""
@@ -231,6 +246,7 @@ class Following:
             object_faults=self._object_faults,
             external_data=self._external_data,
             kyverno=self._kyverno,
+            projects=self._projects,
         )
 
     def _keep_exceptions(self, pod: Pod, serving: Serving, seconds: float) -> None:
@@ -398,6 +414,8 @@ class Following:
         taken = -math.inf
         while True:
             await registrar.queue.wait()
+            if not self._policies.is_serving:
+                self._announce()
             if time.monotonic() - taken < BURST_SECONDS:
                 await asyncio.sleep(seconds)
             until = time.monotonic() + TURN_SECONDS
@@ -406,6 +424,15 @@ class Following:
                 take(await registrar.next())
             self._publish()
             taken = time.monotonic()
+
+    def _announce(self) -> None:
+        """Say which templates wait, so that another process compiles the last of them meanwhile."""
+        if self._trier is None:
+            return
+        waiting = self._policy_watches.queue.waiting(TEMPLATE)
+        new = {key: one for key, one in waiting.items() if key not in self._announced}
+        self._announced |= new.keys()
+        self._trier.trials.announce(new.values())
 
     def _take_policy(self, event: Event) -> None:
         """Apply a change of policy, unless it is to be tried before.
@@ -471,6 +498,8 @@ class Following:
                 self._rules.follow(revision)
             if self._exceptions is not None:
                 self._exceptions.follow(policies.constraints, policies.exceptions)
+            if self._aggregation is not None:
+                self._aggregation.touch_foreign()
         faults = policies.take_generation_faults()
         if self._prevalidation is not None:
             self._prevalidation.tell_faults(faults)
@@ -521,6 +550,7 @@ class Following:
             self._tell(policies.awaited() or self._outdated(), policies.faults)
             self._metrics.refresh(
                 synced=policies.data_counts,
+                kept=policies.data_kept,
                 data_digest=policies.data_digest,
                 writes=self._writes(),
                 pruned=self._writers.pruned,

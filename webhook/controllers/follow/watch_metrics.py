@@ -14,6 +14,7 @@ from webhook.metrics.cluster import (
     INTENDED_KINDS,
     STATUS_FIELDS_PRUNED,
     SYNCED,
+    SYNCED_BYTES,
     SYNCED_DATA,
     WATCH_ERRORS,
     WATCH_EVENTS,
@@ -69,11 +70,15 @@ class WatchMetrics:
         self,
         *,
         synced: Mapping[GroupVersionKind, int],
+        kept: Mapping[GroupVersionKind, tuple[int, bool]],
         data_digest: str,
         writes: Mapping[str, tuple[int, int]],
         pruned: Mapping[tuple[str, ...], float],
     ) -> None:
-        """Bring the metrics up to date; called on the watches' loop."""
+        """Bring the metrics up to date; called on the watches' loop.
+
+        ``kept`` are the bytes that are kept of the objects of a kind, and whether these are whole.
+        """
         statistics = self._manager.statistics()
         registry = self._registry
         for (_, metric), growth in zip(_COUNTED, self._growth(statistics), strict=True):
@@ -86,6 +91,11 @@ class WatchMetrics:
         for gvk, number in synced.items():
             objects["active", gvk.kind] = objects.get(("active", gvk.kind), 0) + number
         registry.replace(SYNCED, objects)
+        sizes: dict[tuple[str, ...], float] = {}
+        for gvk, (size, is_whole) in kept.items():
+            labels = gvk.kind, str(is_whole).lower()
+            sizes[labels] = sizes.get(labels, 0) + size
+        registry.replace(SYNCED_BYTES, sizes)
         registry.replace(SYNCED_DATA, {(data_digest,): 1})
         registry.replace(STATUS_FIELDS_PRUNED, pruned)
         self._count_requests(writes)

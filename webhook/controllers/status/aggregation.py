@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.api import pod_status
 from webhook.api.shapes import status_of
@@ -37,7 +37,12 @@ from webhook.controllers.status_kinds import (
     subject_named,
 )
 from webhook.events.policies import EventWriter
-from webhook.policy_kinds.known import STATUS_KINDS, TEMPLATE, constraint_gvk
+from webhook.policy_kinds.known import (
+    STATUS_KINDS,
+    TEMPLATE,
+    constraint_gvk,
+    key_of_extension,
+)
 from webhook.policy_kinds.table import POLICY_KINDS
 from webhook.replicas import pods, rendezvous
 from webhook.replicas.pods import Replicas
@@ -59,6 +64,10 @@ if TYPE_CHECKING:
     from webhook.watch.registrar import Registrar
     from webhook.webhook_rules.asking import AskedState
 
+    ForeignJudging: TypeAlias = tuple[
+        Callable[[], Sequence[Mapping[str, Any]]], Callable[[Mapping[str, str]], None]
+    ]
+
 DEBOUNCE_SECONDS: Final = 0.2
 """From the first status of a change to the write: replicas follow one another within some
 10 ms, and one write shall hold them all."""
@@ -66,6 +75,9 @@ DEBOUNCE_SECONDS: Final = 0.2
 
 EVERYTHING: Final = LabelledSubject("", "", "")
 """Every subject that a replica says something of, as a key of its own."""
+
+FOREIGN: Final = LabelledSubject("", "", "foreign")
+"""The policies of Kyverno that are in force, as a key of their own."""
 
 _ALWAYS: Final = tuple(row.gvk for row in POLICY_KINDS if row.status and row.kind)
 """The kinds whose objects always have statuses; constraints come with their templates."""
@@ -114,6 +126,7 @@ class Aggregation:
     """Keeps ``byPod`` of all that replicas have statuses of; :meth:`run` in a task of its own."""
 
     _asked: AskedKeeper | None = None
+    _foreign: ForeignJudging | None = None
     _fixed = _ALWAYS
 
     def __init__(  # noqa: PLR0913  # the parts it joins, each named
@@ -177,6 +190,22 @@ class Aggregation:
         self._asked = AskedKeeper(self._client, self._manager, self._pod.namespace, self.touch_all)
         for gvk in asked_keeper.WATCHED:
             self._registrar.add_watch(gvk)
+
+    def judge_foreign(
+        self,
+        documents: Callable[[], Sequence[Mapping[str, Any]]],
+        tell: Callable[[Mapping[str, str]], None],
+    ) -> None:
+        """Have ``tell`` take which of Kyverno's policies nobody is asked about, each with the reason.
+
+        ``documents`` gives those by which admissions are decided.
+        """
+        self._foreign = documents, tell
+
+    def touch_foreign(self) -> None:
+        """Those may be others."""
+        if self._foreign is not None:
+            self._keeper.add(FOREIGN, DEBOUNCE_SECONDS)
 
     # --- what might differ ---------------------------------------------------------------------
 
@@ -268,11 +297,27 @@ class Aggregation:
 
     async def _settle(self, subject: LabelledSubject) -> None:
         if subject is EVERYTHING:
+            self.touch_foreign()
             for index in self._indexes:
                 for known in index.subjects:
                     self._keeper.add(known)
             return
+        if subject is FOREIGN:
+            await self._judge_foreign()
+            return
         await self._write(subject, self.replicas())
+
+    async def _judge_foreign(self) -> None:
+        """Tell which policies of Kyverno nobody is asked about."""
+        if self._asked is None or self._foreign is None:
+            return
+        documents, tell = self._foreign
+        reasons = {}
+        for document in documents():
+            asking = await self._asked.asking(document)
+            if asking is not None and asking.extent == "not at all":
+                reasons["/".join(key_of_extension(document))] = asking.text
+        tell(reasons)
 
     async def _write(self, subject: LabelledSubject, replicas: Replicas) -> None:
         """Write one object's status if it differs and it is our turn."""

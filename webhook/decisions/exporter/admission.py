@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from webhook.api import names
+from webhook.api.encoding import compact
 from webhook.api.gvk import gvk_of, labels_of, name_of, namespace_of
 from webhook.decisions.wire.rows import timestamp
 
@@ -101,7 +102,10 @@ class RecordedPolicies:
         key = constraint.kind, constraint.name
         known = self._written.get(key)
         if known is None or known[0] is not constraint:
-            known = self._written[key] = constraint, orjson.dumps(self.described(constraint))
+            known = self._written[key] = (
+                constraint,
+                compact(orjson.dumps(self.described(constraint))),
+            )
         return known[1]
 
     def _describe(self, constraint: Constraint) -> dict[str, Any]:

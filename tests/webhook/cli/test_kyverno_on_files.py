@@ -1,0 +1,182 @@
+"""Kyverno's MutatingPolicies, and its policies of documents, at the commands over files."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.webhook.cli.in_process import waddle
+from tests.webhook.kyverno.making import LABEL, applied, document, patch, pod
+from tests.webhook.mutation.documents import label
+from webhook.library import InvalidInputError, Policies
+
+Json = dict[str, Any]
+
+
+def put(folder: Path, name: str, *documents: Json) -> Path:
+    """The documents in one file."""
+    file = folder / name
+    file.write_text("\n---\n".join(map(json.dumps, documents)))
+    return file
+
+
+def labelled(name: str = "p", **spec: Any) -> Json:
+    made = document(applied(LABEL), **spec)
+    return {**made, "metadata": {"name": name}}
+
+
+def test_mutate_prints_the_object_and_the_patch_of_a_mutating_policy(tmp_path: Path) -> None:
+    file = put(tmp_path, "a.yaml", labelled(), label("owner", "owner", "me"), pod())
+    run = waddle("mutate", "-f", file)
+    assert run.returncode == 0, run.stderr
+    (made,) = yaml.safe_load_all(run.stdout)
+    assert made["metadata"]["labels"] == {"team": "a", "owner": "me"}
+    (patched,) = json.loads(waddle("mutate", "-o", "patch", "-f", file).stdout)
+    assert patched == {
+        "resource": "Pod shop/web",
+        "mutators": "MutatingPolicy/p, AssignMetadata//owner:0",
+        "patch": [{"op": "add", "path": "/metadata/labels", "value": {"owner": "me", "team": "a"}}],
+    }
+
+
+def test_mutate_says_what_cannot_be_used_and_what_has_another_effect(tmp_path: Path) -> None:
+    refused = labelled(evaluation={"mutateExisting": {"enabled": True}})
+    run = waddle("mutate", "-f", put(tmp_path, "a.yaml", refused, pod()))
+    assert run.returncode == 2
+    assert "spec.evaluation.mutateExisting: Waddle changes objects on their way" in run.stderr
+    noted = document(patch("true ? [] : [JSONPatch{op: 'remove', path: '/spec'}]"))
+    run = waddle("mutate", "-f", put(tmp_path, "a.yaml", noted, pod()))
+    assert "WARNING - MutatingPolicy/p: spec.autogen: a JSON Patch keeps the paths" in run.stderr
+    failing = document(applied(LABEL.replace('"a"', "object.none")))
+    run = waddle("mutate", "-f", put(tmp_path, "a.yaml", failing, pod()))
+    assert run.returncode == 2
+    assert "mutating Pod shop/web: MutatingPolicy/p no such key: none" in run.stderr
+
+
+def validating(expression: str, **spec: Any) -> Json:
+    made = {"validations": [{"expression": expression, "message": "no team"}], **spec}
+    return {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "ValidatingPolicy",
+        "metadata": {"name": "team"},
+        "spec": made,
+    }
+
+
+def test_what_is_reviewed_is_what_mutating_policies_leave(tmp_path: Path) -> None:
+    matched = labelled()["spec"]["matchConstraints"]
+    policy = validating("has(object.metadata.labels.team)", matchConstraints=matched)
+    alone = put(tmp_path, "a.yaml", policy, pod())
+    assert waddle("test", "-f", alone).returncode == 1
+    both = put(tmp_path, "b.yaml", policy, labelled(), pod())
+    run = waddle("test", "-f", both)
+    assert run.returncode == 0, run.stdout
+    assert "MutatingPolicy/p" in run.stdout
+    checked = json.loads(waddle("check", "-f", both, "-o", "json").stdout)
+    assert checked["problems"] == []
+    assert Policies.load(alone).review(pod())
+    assert Policies.load(both).review(pod()) == []
+
+
+PLAN = {"size": "large"}
+OF_DOCUMENTS = validating("object.?size.orValue('') != 'large'", evaluation={"mode": "JSON"})
+
+
+def test_a_policy_of_documents_reviews_them_in_test(tmp_path: Path) -> None:
+    policy = put(tmp_path, "policy.yaml", OF_DOCUMENTS)
+    plan, small = put(tmp_path, "plan.json", PLAN), put(tmp_path, "small.json", {"a": 1})
+    listed = tmp_path / "list.json"
+    listed.write_text("[1]")
+    run = waddle("test", "--target=json", "-f", policy, "-f", plan, "-f", small, "-o", "json")
+    assert run.returncode == 1
+    (told,) = json.loads(run.stdout)
+    assert (told["target"], told["msg"]) == ("json", "no team")
+    assert told["violatingObject"] == PLAN
+    run = waddle("test", "--target=json", "-f", policy, "-f", small)
+    assert run.returncode == 0, run.stderr
+    assert "1 document, by 1 constraint" in run.stdout
+    # An expression that is no use for a list is a violation, and never passes.
+    assert waddle("test", "--target=json", "-f", policy, "-f", listed).returncode == 1
+
+
+def test_each_door_says_what_does_not_review_there(tmp_path: Path) -> None:
+    policy, plan = put(tmp_path, "policy.yaml", OF_DOCUMENTS), put(tmp_path, "plan.json", PLAN)
+    run = waddle("test", "-f", policy, "-f", plan)
+    assert run.returncode == 2
+    assert "mode JSON reviews documents and no admission: waddle test --target json" in run.stderr
+    objects = put(tmp_path, "o.yaml", validating("true", matchConstraints={"resourceRules": []}))
+    run = waddle("test", "--target=json", "-f", objects, "-f", plan)
+    assert run.returncode == 2
+    assert "ValidatingPolicy/team: no document is reviewed by it: spec.evaluation." in run.stderr
+    assert "there is no constraint" in run.stderr
+
+
+def test_check_shows_what_a_policy_of_documents_would_say(tmp_path: Path) -> None:
+    policy, plan = put(tmp_path, "policy.yaml", OF_DOCUMENTS), put(tmp_path, "plan.json", PLAN)
+    run = waddle("check", "-f", policy, "-f", plan, "-o", "json")
+    assert run.returncode == 0, run.stderr
+    checked = json.loads(run.stdout)
+    assert checked["problems"] == []
+    (one,) = checked["manifests"]["constraints"]
+    assert (one["name"], one["violationsAfter"], one["matched"]) == ("team", 1, True)
+    alone = json.loads(waddle("check", "-f", policy, "-o", "json").stdout)
+    assert "mode JSON reviews documents" in alone["problems"][0]["message"]
+    other = put(tmp_path, "other.yaml", labelled())
+    run = waddle("check", "-f", other, "-f", plan)
+    assert "skipped, because it is not a Kubernetes object" in run.stderr
+
+
+def test_the_library_reviews_any_value_by_them(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        policies = Policies.load(put(tmp_path, "policy.yaml", OF_DOCUMENTS))
+    assert policies.constraints == ("ValidatingPolicy/team",)
+    assert policies.unmatched == policies.constraints
+    (found,) = policies.review_document(PLAN)
+    assert (found.constraint, found.message) == ("ValidatingPolicy/team", "no team")
+    assert policies.review_document({"size": "small"}) == []
+    assert not policies.unmatched
+    with pytest.raises(InvalidInputError, match="no constraint is for admission"):
+        policies.review(pod())
+
+
+def test_tests_of_kyverno_and_what_they_are_about_are_no_manifests(tmp_path: Path) -> None:
+    put(tmp_path, "policy.yaml", labelled())
+    put(tmp_path, "sample.yaml", pod())
+    put(tmp_path, "patched.yaml", pod())
+    test = {
+        "kind": "Test",
+        "metadata": {"name": "t"},
+        "policies": ["policy.yaml"],
+        "resources": ["sample.yaml"],
+        "results": [{"policy": "p", "result": "pass", "patchedResources": "patched.yaml"}],
+    }
+    put(tmp_path, "kyverno-test.yaml", test)
+    other = {**pod(), "metadata": {"name": "other", "namespace": "shop"}}
+    put(tmp_path, "other.yaml", other)
+    run = waddle("mutate", "-f", tmp_path)
+    assert run.returncode == 0, run.stderr
+    (made,) = yaml.safe_load_all(run.stdout)
+    assert made["metadata"] == {"name": "other", "namespace": "shop", "labels": {"team": "a"}}
+    # Whoever names a sample means it.
+    run = waddle("mutate", "-f", tmp_path / "policy.yaml", "-f", tmp_path / "sample.yaml")
+    assert "team: a" in run.stdout
+
+
+def test_mutate_names_what_is_no_object_of_kubernetes(tmp_path: Path) -> None:
+    odd = {"kind": "Odd", "metadata": {"name": "o"}}
+    run = waddle("mutate", "-f", put(tmp_path, "odd.yaml", labelled(), odd))
+    assert run.returncode == 2
+    assert "odd.yaml:3: Odd o: invalid request object: resource o has no version" in run.stderr
+
+
+def test_migrate_says_that_a_mutating_policy_runs_or_why_it_does_not(tmp_path: Path) -> None:
+    run = waddle("migrate", "kyverno", "-f", put(tmp_path, "a.yaml", labelled()))
+    assert (run.returncode, "as it is" in run.stdout) == (0, True)
+    refused = labelled(targetMatchConditions=[{"name": "a", "expression": "true"}])
+    run = waddle("migrate", "kyverno", "-f", put(tmp_path, "a.yaml", refused))
+    assert run.returncode == 1
+    assert "spec.targetMatchConditions: Waddle changes objects on their way" in run.stdout

@@ -1,0 +1,64 @@
+"""What the expressions of a policy are estimated to cost, beside what an API server lets them cost.
+
+An API server estimates nothing of a policy before it is asked. It counts what an evaluation costs, ends
+one that costs too much, and lets failurePolicy decide. The estimate is that of an object whose lists
+and maps have :data:`~webhook.cel.cost.ENTRIES` entries.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.cel.cost import cost_together, cost_warning
+from webhook.cel.run.meter import EXPRESSION_COST, MATCH_CONDITIONS_COST, POLICY_COST
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.cel.check.checker import Checked
+
+_TOGETHER: Final = (
+    ("matchConditions", MATCH_CONDITIONS_COST, "all match conditions"),
+    ("validations", POLICY_COST, "all validations, and the variables that they read,"),
+    ("auditAnnotations", POLICY_COST, "all audit annotations, and the variables that they read,"),
+)
+
+_MEND: Final = "Write fewer loops within loops; until then"
+
+
+class PolicyCost(NamedTuple):
+    """The estimate of a policy.
+
+    ``share`` is the largest part, of 1, that is used up of any limit: by ``field``. ``warnings`` name
+    what would be ended.
+    """
+
+    share: float = 0.0
+    field: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+FREE: Final = PolicyCost()
+
+
+def policy_cost(parts: Sequence[tuple[str, Checked]], *, fails: bool) -> PolicyCost:
+    """The estimate of expressions, each with the field that it stands in.
+
+    ``fails`` is whether failurePolicy is Fail.
+    """
+    share, field, warnings = 0.0, "", []
+    begun = "spec.variables", "spec.validations"
+    for at, one in parts:
+        share, field = max((share, field), (cost_together([one]) / EXPRESSION_COST, at))
+        if text := cost_warning([one], EXPRESSION_COST, "one expression"):
+            warnings.append(f"{at}: {text}")
+    for name, limit, what in _TOGETHER:
+        starts = begun if name == "validations" else f"spec.{name}"
+        own = [one for at, one in parts if at.startswith(starts)]
+        share, field = max((share, field), (cost_together(own) / limit, f"spec.{name}"))
+        text = cost_warning(own, limit, what)
+        if text and not any(one.startswith(starts) for one in warnings):
+            warnings.append(f"spec.{name}: {text}")
+    becomes = "failurePolicy Fail denies" if fails else "failurePolicy Ignore admits"
+    told = tuple(f"{one}. {_MEND} {becomes} what is ended" for one in warnings)
+    return PolicyCost(share, field, told)

@@ -1,0 +1,143 @@
+"""How the API server's own policies stand in a cluster: what binds, what does not, and what it costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook.admission_policies.kinds import BINDING, MUTATING_BINDING
+from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.audit.admission_policies import read_admission_policies, type_warnings
+from webhook.cluster.discovery import Discovery
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.audit.admission_policies import AdmissionPolicyReading
+    from webhook.cluster.client import ClusterClient
+
+_BINDINGS = (BINDING, MUTATING_BINDING)
+
+
+class AdmissionPolicyStanding(NamedTuple):
+    """A policy, or a binding without one: whether anything is decided by it, and what is odd about it.
+
+    ``state`` is Bound, NotBound, Unusable, or NotFound for a policy that only bindings name.
+    ``bindings`` are names with their actions. ``cost`` is the part, of 1, of the API server's limit
+    that its expressions are estimated to use up; ``costliest`` is the field that uses most.
+    """
+
+    kind: str
+    name: str
+    state: str
+    bindings: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    notes: tuple[str, ...] = ()
+    cost: float | None = None
+    costliest: str = ""
+
+    @property
+    def title(self) -> str:
+        """Kind and name."""
+        return f"{self.kind}/{self.name}"
+
+
+async def admission_policy_standings(client: ClusterClient) -> list[AdmissionPolicyStanding]:
+    """How each policy of a cluster stands, those of the mutating kind last.
+
+    Raises as :func:`~webhook.audit.admission_policies.read_admission_policies`.
+    """
+    reading = await read_admission_policies(client, mutating=True)
+    served = _Served(Discovery(client))
+    unserved = {
+        (one.kind, one.name): [text async for text in served.missing(one.policy.document)]
+        for one in reading.policies.listed()
+    }
+    return standings_of(reading, unserved)
+
+
+def standings_of(
+    reading: AdmissionPolicyReading, unserved: Mapping[tuple[str, str], list[str]]
+) -> list[AdmissionPolicyStanding]:
+    """The same of what was read; ``unserved`` says of a policy which of its rules name nothing."""
+    notes = _notes(reading)
+    standings = []
+    for one in reading.policies.listed():
+        key, policy = (one.kind, one.name), one.policy
+        unlisted = reading.unlisted.get(policy.param_kind) if policy.param_kind else None
+        told = (
+            *notes.pop(key, ()),
+            *((f"spec.paramKind: {unlisted}",) if unlisted else ()),
+            *unserved.get(key, ()),
+            *type_warnings(policy.document),
+        )
+        state = "Bound" if one.bindings else "NotBound"
+        cost = policy.cost
+        standings.append(
+            AdmissionPolicyStanding(*key, state, one.bindings, told, cost.share, cost.field)
+        )
+    broken = {(one.kind, one.name): one.text for one in reading.faults}
+    for key in sorted(notes.keys() | broken.keys()):
+        # A policy that cannot be used is there: its bindings are not at fault.
+        told = (broken[key],) if key in broken else tuple(notes[key])
+        state = "Unusable" if key in broken else "NotFound"
+        standings.append(AdmissionPolicyStanding(*key, state, (), told))
+    return sorted(standings, key=lambda one: (one.kind.startswith("Mutating"), one.kind, one.name))
+
+
+def _notes(reading: AdmissionPolicyReading) -> dict[tuple[str, str], list[str]]:
+    """What is odd about each policy, by kind and name."""
+    notes: dict[tuple[str, str], list[str]] = {}
+    for kind, name, text in reading.policies.warnings({}):
+        if kind in _BINDINGS:
+            key, told = reading.policies.policy_of(kind, name), f"binding {name}: {text}"
+        else:
+            key, told = (kind, name), text
+        notes.setdefault(key, []).append(told)
+    return notes
+
+
+class _Served:
+    """Says which resources that rules name an API server does not serve."""
+
+    def __init__(self, discovery: Discovery) -> None:
+        self._discovery = discovery
+        self._known: dict[tuple[str, str], frozenset[str]] = {}
+
+    async def missing(self, document: Mapping[str, Any]) -> Any:
+        """A text for each rule of a policy that names something that is not served."""
+        matched = object_of(object_of(document.get("spec")).get("matchConstraints"))
+        for number, rule in enumerate(objects_of(matched.get("resourceRules"))):
+            served: set[str] = set()
+            groups, versions = texts_of(rule.get("apiGroups")), texts_of(rule.get("apiVersions"))
+            if "*" in groups:
+                continue
+            for group in groups:
+                for version in versions:
+                    served |= await self._plurals(group, version)
+            missing = [one for one in _named(rule) if one not in served]
+            if missing:
+                where = ", ".join(
+                    f"{group or 'core'}/{one}" for group in groups for one in versions
+                )
+                yield (
+                    f"spec.matchConstraints.resourceRules[{number}]: the API server serves no "
+                    f"{', '.join(missing)} of {where}: apply the CustomResourceDefinition, or mend the rule"
+                )
+
+    async def _plurals(self, group: str, version: str) -> frozenset[str]:
+        key = group, version
+        if key not in self._known:
+            resources = (
+                await self._discovery.of_group(group)
+                if version == "*"
+                else await self._discovery.kinds(group, version)
+            )
+            self._known[key] = frozenset(one.plural for one in resources)
+        return self._known[key]
+
+
+def _named(rule: Mapping[str, Any]) -> Iterator[str]:
+    """The resources that a rule names; a subresource counts as what it belongs to."""
+    for resource in texts_of(rule.get("resources")):
+        plural = resource.partition("/")[0]
+        if plural != "*":
+            yield plural

@@ -1,0 +1,222 @@
+"""Which paths of synced objects are kept: those that the policies in force read.
+
+A kind's objects are listed anew where a template reads more of them than is kept. Until they have all
+come, the template is withheld: what was in force before stays. Where less is read than before, the
+rest is dropped after a while, without a list (docs/adr/0057).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from webhook.constraint.drivers.reads import inventory_reads
+from webhook.constraint.errors import InvalidTemplate
+from webhook.constraint.template import read_template
+from webhook.reads.read_set import WHOLE
+from webhook.reads.storage import NOTHING, SharedValues, covers, keeping, of_kind, reads_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.constraint.client import Client
+    from webhook.constraint.template import Template
+    from webhook.reads.read_set import ReadSet
+    from webhook.reads.storage import Keep
+    from webhook.watch.registrar import Projection
+
+NARROW_SECONDS: Final = 60.0
+"""How long what no policy reads any more is kept: a template that is replaced may come back."""
+
+LOOK_SECONDS: Final = 10.0
+"""Between two looks whether less is read."""
+
+IDENTITY: Final = reads_of(
+    [
+        ("apiVersion",),
+        ("kind",),
+        *(
+            ("metadata", name)
+            for name in ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp")
+        ),
+    ]
+)
+"""What following an object needs, whatever policies read."""
+
+
+class Projecting(Protocol):
+    """Where it is put down what is kept of a kind (a registrar of :mod:`webhook.watch`)."""
+
+    def project(
+        self, gvk: GroupVersionKind, projection: Projection | None, *, is_narrower: bool = False
+    ) -> None:
+        """Have a kind's objects made by a projection; unless it is narrower they are told anew."""
+
+
+class _Kind:
+    """What is kept of one kind's objects."""
+
+    def __init__(self, reads: ReadSet) -> None:
+        self.held = reads
+        """What every object has that policies can see."""
+        self.coming = reads
+        """What each will have once all have been listed anew; at least what is held."""
+        self.keep: Keep = keeping(reads)
+        self.shared = SharedValues()
+        self.narrower_since: float | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no list is awaited."""
+        return self.held is self.coming
+
+
+class SyncProjection:
+    """Knows what of each synced kind is kept, and which templates wait for more. Used by one task."""
+
+    def __init__(
+        self,
+        client: Client,
+        watches: Projecting,
+        has_objects: Callable[[GroupVersionKind], bool] = lambda _: True,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``has_objects`` says whether policies can see objects of a kind."""
+        self._client = client
+        self._watches = watches
+        self.has_objects = has_objects
+        self._now = now
+        self._kinds: dict[GroupVersionKind, _Kind] = {}
+        self._waiting: dict[str, ReadSet] = {}
+        """What templates read that are withheld until it is there, by name."""
+        self._read: dict[str, list[tuple[Template, ReadSet | None]]] = {}
+        """What the last two revisions of each template read; None for code that cannot be read."""
+        self._looked_at = now()
+
+    # --- kinds ---------------------------------------------------------------------------------
+
+    def follow(self, gvk: GroupVersionKind) -> None:
+        """Keep objects of a kind; harmless for one that is kept already."""
+        if gvk not in self._kinds:
+            self._kinds[gvk] = kind = _Kind(self._needed(gvk))
+            self._project(gvk, kind)
+
+    def forget(self, gvk: GroupVersionKind) -> None:
+        """Keep nothing of a kind any more."""
+        self._kinds.pop(gvk, None)
+
+    def listed(self, gvk: GroupVersionKind) -> None:
+        """All objects of a kind have come as they were asked for last."""
+        if (kind := self._kinds.get(gvk)) is not None:
+            kind.held = kind.coming
+
+    def kept(self, gvk: GroupVersionKind, document: Mapping[str, Any]) -> tuple[Any, int]:
+        """Return what policies see of an object, and its length in JSON, in bytes."""
+        kind = self._kinds[gvk]
+        return kind.shared.shared(kind.keep(document))
+
+    @property
+    def paths(self) -> dict[GroupVersionKind, ReadSet]:
+        """What is kept of each kind beside what identifies an object."""
+        return {gvk: kind.coming for gvk, kind in sorted(self._kinds.items())}
+
+    def _needed(self, gvk: GroupVersionKind) -> ReadSet:
+        """What the templates that can be used read of a kind, and those that wait."""
+        needed = NOTHING
+        for template in self._client.usable_templates:
+            needed = needed | of_kind(
+                self._reads(template, is_usable=True), gvk.group_version, gvk.kind
+            )
+        for reads in self._waiting.values():
+            needed = needed | of_kind(reads, gvk.group_version, gvk.kind)
+        return needed
+
+    def _project(self, gvk: GroupVersionKind, kind: _Kind, *, is_narrower: bool = False) -> None:
+        kind.keep = keeping(kind.coming)
+        projection = None if kind.coming.whole else keeping(kind.coming | IDENTITY)
+        self._watches.project(gvk, projection, is_narrower=is_narrower)
+
+    # --- templates -----------------------------------------------------------------------------
+
+    def awaited(
+        self, document: Mapping[str, Any], *, is_usable: bool = False
+    ) -> tuple[frozenset[GroupVersionKind], ...]:
+        """Return the kinds of which a template reads more than is there; then that is listed.
+
+        Each stands alone, as the requirements of templates do. Of one that ``is_usable`` what cannot
+        be read is taken to read everything.
+        """
+        if not self._kinds:
+            return ()
+        try:
+            template = read_template(document)
+        except InvalidTemplate:
+            return ()
+        reads = self._reads(template, is_usable=is_usable)
+        self._waiting.pop(template.name, None)
+        self._waiting[template.name] = reads
+        missing = [gvk for gvk in sorted(self._kinds) if not self._has(gvk, reads)]
+        if not missing:
+            del self._waiting[template.name]
+        return tuple(frozenset({gvk}) for gvk in missing)
+
+    def drop(self, name: str) -> None:
+        """A template is gone."""
+        self._waiting.pop(name, None)
+        self._read.pop(name, None)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """The templates that wait for more of some kind."""
+        return tuple(self._waiting)
+
+    def _reads(self, template: Template, *, is_usable: bool) -> ReadSet:
+        known = self._read.setdefault(template.name, [])
+        parts = template.parts
+        found = next((one for one in known if one[0].parts == parts), None)
+        if found is None:
+            found = template, inventory_reads(template)
+            known[:] = [*known[-1:], found]
+        if found[1] is None:
+            return WHOLE if is_usable else NOTHING
+        return found[1]
+
+    def _has(self, gvk: GroupVersionKind, reads: ReadSet) -> bool:
+        """Whether what a template reads of a kind is there; if not, it will be."""
+        kind = self._kinds[gvk]
+        needed = of_kind(reads, gvk.group_version, gvk.kind)
+        if not covers(kind.coming, needed):
+            kind.coming = kind.coming | self._needed(gvk)
+            self._project(gvk, kind)
+        if not kind.is_settled and not self.has_objects(gvk):
+            kind.held = kind.coming
+        return covers(kind.held, needed)
+
+    # --- what changes by itself ----------------------------------------------------------------
+
+    def settle(self) -> bool:
+        """Return whether a kind that was awaited has no objects left, so that nothing is awaited."""
+        settled = False
+        for gvk, kind in self._kinds.items():
+            if not kind.is_settled and not self.has_objects(gvk):
+                kind.held, settled = kind.coming, True
+        return settled
+
+    def narrow(self) -> Iterator[GroupVersionKind]:
+        """Yield the kinds of which less is kept from now on; what is kept of their objects is made anew."""
+        now = self._now()
+        if now - self._looked_at < LOOK_SECONDS:
+            return
+        self._looked_at = now
+        for gvk, kind in self._kinds.items():
+            needed = self._needed(gvk)
+            if not kind.is_settled or covers(needed, kind.held):
+                kind.narrower_since = None
+            elif kind.narrower_since is None:
+                kind.narrower_since = now
+            elif now - kind.narrower_since >= NARROW_SECONDS:
+                kind.narrower_since = None
+                kind.held = kind.coming = needed
+                self._project(gvk, kind, is_narrower=True)
+                yield gvk

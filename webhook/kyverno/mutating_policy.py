@@ -1,0 +1,214 @@
+"""Kyverno's MutatingPolicy: what one of them makes of an object.
+
+Its mutations are those of a MutatingAdmissionPolicy, and are applied by the same code. One that cannot
+be made leaves the object as it came (pkg/cel/policies/mpol of Kyverno 1.18).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.admission_policies.kinds import PATCH_TYPES, REINVOCATIONS
+from webhook.admission_policies.mutating import with_value
+from webhook.admission_policies.reading import PATCH_RESULTS
+from webhook.api.shapes import integer_of, object_of, texts_of
+from webhook.cel.errors import EvaluationError
+from webhook.cel.kubernetes import patching
+from webhook.cel.run.meter import Meter
+from webhook.constraint.drivers.cel_validator import Composed
+from webhook.kyverno.autogen import generated_specs
+from webhook.kyverno.compiling import compiled, object_in, objects_in
+from webhook.kyverno.kinds import InvalidPolicy
+from webhook.kyverno.policy import COST, KUBERNETES, CompiledSpec, KyvernoPolicy, fault_text
+from webhook.mutation.mutator import OPERATIONS, MutatorId
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from webhook.api.shapes import Json
+    from webhook.cel.engine import Expression
+    from webhook.kyverno.policy import PolicyQuestion
+    from webhook.kyverno.policy_exception import KyvernoException
+
+_FIELDS: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+"""By its patchType, the field that has a mutation's expression."""
+
+_STORED: Final = "Waddle changes objects on their way to the API server, and none that are stored"
+
+
+@dataclass(frozen=True, slots=True)
+class KyvernoChange:
+    """What became of an object: ``pass``, ``error``, or ``skip`` where the policy is not about it.
+
+    ``missing`` is what it asked for and was not given: then it is an error, and nothing is changed.
+    """
+
+    result: str
+    object: Json
+    message: str = ""
+    missing: tuple[str, ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+    exception: KyvernoException | None = None
+    is_about: bool = True
+    """Whether it matches the object, whatever its conditions say."""
+
+
+class _Spec(CompiledSpec):
+    """A spec with what it changes."""
+
+    def __init__(self, spec: Json, namespace: str) -> None:
+        super().__init__(spec, namespace, conditions_read_variables=True)
+        evaluation = object_in(spec, "evaluation")
+        self._replaces_wholes = evaluation.get("useServerSideApply") is True
+        self._mutations = [
+            self._mutation(one, f"mutations[{at}]")
+            for at, one in enumerate(objects_in(spec, "mutations"))
+        ]
+
+    def _mutation(self, one: Json, at: str) -> tuple[str, Expression]:
+        patch_type = str(one.get("patchType"))
+        if patch_type not in PATCH_TYPES:
+            raise InvalidPolicy(
+                f"spec.{at}.patchType: {patch_type!r} is not one of {', '.join(PATCH_TYPES)}"
+            )
+        field = _FIELDS[patch_type]
+        given = one.get(field)
+        if type(given) is not dict:
+            raise InvalidPolicy(f"spec.{at}.{field}: is required where patchType is {patch_type}")
+        wanted = PATCH_RESULTS[patch_type]
+        known = patching(self.environment)
+        expression = compiled(given, "expression", known, wanted, f"{at}.{field}")
+        if expression.type.is_dyn:
+            raise InvalidPolicy(f"spec.{at}.{field}.expression: must evaluate to {wanted}, not dyn")
+        return patch_type, expression
+
+    def change(
+        self,
+        asked: PolicyQuestion,
+        exceptions: Sequence[KyvernoException],
+        definitions: Iterable[Mapping[str, Any]],
+    ) -> KyvernoChange:
+        """What it makes of the object of a request that it is about."""
+        given, already = self.given(asked), len(asked.world.missing)
+        before: Json = asked.request["object"]
+        try:
+            one = self.excusing(given, asked, exceptions)
+            if one is not None:
+                why = f"excused by {one.title}"
+                return KyvernoChange(one.result, before, why, exception=one)
+            composed = Composed(self.variables, given, None)
+            meter = composed.meter = Meter(COST, asked.look)
+            if not self.holds(self.conditions, composed.env, asked):
+                return KyvernoChange("skip", before)
+            obj = before
+            for patch_type, expression in self._mutations:
+                value = expression.evaluate(composed.env, meter)
+                obj = with_value(
+                    patch_type, value, obj, definitions, replaces_wholes=self._replaces_wholes
+                )
+                # Variables that were read keep their values.
+                composed.env["object"] = obj
+            return KyvernoChange("pass", obj, annotations=self.annotated(composed, meter))
+        except EvaluationError as error:
+            return KyvernoChange("error", before, *fault_text(error, given, asked, already))
+        except RecursionError:
+            return KyvernoChange("error", before, "the object is nested too deeply for it")
+
+
+class KyvernoMutatingPolicy(KyvernoPolicy):
+    """A policy with what it implies for pod controllers, compiled.
+
+    ``id``, ``generation`` and its text are a mutator's: records and metrics name both alike.
+    """
+
+    def __init__(self, document: Json) -> None:
+        """Raises :class:`~webhook.kyverno.kinds.InvalidPolicy`, as for what is not supported."""
+        super().__init__(document)
+        spec = self.spec
+        if not spec.get("mutations"):
+            raise InvalidPolicy("spec.mutations is empty: it would change nothing")
+        _refuse_unsupported(self)
+        reinvocation = spec.get("reinvocationPolicy") or "Never"
+        if reinvocation not in REINVOCATIONS:
+            raise InvalidPolicy(
+                f"spec.reinvocationPolicy: {reinvocation!r} is not one of {', '.join(REINVOCATIONS)}"
+            )
+        self.reinvokes = reinvocation == "IfNeeded"
+        self.id = MutatorId(self.kind, self.title)
+        self.generation = integer_of(object_of(document.get("metadata")).get("generation"))
+        generated = generated_specs(spec)
+        self._specs = [_Spec(one, self.namespace) for one in (spec, *generated)]
+        self.notes = tuple(_notes(self, is_generated=bool(generated)))
+
+    @property
+    def specs(self) -> Sequence[CompiledSpec]:
+        """Its own, and those that it implies for pod controllers."""
+        return self._specs
+
+    def change(
+        self, asked: PolicyQuestion, definitions: Iterable[Mapping[str, Any]] = ()
+    ) -> KyvernoChange:
+        """What it makes of the object of an admission request.
+
+        ``definitions`` are the CustomResourceDefinitions that are known: they say how lists are merged.
+        """
+        if self.is_in_place(asked):
+            for one in self._specs:
+                if one.is_about(asked):
+                    return one.change(asked, self.exceptions_of(asked), definitions)
+        return KyvernoChange("skip", asked.request["object"], is_about=False)
+
+    def names(self, request: Mapping[str, Any]) -> bool:
+        """Whether a rule names what a request is about, whatever else it matches."""
+        return any(one.names(request) for one in self._specs)
+
+    def __str__(self) -> str:
+        """As annotations and logs name it: kind, namespace, name, generation."""
+        return f"{self.kind}/{self.namespace}/{self.name}:{self.generation}"
+
+
+def _refuse_unsupported(policy: KyvernoMutatingPolicy) -> None:
+    """Raise :class:`InvalidPolicy` that names what would be passed over in silence."""
+    spec = policy.spec
+    evaluation = object_in(spec, "evaluation")
+    if policy.mode != KUBERNETES:
+        raise InvalidPolicy(
+            f"spec.evaluation.mode {policy.mode}: a MutatingPolicy changes objects of Kubernetes alone"
+        )
+    if object_in(evaluation, "mutateExisting").get("enabled"):
+        raise InvalidPolicy(f"spec.evaluation.mutateExisting: {_STORED}")
+    for field in ("targetMatchConstraints", "targetMatchConditions"):
+        if spec.get(field):
+            raise InvalidPolicy(f"spec.{field}: {_STORED}")
+    if not policy.at_admission:
+        raise InvalidPolicy(f"spec.evaluation.admission: without it nothing is changed: {_STORED}")
+    rules = objects_in(object_in(spec, "matchConstraints"), "resourceRules")
+    if not rules:
+        raise InvalidPolicy(
+            "spec.matchConstraints.resourceRules is empty: add a rule for what is changed"
+        )
+    for at, rule in enumerate(rules):
+        operations = texts_of(rule.get("operations"))
+        if operations and not {*OPERATIONS, "*"} & set(operations):
+            raise InvalidPolicy(
+                f"spec.matchConstraints.resourceRules[{at}].operations: nothing is changed at "
+                f"{', '.join(operations)}, but at {' and '.join(OPERATIONS)}"
+            )
+
+
+def _notes(policy: KyvernoMutatingPolicy, *, is_generated: bool) -> Iterator[str]:
+    """What has another effect here than one may think."""
+    spec = policy.spec
+    if is_generated and any(one.get("jsonPatch") for one in spec["mutations"]):
+        yield (
+            "spec.autogen: a JSON Patch keeps the paths of a Pod for pod controllers, as in Kyverno; "
+            "name no controllers (spec.autogen.podControllers.controllers: []) if it is for Pods"
+        )
+    if object_in(object_in(spec, "autogen"), "mutatingAdmissionPolicy").get("enabled"):
+        yield (
+            "spec.autogen.mutatingAdmissionPolicy: no MutatingAdmissionPolicy is written; the webhook "
+            "applies it"
+        )
+    if spec.get("auditAnnotations"):
+        yield "spec.auditAnnotations: they are evaluated, and shown in tests alone"

@@ -1,0 +1,253 @@
+"""What Kyverno's policies in CEL have in common: where they stand, what they match, what they read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.admission_policies.kinds import InvalidAdmissionPolicy
+from webhook.admission_policies.matching import compile_matching
+from webhook.api.gvk import name_of, namespace_of, plural_of, text
+from webhook.api.shapes import object_of
+from webhook.cel.check.types import BOOL
+from webhook.cel.errors import EvaluationError
+from webhook.constraint.drivers.cel_review import variables_of
+from webhook.constraint.drivers.cel_validator import conditions_hold, pass_on
+from webhook.constraint.secrecy import without_secrets
+from webhook.kyverno.compiling import compiled, environment, object_in, objects_in
+from webhook.kyverno.kinds import CLUSTER_KINDS, JSON_MODE, InvalidPolicy
+from webhook.kyverno.library import VALUES
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.shapes import Json
+    from webhook.cel.check.environment import Environment
+    from webhook.cel.check.types import Type
+    from webhook.cel.engine import Expression
+    from webhook.cel.run.meter import Meter
+    from webhook.constraint.drivers.cel_validator import Composed
+    from webhook.kyverno.policy_exception import KyvernoException
+    from webhook.kyverno.world import World
+
+COST: Final = 10_000_000
+"""What a policy may cost: as an API server gives one of its own."""
+
+KUBERNETES: Final = "Kubernetes"
+JSON: Final = JSON_MODE
+_ELSEWHERE: Final = {
+    "HTTP": "it is for requests of HTTP, which Kyverno's authorizer answers",
+    "Envoy": "it is for requests of Envoy, which Kyverno's authorizer answers",
+}
+"""Evaluation modes that nothing here can give an input, and what they are for."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyQuestion:
+    """What a policy is asked about: a request, and the Namespace that its object is in."""
+
+    request: Json
+    namespace: Json | None
+    world: World
+    exceptions: Sequence[KyvernoException] = ()
+    look: Callable[[], None] | None = None
+    """Raises TimeUp when the review's time is up."""
+
+    @property
+    def at(self) -> float:
+        """When, in seconds since 1970."""
+        return self.world.now_ns / 1e9
+
+    def without_exceptions(self) -> PolicyQuestion:
+        """The same where nothing is excused."""
+        return replace(self, exceptions=())
+
+    def about(self, obj: Json) -> PolicyQuestion:
+        """The same request with another object."""
+        return replace(self, request={**self.request, "object": obj})
+
+
+class CompiledSpec:
+    """One spec, compiled: that of the policy, or one for pod controllers.
+
+    ``conditions_read_variables`` is whether match conditions may: those of mutating policies do.
+    """
+
+    def __init__(
+        self, spec: Json, namespace: str, *, conditions_read_variables: bool = False
+    ) -> None:
+        self._namespace = namespace
+        # Kyverno compares versions as they are written, whatever matchPolicy says.
+        matched = {**object_in(spec, "matchConstraints"), "matchPolicy": "Exact"}
+        self._matches_nothing = not spec.get("matchConstraints")
+        try:
+            self._matches = compile_matching(matched, "spec.matchConstraints")
+        except InvalidAdmissionPolicy as error:
+            raise InvalidPolicy(str(error)) from None
+        self._named = objects_in(matched, "resourceRules")
+        self.types: dict[str, Type] = {}
+        self.variables: dict[str, Expression] = {}
+        if not conditions_read_variables:
+            self.conditions = self._conditions(spec)
+        for at, one in enumerate(objects_in(spec, "variables")):
+            if type(one.get("name")) is not str:
+                raise InvalidPolicy(f"spec.variables[{at}].name is missing")
+            expression = compiled(one, "expression", self.environment, None, f"variables[{at}]")
+            self.types[one["name"]] = expression.type
+            self.variables[one["name"]] = expression
+        if conditions_read_variables:
+            self.conditions = self._conditions(spec)
+        self._annotations = [
+            (
+                str(one.get("key") or ""),
+                compiled(one, "valueExpression", self.environment, None, f"auditAnnotations[{at}]"),
+            )
+            for at, one in enumerate(objects_in(spec, "auditAnnotations"))
+        ]
+
+    @property
+    def environment(self) -> Environment:
+        """That of an expression, with the variables that are known so far."""
+        return environment(self.types, namespaced=bool(self._namespace))
+
+    def _conditions(self, spec: Json) -> list[Expression]:
+        return [
+            compiled(one, "expression", self.environment, BOOL, f"matchConditions[{at}]")
+            for at, one in enumerate(objects_in(spec, "matchConditions"))
+        ]
+
+    def is_about(self, asked: PolicyQuestion) -> bool:
+        """Whether a request is one that it matches."""
+        return not self._matches_nothing and self._matches(asked.request, asked.namespace)
+
+    def constrains(self, gvk: GroupVersionKind) -> bool:
+        """Whether it names the kind, or all kinds."""
+        plural = plural_of(gvk.kind)
+        return self._has_rule(gvk.group, gvk.version, {plural, f"{plural}/*", "*", "*/*"})
+
+    def names(self, request: Mapping[str, Any]) -> bool:
+        """Whether a rule names what a request is about."""
+        resource = object_of(request.get("resource"))
+        name, part = text(resource, "resource"), text(request, "subResource")
+        resources = {f"{name}/{part}", f"{name}/*", f"*/{part}"} if part else {name, "*"}
+        group, version = text(resource, "group"), text(resource, "version")
+        return self._has_rule(group, version, {*resources, "*/*"})
+
+    def _has_rule(self, group: str, version: str, resources: set[str]) -> bool:
+        if self._matches_nothing:
+            return False
+        return not self._named or any(
+            {group, "*"} & set(one.get("apiGroups") or ())
+            and {version, "*"} & set(one.get("apiVersions") or ())
+            and resources & set(one.get("resources") or ())
+            for one in self._named
+        )
+
+    def given(self, asked: PolicyQuestion) -> dict[str, Any]:
+        """What expressions read of a request, but for variables and exceptions."""
+        variables = variables_of({**asked.request, "namespaceObject": asked.namespace})
+        return self.with_world(variables, asked)
+
+    def with_world(self, given: dict[str, Any], asked: PolicyQuestion) -> dict[str, Any]:
+        """The same with what Kyverno's libraries read."""
+        return given | {**VALUES, **asked.world.variables(self._namespace)}
+
+    def excusing(
+        self, given: dict[str, Any], asked: PolicyQuestion, exceptions: Sequence[KyvernoException]
+    ) -> KyvernoException | None:
+        """The exception that excuses it; what others allow is put into ``given`` for expressions."""
+        allowing: list[KyvernoException] = []
+        for one in exceptions:
+            if self.holds(one.conditions, given, asked):
+                if not (one.images or one.values):
+                    return one
+                allowing.append(one)
+        given["exceptions"] = {
+            "allowedImages": [image for one in allowing for image in one.images],
+            "allowedValues": [value for one in allowing for value in one.values],
+        }
+        return None
+
+    def holds(
+        self, conditions: Sequence[Expression], given: dict[str, Any], asked: PolicyQuestion
+    ) -> bool:
+        """Whether conditions hold; raises :class:`~webhook.cel.errors.EvaluationError`."""
+        return conditions_hold(conditions, given, asked.look)
+
+    def annotated(self, composed: Composed, meter: Meter) -> tuple[tuple[str, str], ...]:
+        """The audit annotations that are not empty; raises likewise."""
+        told = []
+        for key, expression in self._annotations:
+            value = expression.evaluate(composed.env, meter)
+            if type(value) is not str:
+                raise EvaluationError(f"auditAnnotation '{key}' is no string")
+            if value:
+                told.append((key, value))
+        return tuple(told)
+
+
+def fault_text(
+    error: EvaluationError, given: dict[str, Any], asked: PolicyQuestion, already: int
+) -> tuple[str, tuple[str, ...]]:
+    """The text of an error without a Secret's values, and what was asked for and is not there.
+
+    ``already`` is how much was missing before. Raises the error again where the time is up.
+    """
+    pass_on(error)
+    about = {"kind": asked.request.get("kind"), "object": given["object"]}
+    text = without_secrets(error.text, about | {"oldObject": given["oldObject"]})
+    return text, tuple(dict.fromkeys(asked.world.missing[already:]))
+
+
+class KyvernoPolicy:
+    """Where a policy stands, and when it is asked."""
+
+    def __init__(self, document: Json) -> None:
+        """Raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""
+        self.document = document
+        self.name = name_of(document)
+        self.kind: str = document.get("kind") or ""
+        self.namespace = ""
+        if self.kind not in CLUSTER_KINDS:
+            self.namespace = namespace_of(document) or "default"
+        self.spec = spec = object_in(document, "spec")
+        objects_in(object_in(spec, "matchConstraints"), "resourceRules")
+        object_in(object_in(spec, "autogen"), "podControllers")
+        evaluation = object_in(spec, "evaluation")
+        self.mode = evaluation.get("mode") or KUBERNETES
+        if self.mode not in {KUBERNETES, JSON}:
+            why = _ELSEWHERE.get(str(self.mode), "it is neither Kubernetes nor JSON")
+            raise InvalidPolicy(f"spec.evaluation.mode {self.mode}: {why}")
+        self.at_admission = object_in(evaluation, "admission").get("enabled") is not False
+        self.in_background = object_in(evaluation, "background").get("enabled") is not False
+        self.fails = spec.get("failurePolicy") != "Ignore"
+        self.matches_nothing = not spec.get("matchConstraints") and self.mode == KUBERNETES
+
+    @property
+    def specs(self) -> Sequence[CompiledSpec]:
+        """Its own, and those that it implies for pod controllers."""
+        raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """Its name, with the namespace of one that is in one."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def is_about(self, asked: PolicyQuestion) -> bool:
+        """Whether it, or what it implies, matches a request."""
+        return self.is_in_place(asked) and any(one.is_about(asked) for one in self.specs)
+
+    def is_in_place(self, asked: PolicyQuestion) -> bool:
+        """Whether a request is in the namespace of one that is in one."""
+        return not self.namespace or asked.request.get("namespace") == self.namespace
+
+    def constrains(self, gvk: GroupVersionKind) -> bool:
+        """Whether a rule names the kind; its plural is the one that Kubernetes guesses."""
+        return any(one.constrains(gvk) for one in self.specs)
+
+    def exceptions_of(self, asked: PolicyQuestion) -> list[KyvernoException]:
+        """Those that name it, and have not expired."""
+        at = asked.at
+        return [one for one in asked.exceptions if one.is_about(self.kind, self.name, at)]

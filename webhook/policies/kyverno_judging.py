@@ -1,0 +1,163 @@
+"""What a policy says of one object of Kyverno's tests: of Kyverno's kinds, and of the API server's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from webhook.admission_policies.kinds import MUTATED_OPERATIONS, ConfigurationFault
+from webhook.admission_policies.mutating import change
+from webhook.admission_policies.parameters import DEFINITIONS, NOTHING, parameters_of
+from webhook.admission_policies.reading import AdmissionPolicy, MutatingPolicy
+from webhook.admission_policies.verdict import evaluate, misconfigured
+from webhook.api.gvk import gvk_of
+from webhook.api.shapes import annotations_of
+from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
+from webhook.kyverno.policy import JSON
+from webhook.kyverno.validating_policy import SKIPPED, ValidatingPolicy
+from webhook.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from webhook.admission_policies.reading import AdmissionBinding
+    from webhook.admission_policies.verdict import PolicyVerdict
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.api.shapes import Json
+    from webhook.kyverno.policy import PolicyQuestion
+    from webhook.kyverno.validating_policy import KyvernoVerdict
+
+    TestedPolicy: TypeAlias = "ValidatingPolicy | KyvernoMutatingPolicy | OwnPolicy"
+
+SCORED: Final = "policies.kyverno.io/scored"
+"""The annotation by which Kyverno reports ``fail`` as ``warn``, if it is ``false``."""
+
+
+class CaseVerdict(NamedTuple):
+    """What a policy says: ``pass``, ``fail``, ``warn``, ``error`` or ``skip``.
+
+    ``is_about`` is whether it matches the object, whatever its conditions say. ``patched`` is what a
+    mutating one makes of the object, None of one that validates.
+    """
+
+    result: str
+    message: str = ""
+    is_about: bool = True
+    patched: Json | None = None
+    lacks: bool = False
+    """Whether it asked for something that the test does not give."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPolicy:
+    """A policy of the API server's own with its bindings.
+
+    One that no binding names is asked about all that it matches, as in Kyverno's tests.
+    """
+
+    policy: AdmissionPolicy | MutatingPolicy
+    bindings: tuple[AdmissionBinding, ...]
+    objects: Sequence[Json]
+    """Among which its parameters are."""
+
+    def say(self, asked: PolicyQuestion) -> CaseVerdict:
+        """What it says of a request."""
+        request, namespace = asked.request, asked.namespace
+        bound = [one for one in self.bindings if one.matches(request, namespace)]
+        if not self.policy.matches(request, namespace) or (self.bindings and not bound):
+            return CaseVerdict("skip", is_about=False, patched=request["object"])
+        bindings: Sequence[AdmissionBinding | None] = bound or [None]
+        if isinstance(self.policy, AdmissionPolicy):
+            return _verdict(list(self._verdicts(self.policy, bindings, asked)))
+        return self._changed(self.policy, bindings, asked)
+
+    def _find(self, kind: GroupVersionKind) -> list[Mapping[str, Any]]:
+        return [one for one in self.objects if gvk_of(one) == kind]
+
+    def _parameters(self, binding: AdmissionBinding | None, request: Json) -> Iterable[Any]:
+        if binding is None:
+            return NOTHING
+        return parameters_of(self.policy, binding, request, self._find)
+
+    def _verdicts(
+        self,
+        policy: AdmissionPolicy,
+        bindings: Sequence[AdmissionBinding | None],
+        asked: PolicyQuestion,
+    ) -> Iterator[PolicyVerdict]:
+        for binding in bindings:
+            try:
+                for params in self._parameters(binding, asked.request):
+                    yield evaluate(policy, asked.request, asked.namespace, params)
+            except ConfigurationFault as fault:
+                yield misconfigured(policy, str(fault))
+
+    def _changed(
+        self,
+        policy: MutatingPolicy,
+        bindings: Sequence[AdmissionBinding | None],
+        asked: PolicyQuestion,
+    ) -> CaseVerdict:
+        obj: Json = asked.request["object"]
+        if asked.request.get("operation") not in MUTATED_OPERATIONS or obj is None:
+            return CaseVerdict("skip", is_about=False)
+        faults: list[str] = []
+        lacks, is_skipped = False, True
+        for binding in bindings:
+            try:
+                for params in self._parameters(binding, asked.request):
+                    request = {**asked.request, "object": obj}
+                    known = self._find(DEFINITIONS)
+                    done = change(policy, request, asked.namespace, params, definitions=known)
+                    obj, is_skipped = done.object, is_skipped and done.is_skipped
+                    faults += (*done.faults, *done.undecided)
+                    lacks = lacks or bool(done.undecided)
+            except ConfigurationFault as fault:
+                faults.append(str(fault))
+        if faults:
+            return CaseVerdict("error", "; ".join(faults), patched=obj, lacks=lacks)
+        return CaseVerdict("skip" if is_skipped else "pass", patched=obj)
+
+
+def _verdict(verdicts: Sequence[PolicyVerdict]) -> CaseVerdict:
+    """What several verdicts come to: one by each binding and its parameters."""
+    failures = [failure for one in verdicts for failure in one.failures]
+    undecided = [text for one in verdicts for text in one.undecided]
+    if undecided:
+        return CaseVerdict("error", "; ".join(undecided), lacks=True)
+    if failures:
+        is_error = all(one.is_error for one in failures)
+        return CaseVerdict(
+            "error" if is_error else "fail", "; ".join(one.message for one in failures)
+        )
+    return CaseVerdict("skip" if all(one.is_skipped for one in verdicts) else "pass")
+
+
+def judged(policy: TestedPolicy, asked: PolicyQuestion) -> CaseVerdict:
+    """What a policy says of an object, as Kyverno's command reports it."""
+    if isinstance(policy, OwnPolicy):
+        return _scored(policy.say(asked), policy.policy.document)
+    if isinstance(policy, KyvernoMutatingPolicy):
+        if asked.request["object"] is None:
+            return CaseVerdict("skip", is_about=policy.is_about(asked))
+        done = policy.change(asked)
+        missing = bool(done.missing)
+        return CaseVerdict(done.result, done.message, done.is_about, done.object, missing)
+    if policy.mode == JSON:
+        return judged_document(policy, asked.request["object"], asked)
+    verdict = policy.say(asked)
+    is_about = verdict is not SKIPPED or policy.is_about(asked)
+    return _scored(_said(verdict)._replace(is_about=is_about), policy.document)
+
+
+def judged_document(policy: ValidatingPolicy, document: Any, asked: PolicyQuestion) -> CaseVerdict:
+    """What one of mode JSON says of a document."""
+    return _scored(_said(policy.say_of_json(document, asked)), policy.document)
+
+
+def _said(verdict: KyvernoVerdict) -> CaseVerdict:
+    return CaseVerdict(verdict.result, verdict.message, lacks=bool(verdict.missing))
+
+
+def _scored(said: CaseVerdict, document: Mapping[str, Any]) -> CaseVerdict:
+    is_warning = said.result == "fail" and annotations_of(document).get(SCORED) == "false"
+    return said._replace(result="warn") if is_warning else said

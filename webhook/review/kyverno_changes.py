@@ -1,0 +1,156 @@
+"""What Kyverno's MutatingPolicies make of an object, all of them in the order of their names."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from webhook.admission_policies.parameters import DEFINITIONS
+from webhook.api.gvk import text
+from webhook.api.shapes import object_of
+from webhook.cel.errors import TimeUp
+from webhook.constraint.plan import PLANS_MAX
+from webhook.kyverno.kinds import GROUP
+from webhook.kyverno.policy import PolicyQuestion
+from webhook.kyverno.world import World, synced_known
+from webhook.mutation.mutator import OPERATIONS
+from webhook.mutation.values import are_same
+from webhook.review.admission_requests import (
+    as_given,
+    as_requested,
+    known_of,
+    looking,
+    request_of,
+)
+from webhook.review.policy_set import ChangedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from webhook.api.admission import AdmissionRequest
+    from webhook.constraint.snapshot import Snapshot
+    from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
+    from webhook.kyverno.policy_exception import KyvernoException
+    from webhook.review.subject import Subject
+
+
+class KyvernoChanges:
+    """The mutating policies, with the exceptions of them."""
+
+    def __init__(
+        self, policies: Sequence[KyvernoMutatingPolicy], exceptions: Sequence[KyvernoException]
+    ) -> None:
+        self._policies = sorted(policies, key=lambda one: (one.title, one.kind))
+        self._exceptions = exceptions
+        self._concerned: dict[tuple[str, ...], tuple[KyvernoMutatingPolicy, ...]] = {}
+        """By what a request is about."""
+        self.matched_keys: set[tuple[str, str]] = set()
+        """Those that some object was about, by kind and name."""
+
+    def __bool__(self) -> bool:
+        return bool(self._policies)
+
+    def concerned(self, request: AdmissionRequest) -> tuple[KyvernoMutatingPolicy, ...]:
+        """Those with a rule for what a request is about, whatever else they match."""
+        if request.operation not in OPERATIONS:
+            return ()
+        resource = object_of(request.document.get("resource"))
+        named = text(resource, "group"), text(resource, "version"), text(resource, "resource")
+        key = (*named, text(request.document, "subResource"))
+        if key not in self._concerned:
+            if len(self._concerned) >= PLANS_MAX:
+                self._concerned.clear()
+            concerned = tuple(one for one in self._policies if one.names(request.document))
+            self._concerned[key] = concerned
+            return concerned
+        return self._concerned.get(key, ())
+
+    def change(
+        self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
+    ) -> ChangedObject:
+        """What they make of a subject's object, and how those are asked again that want it.
+
+        ``look`` raises where the time is up; without one the subject's limits say when.
+        """
+        obj: Any = subject.object
+        request, namespace = request_of(subject.value, snapshot)
+        if request is None or request.get("operation") not in OPERATIONS:
+            return ChangedObject(obj)
+        now = time.time() if subject.at is None else subject.at
+        known = synced_known(snapshot.inventory, snapshot.namespaces)
+        asked = PolicyQuestion(
+            request,
+            namespace,
+            World(known, int(now * 1e9)),
+            self._exceptions,
+            look or looking(subject.limits),
+        )
+        return _Turn(self, asked, snapshot).take(obj, self._policies)
+
+
+class _Turn:
+    """One round of policies over an object."""
+
+    def __init__(
+        self, changes: KyvernoChanges, question: PolicyQuestion, snapshot: Snapshot
+    ) -> None:
+        self._changes = changes
+        self._question = question
+        self._snapshot = snapshot
+
+    def take(self, obj: dict[str, Any], policies: Sequence[KyvernoMutatingPolicy]) -> ChangedObject:
+        """What policies make of it, and, if some want that, how they are asked again."""
+        definitions = tuple(known_of(self._snapshot.inventory, DEFINITIONS))
+        given, obj = obj, as_requested(obj, self._question.request)
+        by: list[KyvernoMutatingPolicy] = []
+        ignored: list[str] = []
+        skipped: list[tuple[str, str]] = []
+        faults: list[str] = []
+        at_fault, invoked = "", []
+        for policy in policies:
+            name = f"{policy.kind}/{policy.title}"
+            try:
+                done = policy.change(self._question.about(obj), definitions)
+            except TimeUp as error:
+                faults.append(f"{name} is not decided: {error}")
+                break
+            if done.is_about:
+                self._changes.matched_keys.add((policy.kind, policy.title))
+            if done.result == "error":
+                what = "is not decided: " if done.missing else ""
+                text = f"{name} {what}{'; '.join(done.missing) or done.message}"
+                if policy.fails:
+                    faults.append(text)
+                    at_fault = at_fault or _named(policy)
+                else:
+                    ignored.append(f"failurePolicy Ignore passes over {text}")
+                    skipped.append((_named(policy), text))
+            elif done.result == "pass" and done.exception is None:
+                invoked.append(policy)
+                if not are_same(done.object, obj):
+                    by.append(policy)
+                    obj = done.object
+        again = [one for one in invoked if one.reinvokes]
+        return ChangedObject(
+            as_given(obj, given) if by else given,
+            tuple(f"{one.kind}/{one.title}" for one in by),
+            tuple(ignored),
+            tuple(faults),
+            partial(self._again, policies=again) if again else None,
+            tuple(by),
+            tuple(skipped),
+            at_fault,
+        )
+
+    def _again(
+        self, obj: dict[str, Any], policies: Sequence[KyvernoMutatingPolicy]
+    ) -> ChangedObject:
+        """The same once more by those that want it, of what others made of the object."""
+        return replace(self.take(obj, policies), again=None)
+
+
+def _named(policy: KyvernoMutatingPolicy) -> str:
+    """A policy as mutators are named in logs and records."""
+    return f"{policy.kind}.{GROUP} /{policy.title}"
