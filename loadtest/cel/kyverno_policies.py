@@ -19,7 +19,8 @@ from webhook.api.gvk import gvk_of, name_of, plural_of
 from webhook.kyverno.conversion import converted
 from webhook.kyverno.kinds import CLUSTER_POLICY, InvalidPolicy, is_evaluated
 from webhook.kyverno.patterns import Unwritable
-from webhook.kyverno.validating_policy import SKIPPED, PolicyQuestion, ValidatingPolicy
+from webhook.kyverno.policy import PolicyQuestion
+from webhook.kyverno.validating_policy import SKIPPED, ValidatingPolicy
 from webhook.kyverno.world import World, nothing_known
 from webhook.policies.kyverno_suite import find_kyverno_suites, namespace_of, placed
 from webhook.policies.suite import InvalidSuite

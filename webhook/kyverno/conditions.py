@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.shapes import object_of, objects_of
-from webhook.kyverno.jmespath import Node, variables_of
+from webhook.kyverno.jmespath import QueryNode, variables_of
 from webhook.kyverno.patterns import RANGE, Unwritable, text_matches, written
 from webhook.kyverno.queries import NUMBER, Term, both, joined, literal_of
 
@@ -138,9 +138,9 @@ def term_of(value: Any, queries: Queries) -> Term:
     if "$(" in value:
         raise Unwritable(f"a reference: {value}")
     pieces = variables_of(value)
-    if not any(isinstance(one, Node) for one in pieces):
+    if not any(isinstance(one, QueryNode) for one in pieces):
         return literal_of(value.replace("\\{{", "{{"))
-    terms = [queries.term(one) if isinstance(one, Node) else one for one in pieces]
+    terms = [queries.term(one) if isinstance(one, QueryNode) else one for one in pieces]
     if len(terms) == 1 and isinstance(terms[0], Term):
         return terms[0]
     return joined(terms)

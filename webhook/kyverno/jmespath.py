@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-class Node(NamedTuple):
+class QueryNode(NamedTuple):
     """A part of an expression: what it is, its value, and the parts below it."""
 
     kind: str
     value: Any = None
-    parts: tuple[Node, ...] = ()
+    parts: tuple[QueryNode, ...] = ()
 
 
-CURRENT: Final = Node("current")
+CURRENT: Final = QueryNode("current")
 _VARIABLE: Final = re.compile(r"\{\{-?((?:\{[^{}]*\}|[^{}])*)\}\}")
 """A variable that has no other within it."""
 
@@ -62,13 +62,13 @@ class _Token(NamedTuple):
     text: str
 
 
-def variables_of(text: str) -> list[str | Node]:
+def variables_of(text: str) -> list[str | QueryNode]:
     """A text in pieces: what stands there, and its variables as trees.
 
     Variables may stand within the texts of others. Raises
     :class:`~webhook.kyverno.patterns.Unwritable`.
     """
-    inner: list[Node] = []
+    inner: list[QueryNode] = []
 
     def placed(match: re.Match[str]) -> str:
         inner.append(parsed(match[1], inner))
@@ -83,7 +83,7 @@ def variables_of(text: str) -> list[str | Node]:
     ]
 
 
-def parsed(text: str, inner: Sequence[Node] = ()) -> Node:
+def parsed(text: str, inner: Sequence[QueryNode] = ()) -> QueryNode:
     """The tree of an expression; raises :class:`~webhook.kyverno.patterns.Unwritable`.
 
     ``inner`` are the variables within its texts, by their places.
@@ -108,7 +108,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 class _Parser:
-    def __init__(self, text: str, tokens: list[_Token], inner: Sequence[Node]) -> None:
+    def __init__(self, text: str, tokens: list[_Token], inner: Sequence[QueryNode]) -> None:
         self._text = text.strip()
         self._tokens = tokens
         self._inner = inner
@@ -118,7 +118,7 @@ class _Parser:
     def here(self) -> _Token:
         return self._tokens[self._at]
 
-    def expression(self, binds: int) -> Node:
+    def expression(self, binds: int) -> QueryNode:
         self._depth += 1
         if self._depth > _DEPTH_MAX:
             raise Unwritable(f"JMESPath {self._text}: it is nested too deeply")
@@ -137,78 +137,82 @@ class _Parser:
         if (token := self._next()).text != text or token.kind != "mark":
             raise Unwritable(f"JMESPath {self._text}: {text} is expected, not {token.text}")
 
-    def _first(self, token: _Token) -> Node:
+    def _first(self, token: _Token) -> QueryNode:
         """What begins with a token."""
         if token.kind == "name":
             if self.here().text == "(" and self.here().kind == "mark":
                 self._next()
-                return Node("call", token.text, self._until(")", self._argument))
-            return Node("field", token.text)
+                return QueryNode("call", token.text, self._until(")", self._argument))
+            return QueryNode("field", token.text)
         if token.kind in {"quoted", "raw", "json"}:
             return self._literal(token)
-        starts: dict[str, Callable[[], Node]] = {
+        starts: dict[str, Callable[[], QueryNode]] = {
             "@": lambda: CURRENT,
-            "*": lambda: Node("values", None, (CURRENT, self._projected(20))),
+            "*": lambda: QueryNode("values", None, (CURRENT, self._projected(20))),
             "[": lambda: self._bracket(CURRENT),
-            "[]": lambda: Node("project", None, (Node("flatten", None, (CURRENT,)), self._rest())),
+            "[]": lambda: QueryNode(
+                "project", None, (QueryNode("flatten", None, (CURRENT,)), self._rest())
+            ),
             "[?": lambda: self._filter(CURRENT),
-            "!": lambda: Node("not", None, (self.expression(45),)),
+            "!": lambda: QueryNode("not", None, (self.expression(45),)),
             "(": self._grouped,
-            "{": lambda: Node("hash", None, self._until("}", self._pair)),
+            "{": lambda: QueryNode("hash", None, self._until("}", self._pair)),
         }
         if token.kind != "mark" or token.text not in starts:
             raise Unwritable(f"JMESPath {self._text}: {token.text} is not expected")
         return starts[token.text]()
 
-    def _then(self, left: Node, mark: str) -> Node:
+    def _then(self, left: QueryNode, mark: str) -> QueryNode:
         """What a mark makes of what stands before it."""
         if mark == ".":
             if self.here().text == "*":
                 self._next()
-                return Node("values", None, (left, self._projected(20)))
-            return Node("sub", None, (left, self._after_dot(40)))
+                return QueryNode("values", None, (left, self._projected(20)))
+            return QueryNode("sub", None, (left, self._after_dot(40)))
         if mark in {"|", "||", "&&"}:
             kind = {"|": "pipe", "||": "or", "&&": "and"}[mark]
-            return Node(kind, None, (left, self.expression(_BINDS[mark])))
+            return QueryNode(kind, None, (left, self.expression(_BINDS[mark])))
         if mark == "[]":
-            return Node("project", None, (Node("flatten", None, (left,)), self._rest()))
+            return QueryNode("project", None, (QueryNode("flatten", None, (left,)), self._rest()))
         if mark == "[?":
             return self._filter(left)
         if mark == "[":
             return self._bracket(left)
         if mark in {"==", "!=", "<", "<=", ">", ">="}:
-            return Node("compare", mark, (left, self.expression(5)))
+            return QueryNode("compare", mark, (left, self.expression(5)))
         raise Unwritable(f"JMESPath {self._text}: {mark} is not expected")
 
-    def _literal(self, token: _Token) -> Node:
+    def _literal(self, token: _Token) -> QueryNode:
         if token.kind == "quoted":
-            return Node("field", json.loads(token.text))
+            return QueryNode("field", json.loads(token.text))
         if token.kind == "raw":
             text = token.text[1:-1].replace("\\'", "'")
             pieces = _PLACE.split(text)
             if len(pieces) == 1:
-                return Node("literal", text)
+                return QueryNode("literal", text)
             parts = [
-                self._inner[int(piece)] if at % 2 else Node("literal", piece)
+                self._inner[int(piece)] if at % 2 else QueryNode("literal", piece)
                 for at, piece in enumerate(pieces)
             ]
-            return Node("text", None, tuple(one for one in parts if one != Node("literal", "")))
+            return QueryNode(
+                "text", None, tuple(one for one in parts if one != QueryNode("literal", ""))
+            )
         text = token.text[1:-1].replace("\\`", "`")
         if _PLACE.search(text):
             raise Unwritable(f"JMESPath {self._text}: a variable within a literal")
         try:
-            return Node("literal", json.loads(text))
+            return QueryNode("literal", json.loads(text))
         except json.JSONDecodeError:
             raise Unwritable(f"JMESPath {self._text}: `{text}` is no JSON") from None
 
-    def _grouped(self) -> Node:
+    def _grouped(self) -> QueryNode:
         node = self.expression(0)
         self._expect(")")
         return node
 
-    def _until(self, end: str, read: Callable[[], Node]) -> tuple[Node, ...]:
+    def _until(self, end: str, read: Callable[[], QueryNode]) -> tuple[QueryNode, ...]:
         """Parts between commas."""
-        parts: list[Node] = []
+        parts: list[QueryNode] = []
         while self.here().text != end or self.here().kind != "mark":
             parts.append(read())
             if self.here().text != end:
@@ -216,50 +220,50 @@ class _Parser:
         self._next()
         return tuple(parts)
 
-    def _argument(self) -> Node:
+    def _argument(self) -> QueryNode:
         if self.here().text == "&" and self.here().kind == "mark":
             self._next()
-            return Node("reference", None, (self.expression(0),))
+            return QueryNode("reference", None, (self.expression(0),))
         return self.expression(0)
 
-    def _pair(self) -> Node:
+    def _pair(self) -> QueryNode:
         name = self._next()
         self._expect(":")
         text = json.loads(name.text) if name.kind == "quoted" else name.text
-        return Node("pair", text, (self.expression(0),))
+        return QueryNode("pair", text, (self.expression(0),))
 
-    def _bracket(self, left: Node) -> Node:
+    def _bracket(self, left: QueryNode) -> QueryNode:
         """An index, a slice, a projection, or a list of expressions."""
         token = self.here()
         if token.kind == "number":
             self._next()
             self._expect("]")
-            return Node("index", int(token.text), (left,))
+            return QueryNode("index", int(token.text), (left,))
         if token.text == "*" and self._tokens[self._at + 1].text == "]":
             self._at += 2
-            return Node("project", None, (left, self._rest()))
+            return QueryNode("project", None, (left, self._rest()))
         if token.text == ":":
             raise Unwritable(f"JMESPath {self._text}: a slice of a list")
         if left is not CURRENT:
             raise Unwritable(f"JMESPath {self._text}: {token.text} is not expected")
-        return Node("list", None, self._until("]", lambda: self.expression(0)))
+        return QueryNode("list", None, self._until("]", lambda: self.expression(0)))
 
-    def _filter(self, left: Node) -> Node:
+    def _filter(self, left: QueryNode) -> QueryNode:
         condition = self.expression(0)
         self._expect("]")
-        return Node("filter", None, (left, condition, self._rest(21)))
+        return QueryNode("filter", None, (left, condition, self._rest(21)))
 
-    def _rest(self, binds: int = 9) -> Node:
+    def _rest(self, binds: int = 9) -> QueryNode:
         return self._projected(binds)
 
-    def _projected(self, binds: int) -> Node:
+    def _projected(self, binds: int) -> QueryNode:
         """What is asked of each item of a projection."""
         token = self.here()
         if token.kind == "mark" and token.text == ".":
             self._next()
             if self.here().text == "*":
                 self._next()
-                return Node("values", None, (CURRENT, self._projected(20)))
+                return QueryNode("values", None, (CURRENT, self._projected(20)))
             return self._after_dot(binds)
         if token.kind == "mark" and token.text in {"[", "[?"}:
             return self.expression(binds)
@@ -267,14 +271,14 @@ class _Parser:
             raise Unwritable(f"JMESPath {self._text}: {token.text} is not expected")
         return CURRENT
 
-    def _after_dot(self, binds: int) -> Node:
+    def _after_dot(self, binds: int) -> QueryNode:
         token = self.here()
         if token.kind in {"name", "quoted"}:
             return self.expression(binds)
         if token.kind == "mark" and token.text == "[":
             self._next()
-            return Node("list", None, self._until("]", lambda: self.expression(0)))
+            return QueryNode("list", None, self._until("]", lambda: self.expression(0)))
         if token.kind == "mark" and token.text == "{":
             self._next()
-            return Node("hash", None, self._until("}", self._pair))
+            return QueryNode("hash", None, self._until("}", self._pair))
         raise Unwritable(f"JMESPath {self._text}: {token.text} is not expected after a dot")

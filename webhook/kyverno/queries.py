@@ -11,9 +11,8 @@ import re
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.syntax.parser import RESERVED
-from webhook.kyverno.jmespath import CURRENT, Node
-from webhook.kyverno.patterns import NAME, Unwritable, text_matches, written
+from webhook.kyverno.jmespath import CURRENT, QueryNode
+from webhook.kyverno.patterns import Unwritable, is_identifier, text_matches, written
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -113,17 +112,17 @@ class Queries:
 
     def bound(self, text: str, write: Callable[[str], str]) -> str:
         """A condition about a value that is written once."""
-        if NAME.fullmatch(text):
+        if text.isascii() and text.isidentifier():
             return write(text)
         name = self.name()
         return f"[dyn({text})].exists({name}, {write(name)})"
 
-    def term(self, node: Node, at: Term | None = None) -> Term:
+    def term(self, node: QueryNode, at: Term | None = None) -> Term:
         """What an expression is, of a value; of everything that Kyverno knows where there is none.
 
         Raises :class:`~webhook.kyverno.patterns.Unwritable`.
         """
-        write: dict[str, Callable[[Node, Term | None], Term]] = {
+        write: dict[str, Callable[[QueryNode, Term | None], Term]] = {
             "field": self._field,
             "sub": self._sub,
             "index": self._index,
@@ -163,7 +162,7 @@ class Queries:
 
     # --- paths ------------------------------------------------------------------------------------
 
-    def _field(self, node: Node, at: Term | None) -> Term:
+    def _field(self, node: QueryNode, at: Term | None) -> Term:
         name = node.value
         if at is None:
             return self._known(name)
@@ -173,7 +172,7 @@ class Queries:
             return self._certain(at, name)
         if at.kind in {"any", "map", "object"}:
             base = at.path or at.text
-            path = f"{base}.?{name}" if _is_name(name) else f"{base}[?{written(name)}]"
+            path = f"{base}.?{name}" if is_identifier(name) else f"{base}[?{written(name)}]"
             return _at_path(path, is_plain=name in NO_GLOBS)
         return NULL
 
@@ -217,7 +216,7 @@ class Queries:
             return Term(f"(object != null ? {texts[0]} : {texts[1]})", "map")
         return Term(texts[0], "map")
 
-    def _sub(self, node: Node, at: Term | None) -> Term:
+    def _sub(self, node: QueryNode, at: Term | None) -> Term:
         left, right = self.term(node.parts[0], at), node.parts[1]
         if left.kind == "null":
             return NULL
@@ -231,7 +230,7 @@ class Queries:
             return Term(f"({there} ? {made.text} : null)", reached=there)
         return replace(made, there=both(there, made.there), reached=there, path="")
 
-    def _index(self, node: Node, at: Term | None) -> Term:
+    def _index(self, node: QueryNode, at: Term | None) -> Term:
         left = self.term(node.parts[0], at)
         if node.value < 0:
             raise Unwritable(f"JMESPath: the index {node.value} counts from the end")
@@ -251,16 +250,16 @@ class Queries:
             return Term(f"{term.path}.orValue([])", "list", f"type({term.text}) == list")
         return Term(term.text, "list", f"type({term.text}) == list")
 
-    def _flat(self, node: Node, at: Term | None) -> Term:
+    def _flat(self, node: QueryNode, at: Term | None) -> Term:
         items = self._as_list(self.term(node.parts[0], at))
         if items.kind == "null" or items.items not in {"any", "list"}:
             return items
         return replace(items, text=f"dyn({items.text}.flatten())", items="any")
 
-    def _project(self, node: Node, at: Term | None) -> Term:
+    def _project(self, node: QueryNode, at: Term | None) -> Term:
         return self._projected(self._as_list(self.term(node.parts[0], at)), node.parts[1])
 
-    def _filter(self, node: Node, at: Term | None) -> Term:
+    def _filter(self, node: QueryNode, at: Term | None) -> Term:
         items, name = self._as_list(self.term(node.parts[0], at)), self.name()
         if items.kind == "null":
             return NULL
@@ -268,7 +267,7 @@ class Queries:
         kept = replace(items, text=f"{items.text}.filter({name}, {held})")
         return self._projected(kept, node.parts[2])
 
-    def _values(self, node: Node, at: Term | None) -> Term:
+    def _values(self, node: QueryNode, at: Term | None) -> Term:
         left, name = self.term(node.parts[0], at), self.name()
         if left.kind not in {"any", "map"}:
             raise Unwritable("JMESPath: * of what is no map")
@@ -277,7 +276,7 @@ class Queries:
         items = Term(f"{base}.map({name}, {base}[{name}])", "list", there)
         return self._projected(items, node.parts[1])
 
-    def _projected(self, items: Term, right: Node) -> Term:
+    def _projected(self, items: Term, right: QueryNode) -> Term:
         """What each item has; nulls are left out."""
         if items.kind == "null":
             return NULL
@@ -296,18 +295,18 @@ class Queries:
         kept = f"{items.text}.filter({name}, {made.there})" if made.there else items.text
         return Term(f"{kept}.map({name}, {made.text})", "list", items.there, items=made.kind)
 
-    def _list(self, node: Node, at: Term | None) -> Term:
+    def _list(self, node: QueryNode, at: Term | None) -> Term:
         made = [self.term(one, at).loose for one in node.parts]
         there = f"{at.text} != null" if at is not None and at.kind == "any" else ""
         return Term(f"[{', '.join(f'dyn({one})' for one in made)}]", "list", there)
 
     # --- conditions -------------------------------------------------------------------------------
 
-    def _pipe(self, node: Node, at: Term | None) -> Term:
+    def _pipe(self, node: QueryNode, at: Term | None) -> Term:
         left = replace(self.term(node.parts[0], at), reached="")
         return replace(self.term(node.parts[1], left), reached="")
 
-    def _or(self, node: Node, at: Term | None) -> Term:
+    def _or(self, node: QueryNode, at: Term | None) -> Term:
         left, right = (self.term(one, at) for one in node.parts)
         if left.kind == "string" and left.is_plain and not left.there:
             return left
@@ -326,11 +325,11 @@ class Queries:
             return Term(f"[dyn({left.text})].map({name}, {value})[0]")
         return Term(f"({self.truth(left)} ? dyn({left.loose}) : dyn({right.loose}))")
 
-    def _and(self, node: Node, at: Term | None) -> Term:
+    def _and(self, node: QueryNode, at: Term | None) -> Term:
         left, right = (self.term(one, at) for one in node.parts)
         return Term(f"(({self.truth(left)}) && ({self.truth(right)}))", "bool")
 
-    def _compare(self, node: Node, at: Term | None) -> Term:
+    def _compare(self, node: QueryNode, at: Term | None) -> Term:
         left, right = (self.term(one, at) for one in node.parts)
         are_numbers = left.kind == right.kind == "number"
         if "number" in {left.kind, right.kind} and not are_numbers:
@@ -343,14 +342,14 @@ class Queries:
             )
         return Term(f"({left.loose} {node.value} {right.loose})", "bool")
 
-    def _text(self, node: Node) -> Term:
+    def _text(self, node: QueryNode) -> Term:
         return joined(
             [one.value if one.kind == "literal" else self.term(one) for one in node.parts]
         )
 
     # --- functions --------------------------------------------------------------------------------
 
-    def _call(self, node: Node, at: Term | None) -> Term:
+    def _call(self, node: QueryNode, at: Term | None) -> Term:
         args = [self.term(one, at) for one in node.parts]
         known = _FUNCTIONS.get(node.value)
         if known is None:
@@ -420,11 +419,7 @@ class Queries:
         return Term(f"[dyn({of.loose})].map({name}, {value})[0]")
 
 
-def _is_name(name: str) -> bool:
-    return NAME.fullmatch(name) is not None and name not in RESERVED
-
-
-def _is_path(node: Node) -> bool:
+def _is_path(node: QueryNode) -> bool:
     """Whether it is a way of names and places."""
     if node.kind == "sub":
         return all(_is_path(one) for one in node.parts)
