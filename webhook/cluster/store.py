@@ -77,7 +77,7 @@ class Store:
 
     @property
     def keys(self) -> list[Key]:
-        """The keys of all."""
+        """Namespace and name of each object, also of those that are not held yet."""
         return list(self._objects)
 
     def get(self, namespace: str, name: str) -> Object | None:

@@ -23,7 +23,6 @@ class HeldPattern:
     conditions: list[str] = field(default_factory=list)
 
 
-FIELD_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _ANCHOR: Final = re.compile(r"([=X^<+]?)\((.+)\)")
 _QUANTITY: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([kMGTPE]i?|m|Ki)")
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -150,9 +149,14 @@ class _Writer:
         return f"e{self._names}"
 
 
+def is_identifier(text: str) -> bool:
+    """Whether CEL takes a text for a name that a policy may give."""
+    return text.isascii() and text.isidentifier() and text not in RESERVED
+
+
 def _member(at: str, name: str) -> tuple[str, str]:
     """Whether a map has a name, and what it has there."""
-    if FIELD_NAME.fullmatch(name) and name not in RESERVED:
+    if is_identifier(name):
         return f"has({at}.{name})", f"{at}.{name}"
     return f"({written(name)} in {at})", f"{at}[{written(name)}]"
 

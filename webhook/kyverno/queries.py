@@ -11,9 +11,8 @@ import re
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cel.syntax.parser import RESERVED
 from webhook.kyverno.jmespath import CURRENT, QueryNode
-from webhook.kyverno.patterns import FIELD_NAME, Unwritable, text_matches, written
+from webhook.kyverno.patterns import Unwritable, is_identifier, text_matches, written
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class Queries:
 
     def bound(self, text: str, write: Callable[[str], str]) -> str:
         """A condition about a value that is written once."""
-        if FIELD_NAME.fullmatch(text):
+        if text.isascii() and text.isidentifier():
             return write(text)
         name = self.name()
         return f"[dyn({text})].exists({name}, {write(name)})"
@@ -173,7 +172,7 @@ class Queries:
             return self._certain(at, name)
         if at.kind in {"any", "map", "object"}:
             base = at.path or at.text
-            path = f"{base}.?{name}" if _is_name(name) else f"{base}[?{written(name)}]"
+            path = f"{base}.?{name}" if is_identifier(name) else f"{base}[?{written(name)}]"
             return _at_path(path, is_plain=name in NO_GLOBS)
         return NULL
 
@@ -418,10 +417,6 @@ class Queries:
             f" : type({name}) == int || type({name}) == double ? {name} : dyn(null)"
         )
         return Term(f"[dyn({of.loose})].map({name}, {value})[0]")
-
-
-def _is_name(name: str) -> bool:
-    return FIELD_NAME.fullmatch(name) is not None and name not in RESERVED
 
 
 def _is_path(node: QueryNode) -> bool:

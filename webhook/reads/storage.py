@@ -7,18 +7,16 @@ are values of the same kinds, with whatever is read of the whole value at the sa
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.encoding import encode
 from webhook.reads.read_set import EVERY_KEY, ReadSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
+    from webhook.reads.projection import Projection
     from webhook.reads.read_set import ReadPath
-
-Keep: TypeAlias = "Callable[[Any], Any]"
-"""Takes a value and returns what is kept of it; the two may share parts, and are not changed."""
 
 NOTHING: Final = ReadSet(scalar=False)
 """No evaluation sees more than that there is an object."""
@@ -81,7 +79,7 @@ def reads_of(paths: Iterable[ReadPath]) -> ReadSet:
     return reads
 
 
-def keeping(reads: ReadSet) -> Keep:
+def keeping(reads: ReadSet) -> Projection:
     """Return the function that keeps of a value what a set names.
 
     Keys and items stay all where any is read, in their order. A container of which nothing is read

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.discovery import Discovery
     from webhook.cluster.store import Change, Key, Object
-    from webhook.watch.registrar import Projection
+    from webhook.watch.registrar import Transform
 
 UNKNOWN_SECONDS_MAX = 10.0
 """Longest pause between two looks for a kind that is not served; :meth:`Manager.wake` ends it."""
@@ -39,7 +39,7 @@ class _Watch:
         self.reflector: Reflector | None = None
         self.kept: list[Object] = []
         """What is known of it while it has no reflector."""
-        self.projection: Projection | None = None
+        self.projection: Transform | None = None
         """What is kept of its objects; None for all. Then one registrar wants it, and holds them."""
         self.unseen: list[Key] = []
         """The objects that registrars know while it has no reflector, and it does not."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.cluster.store import Object
 
-Projection: TypeAlias = "Callable[[Object], Object]"
+Transform: TypeAlias = "Callable[[Object], Object]"
 """Takes an object and returns what of it is kept."""
 
 
@@ -41,7 +41,7 @@ class Registrar:
         self.queue = EventQueue()
         self._manager = manager
         self._wanted: set[GroupVersionKind] = set()
-        self.projections: dict[GroupVersionKind, Projection] = {}
+        self.projections: dict[GroupVersionKind, Transform] = {}
         """What this registrar keeps of objects of a kind; all of those that are not named."""
 
     @property
@@ -68,7 +68,7 @@ class Registrar:
             self._manager.left(self, gvk)
 
     def project(
-        self, gvk: GroupVersionKind, projection: Projection | None, *, is_narrower: bool = False
+        self, gvk: GroupVersionKind, projection: Transform | None, *, is_narrower: bool = False
     ) -> None:
         """Hear no more of a kind's objects than a projection keeps; None for all of them.
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.differential.grammar import policy
-from tests.webhook.reads.scrambled import mutated
-from tests.webhook.reads.test_nothing_else_is_read import (
+from tests.webhook.reads.evaluations import (
     DRIVERS,
     FOLDERS,
     inventory_of,
@@ -20,6 +19,7 @@ from tests.webhook.reads.test_nothing_else_is_read import (
     templates,
     value,
 )
+from tests.webhook.reads.scrambled import mutated
 from webhook.constraint.drivers.reads import inventory_reads
 from webhook.constraint.template import CEL, REGO
 from webhook.reads.projection import projection

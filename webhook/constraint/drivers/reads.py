@@ -81,10 +81,10 @@ def _inventory_reads(template: Template) -> ReadSet | None:
                 continue
             if one.target != admission.NAME:
                 return WHOLE
-            found = dependencies_of(replace(one, code=(code,)))
-            if found is None:
+            dependencies = dependencies_of(replace(one, code=(code,)))
+            if dependencies is None:
                 return None
-            reads = reads | (found.reads.at("data", "inventory") or NOTHING)
+            reads = reads | (dependencies.reads.at("data", "inventory") or NOTHING)
     return reads
 
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.constraint.client import Client
     from webhook.constraint.template import Template
+    from webhook.reads.projection import Projection
     from webhook.reads.read_set import ReadSet
-    from webhook.reads.storage import Keep
-    from webhook.watch.registrar import Projection
+    from webhook.watch.registrar import Transform
 
 NARROW_SECONDS: Final = 60.0
 """How long what no policy reads any more is kept: a template that is replaced may come back."""
@@ -49,7 +49,7 @@ class Projecting(Protocol):
     """Where it is put down what is kept of a kind (a registrar of :mod:`webhook.watch`)."""
 
     def project(
-        self, gvk: GroupVersionKind, projection: Projection | None, *, is_narrower: bool = False
+        self, gvk: GroupVersionKind, projection: Transform | None, *, is_narrower: bool = False
     ) -> None:
         """Have a kind's objects made by a projection; unless it is narrower they are told anew."""
 
@@ -62,7 +62,7 @@ class _Kind:
         """What every object has that policies can see."""
         self.coming = reads
         """What each will have once all have been listed anew; at least what is held."""
-        self.keep: Keep = keeping(reads)
+        self.keep: Projection = keeping(reads)
         self.shared = SharedValues()
         self.narrower_since: float | None = None
 
@@ -174,13 +174,14 @@ class SyncProjection:
     def _reads(self, template: Template, *, is_usable: bool) -> ReadSet:
         known = self._read.setdefault(template.name, [])
         parts = template.parts
-        found = next((one for one in known if one[0].parts == parts), None)
-        if found is None:
-            found = template, inventory_reads(template)
-            known[:] = [*known[-1:], found]
-        if found[1] is None:
+        pair = next((one for one in known if one[0].parts == parts), None)
+        if pair is None:
+            pair = template, inventory_reads(template)
+            known[:] = [*known[-1:], pair]
+        _, reads = pair
+        if reads is None:
             return WHOLE if is_usable else NOTHING
-        return found[1]
+        return reads
 
     def _has(self, gvk: GroupVersionKind, reads: ReadSet) -> bool:
         """Whether what a template reads of a kind is there; if not, it will be."""

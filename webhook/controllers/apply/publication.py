@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
@@ -74,6 +75,14 @@ class ClusterPolicies:
 
     faults: tuple[str, ...] = ()
     """What is wrong with policies, as of the last look."""
+    is_serving = False
+    _may_have_faults = True
+    """Whether what was taken since the last look for faults may have changed them."""
+    _kept: Mapping[GroupVersionKind, ReadSet] = MappingProxyType({})
+    """What was kept of synced kinds at the last look."""
+    _constraints: tuple[Snapshot, dict[tuple[str, str], Constraint]] | None = None
+    _counted: Mapping[tuple[str, str], int] = MappingProxyType({})
+    _breaker_changes = 0
 
     _not_asked: Mapping[str, str] | None = None
     """Kyverno's policies that nobody is asked about, with the reason; None while that is unknown."""
@@ -134,15 +143,7 @@ class ClusterPolicies:
             data_watches=watches[1],
             object_faults=object_faults,
         )
-        self._kept: Mapping[GroupVersionKind, ReadSet] = {}
-        """What was kept of synced kinds at the last look."""
-        self._constraints: tuple[Snapshot, dict[tuple[str, str], Constraint]] | None = None
-        self._counted: Mapping[tuple[str, str], int] = {}
-        self._breaker_changes = 0
-        self.is_serving = False
         self._began = self._told_at = time.monotonic()
-        self._may_have_faults = True
-        """Whether what was taken since the last look for faults may have changed them."""
         self._new_faults: list[tuple[str, bool]] = []
         self._news: list[tuple[str, Mapping[str, Any]]] = []
         """What came into force and is not logged yet: the log comes after all that follows from it."""

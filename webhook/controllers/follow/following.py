@@ -106,6 +106,7 @@ class Following:
     """One session at the cluster: everything that runs on the thread's loop."""
 
     _announced: frozenset[Key] = frozenset()
+    _aggregation: Aggregation | None = None
     _exceptions: ExceptionKeeper | None = None
     _records: OutcomeRecords | None = None
     _prevalidation: Prevalidation | None = None
@@ -145,8 +146,8 @@ class Following:
 
         ``key_secret`` names the Secret by whose keys kept revisions count, ``rules`` configurations
         whose rules follow policies. ``certificate_writes`` counts those to Secret and configuration.
-        With a ``trier`` what is new is tried before it is enforced, where revisions are kept. With
-        ``projects`` synced objects are kept as far as templates read them.
+        A ``trier`` tries what is new before it is enforced. ``projects`` is for keeping no more of
+        synced objects than templates read.
         """
         self._tell, self._tick_seconds = tell, tick_seconds
         self._certificate_writes = certificate_writes
@@ -161,10 +162,10 @@ class Following:
         self._rollouts = RolloutRecords(self._keys, log, registry)
         self._manager = Manager(client, ClusterDiscovery(client, self._crds), settings=WATCHES)
         self._policy_watches, self._data_watches = map(self._manager.registrar, ("policy", "sync"))
-        makes = self._make_aggregation
-        self._aggregation = (
-            makes(pod, record, has_configurations=tells_not_asked) if writes else None
-        )
+        if writes:
+            self._aggregation = self._make_aggregation(
+                pod, record, has_configurations=tells_not_asked
+            )
         self._copies = self._make_copies(pod) if self._aggregation is not None else None
         self._revisions = self._make_revisions(pod, kept_revisions) if kept_revisions else None
         self._policies = self._make_policies(policy_client, serving, pod, waits=wait_for_broken)
