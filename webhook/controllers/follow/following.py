@@ -152,8 +152,8 @@ class Following:
         self._tell, self._tick_seconds = tell, tick_seconds
         self._certificate_writes = certificate_writes
         self._registry, self._log, self.client, self._serving = registry, log, client, serving
-        self._external_data, self._kyverno, self._projects = external_data, kyverno, projects
-        self._trier = trier
+        self._external_data, self._kyverno = external_data, kyverno
+        self._projects, self._trier = projects, trier
         self._generates = "generate" in operations
         self._object_faults = ObjectFaults(log, registry)
         self._crds = self._crd_writer()
@@ -163,16 +163,13 @@ class Following:
         self._manager = Manager(client, ClusterDiscovery(client, self._crds), settings=WATCHES)
         self._policy_watches, self._data_watches = map(self._manager.registrar, ("policy", "sync"))
         if writes:
-            self._aggregation = self._make_aggregation(
-                pod, record, has_configurations=tells_not_asked
-            )
+            self._aggregation = self._make_aggregation(pod, record, has_webhooks=tells_not_asked)
         self._copies = self._make_copies(pod) if self._aggregation is not None else None
         self._revisions = self._make_revisions(pod, kept_revisions) if kept_revisions else None
         self._policies = self._make_policies(policy_client, serving, pod, waits=wait_for_broken)
         if operations & {STATUS_OPERATION, AUDIT_OPERATION}:
             self._keep_exceptions(pod, serving, exceptions_keep_seconds)
-        if trier is not None:
-            self._try_before(policy_client, pod, trier)
+        self._try_before(policy_client, pod)
         self._generate(generation, pod, rules)
         self._writers = StatusWriters(client, pod, log, self._object_faults, self._keys.sign)
         self._keys.listeners.append(self._writers.sign_anew)
@@ -181,9 +178,9 @@ class Following:
         self._absent_since: dict[GroupVersionKind, float] = {}
 
     def _make_aggregation(
-        self, pod: Pod, record: RecordEvent, *, has_configurations: bool
+        self, pod: Pod, record: RecordEvent, *, has_webhooks: bool
     ) -> Aggregation:
-        """Make the writer of statuses that sum up all replicas; ``has_configurations`` is whether the API server asks anybody."""
+        """Make the writer of statuses that sum up all replicas; ``has_webhooks`` is whether the API server asks anybody."""
         aggregation = Aggregation(
             self.client,
             self._manager,
@@ -194,7 +191,7 @@ class Following:
             object_faults=self._object_faults,
             has_crd=self._has_crd,
         )
-        if has_configurations:
+        if has_webhooks:
             aggregation.follow_configurations()
             if self._kyverno == "enforce":
                 aggregation.judge_foreign(self._foreign_in_force, self._told_not_asked)
@@ -318,16 +315,16 @@ class Following:
         statistics = self._manager.statistics().values()
         return any(one.outdated or (one.last_error and not one.absent) for one in statistics)
 
-    def _try_before(self, policy_client: Client, pod: Pod, trier: Trier) -> None:
+    def _try_before(self, policy_client: Client, pod: Pod) -> None:
         """Try what is new before it is enforced, where revisions are kept and statuses written."""
-        if self._revisions is None or self._aggregation is None:
+        if self._trier is None or self._revisions is None or self._aggregation is None:
             return
         self._records = OutcomeRecords(self.client, self._revisions, self._log)
         self._prevalidation = Prevalidation(
             policy_client,
             self._policies,
             pod,
-            trier,
+            self._trier,
             revisions=self._revisions,
             records=self._records,
             writers=self._aggregation.writers,
