@@ -112,6 +112,7 @@ HELD = {
         "tests/system/test_baseline.py",
         "labelSelector",
     ),
+    "waddle wait ValidatingPolicy/host": ("tests/system/test_kyverno_policies.py", '"wait", named'),
     "waddle wait ConstraintGroup/images-we-trust": (
         "tests/system/test_groups.py",
         "ConstraintGroup/images-we-trust",
