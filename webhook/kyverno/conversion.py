@@ -41,6 +41,9 @@ _RESOURCE: Final = frozenset(
         "selector",
     ]
 )
+_OTHERS: Final = ("mutate", "generate", "verifyImages")
+"""What a rule may have instead of ``validate``."""
+
 _QUOTED: Final = re.compile(
     r"""\\?"?request\\?"?\.\\?"(object|oldObject)|request\.(object|oldObject)\.\\?"(spec|metadata)"""
 )
@@ -71,9 +74,8 @@ def converted(document: Json) -> Iterator[tuple[str, Json | Unwritable]]:
 
 
 def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
-    if not rule.get("validate"):
-        raise Unwritable("it validates nothing")
     validate = object_of(rule.get("validate"))
+    _check_convertible(spec, rule, validate)
     made: Json = {"validationActions": [_action(spec, validate)]}
     is_deleted = _asks_of_deletions(rule)
     made["matchConstraints"], conditions = _matched(rule, is_deleted=is_deleted)
@@ -118,6 +120,21 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
         "metadata": metadata,
         "spec": made,
     }
+
+
+def _check_convertible(spec: Json, rule: Json, validate: Json) -> None:
+    """Refuse what a policy of one rule cannot say: another kind of rule, or fields over all rules."""
+    if not validate:
+        other = next((f"`{one}`" for one in _OTHERS if rule.get(one)), "no `validate`")
+        raise Unwritable(f"it has {other}, and only `validate` is converted")
+    overrides = "validationFailureActionOverrides", "failureActionOverrides"
+    for field, of in zip(overrides, (spec, validate), strict=True):
+        if of.get(field):
+            raise Unwritable(f"{field}: write a policy for each action, by namespaceSelector")
+    if spec.get("applyRules") == "One" and len(objects_of(spec.get("rules"))) > 1:
+        raise Unwritable("applyRules One: the first rule that matches ends the others")
+    if object_of(spec.get("webhookConfiguration")).get("matchConditions"):
+        raise Unwritable("webhookConfiguration.matchConditions: write them as matchConditions")
 
 
 def rule_policy_name(document: Json, rule: str) -> str:

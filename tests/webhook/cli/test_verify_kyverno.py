@@ -306,7 +306,7 @@ results:
     more = "- {policy: no-latest, rule: copy, kind: Pod, resources: [good], result: pass}\n"
     code, told = written(folder, policy, HEAD + results + more)
     assert code == 1
-    assert "ClusterPolicy no-latest/copy is not run: it validates nothing" in told
+    assert "ClusterPolicy no-latest/copy is not run: it has `generate`" in told
 
 
 def test_what_a_policy_is_not_about_is_no_pass(folder: Path) -> None:

@@ -388,7 +388,9 @@ def test_actions_and_evaluation_are_kept() -> None:
     ("rule", "why"),
     [
         ({"context": [{"name": "x"}], **pattern(x=1)}, "context[0] x: nothing asks for more"),
-        ({"generate": {}}, "it validates nothing"),
+        ({"generate": {"kind": "Secret"}}, "it has `generate`, and only `validate` is converted"),
+        ({}, "it has no `validate`"),
+        ({"validate": {"failureActionOverrides": [{}], "pattern": {}}}, "for each action"),
         (pattern(x="{{request.name}}"), "a variable: {{request.name}}"),
         (pattern(**{"<(x)": 1}), "the anchor < of <(x)"),
         (pattern(x=[1, 2]), "a list of several patterns"),
@@ -412,3 +414,21 @@ def test_what_cannot_be_written_is_named(rule: Json, why: str) -> None:
     [(_, told)] = converted(cluster_policy(rule))
     assert isinstance(told, Unwritable)
     assert why in str(told)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"validationFailureActionOverrides": [{"action": "Enforce"}]}, "for each action"),
+        ({"webhookConfiguration": {"matchConditions": [{"name": "a"}]}}, "as matchConditions"),
+        ({"applyRules": "One", "rules": [pattern(x=1), pattern(x=2)]}, "applyRules One"),
+    ],
+)
+def test_a_field_over_all_rules_that_cannot_be_written_refuses_each(spec: Json, why: str) -> None:
+    policy = cluster_policy(pattern(x=1))
+    policy["spec"] |= spec
+    refusals = [refusal for _, refusal in converted(policy)]
+    assert len(refusals) == len(policy["spec"]["rules"])
+    for refusal in refusals:
+        assert isinstance(refusal, Unwritable)
+        assert why in str(refusal)
