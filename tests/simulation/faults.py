@@ -329,8 +329,8 @@ FAULTS: Final[dict[str, Fault]] = {
         "cluster",
         "webhook.controllers.apply.sync",
         "SyncController.data",
-        "self._remove(known)",
-        "pass",
+        "self._drop(gvk, key)\n        if known is not None and was_seen:",
+        "self._drop(gvk, key)\n        if False:",
         found_by=230,
     ),
     "a Namespace that stays though it is deleted": Fault(

@@ -66,6 +66,9 @@ class Machine:
             self._end(text)
         raise CompileError(TOO_LARGE)
 
+    def announce(self, documents: Iterable[Mapping[str, Any]]) -> None:
+        """Compile nothing ahead: of processes there is only the time that trials take."""
+
     def found_out_all(
         self, asked: Sequence[Asked], seconds: float, tell: Callable[[int, Tried | None], None]
     ) -> None:
