@@ -82,7 +82,7 @@ CONFORMANCE = Path(os.environ.get("WADDLE_CONFORMANCE", ROOT.parent / "shared" /
 PROGRAMS: dict[str, Source] = {
     "gatekeeper": Module("github.com/open-policy-agent/gatekeeper/v3", "v3.23.1"),
     "gator": Module("github.com/open-policy-agent/gatekeeper/v3/cmd/gator", "v3.23.1"),
-    "opa": Module("github.com/open-policy-agent/opa", "v1.22.4"),
+    "opa": Module("github.com/open-policy-agent/opa", "v1.22.0"),
     # Its go.mod asks for Go 1.26.8: an older one, as pip brings it, does without.
     "conftest": Module("github.com/open-policy-agent/conftest", "v0.71.1"),
     # What people sign images with; the last release whose default is the first format.
