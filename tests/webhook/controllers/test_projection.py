@@ -25,6 +25,11 @@ from webhook.serving.revision import Serving
 from webhook.watch.queue import Event
 
 CONFIGS = "config.gatekeeper.sh", "configs"
+REQUIRES_CONFIG_MAPS = {
+    "metadata.gatekeeper.sh/requires-sync-data": json.dumps(
+        [[{"groups": [""], "versions": ["v1"], "kinds": ["ConfigMap"]}]]
+    )
+}
 
 
 def reader(kind: str, path: str) -> Any:
@@ -115,7 +120,8 @@ def test_what_is_read_no_more_is_dropped_after_a_while(tmp_path, monkeypatch):
 class Bench:
     """The controllers of a replica that projects, whose watches bring what a test says."""
 
-    def __init__(self) -> None:
+    def __init__(self, *requiring: str) -> None:
+        """``requiring``: kinds of templates that come before Config, and require ConfigMaps."""
         self.lines: list[bytes] = []
         self.client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
         self.watches = Wishes()
@@ -131,6 +137,8 @@ class Bench:
         )
         self.reconciler = self.policies.reconciler
         self.reconciler.begin()
+        for kind in requiring:
+            self.take(kind, "data.word", annotations=REQUIRES_CONFIG_MAPS)
         metadata = {"name": "config", "namespace": NAMESPACE, "uid": "c", "generation": 1}
         config = {"kind": "Config", **CONFIG, "metadata": metadata}
         self.reconciler.take_policy(Event("set", CONFIG_KIND, Key(NAMESPACE, "config"), config))
@@ -138,10 +146,10 @@ class Bench:
         self.reconciler.take_policy(Event("synced", TEMPLATE))
         assert self.watches.wanted == {CONFIG_MAP}
 
-    def take(self, kind: str, path: str, generation: int = 1) -> None:
+    def take(self, kind: str, path: str, generation: int = 1, **metadata: Any) -> None:
         """A template, and a constraint of it."""
         document = reader(kind, path)
-        document["metadata"] |= {"uid": kind, "generation": generation}
+        document["metadata"] |= {"uid": kind, "generation": generation, **metadata}
         name = document["metadata"]["name"]
         self.reconciler.take_policy(Event("set", TEMPLATE, Key("", name), document))
         one = policies.constraint(kind, "c", kinds=["Pod"], metadata={"uid": "c"})
@@ -196,6 +204,16 @@ class Bench:
 
 
 WAITS = "not evaluated until its data is synced"
+
+
+def test_templates_that_require_data_are_in_force_with_its_first_list():
+    bench = Bench("Alpha", "Beta")
+    assert bench.messages == []
+    bench.put("a", word="no", other="x")
+    bench.listed()
+    assert bench.messages == ["Alpha", "Beta"]
+    assert bench.kept == {"a": {"data": {"word": "no"}}}
+    assert WAITS not in bench.status_of("Alpha")
 
 
 def test_a_new_generation_waits_for_what_it_reads_and_the_one_before_stays():

@@ -140,14 +140,15 @@ class SyncProjection:
     # --- templates -----------------------------------------------------------------------------
 
     def awaited(
-        self, document: Mapping[str, Any], *, is_usable: bool = False
+        self, document: Mapping[str, Any], *, is_usable: bool = False, is_withheld: bool = False
     ) -> tuple[frozenset[GroupVersionKind], ...]:
         """Return the kinds of which a template reads more than is there; then that is listed.
 
         Each stands alone, as the requirements of templates do. Of one that ``is_usable`` what cannot
-        be read is taken to read everything.
+        be read is taken to read everything. One that ``is_withheld`` waits for kinds that are not
+        followed yet: once they are, what it reads is kept from their first list on.
         """
-        if not self._kinds:
+        if not self._kinds and not is_withheld:
             return ()
         try:
             template = read_template(document)
@@ -157,7 +158,7 @@ class SyncProjection:
         self._waiting.pop(template.name, None)
         self._waiting[template.name] = reads
         missing = [gvk for gvk in sorted(self._kinds) if not self._has(gvk, reads)]
-        if not missing:
+        if not missing and not is_withheld:
             del self._waiting[template.name]
         return tuple(frozenset({gvk}) for gvk in missing)
 

@@ -102,7 +102,8 @@ class TemplateStrategy:
         try:
             requirements = read_requirements(attempt.document)
             absent = missing(requirements, self.synced)
-            if not absent and (projected := self._projected(attempt.document)):
+            projected = self._projected(attempt.document, is_withheld=bool(absent))
+            if not absent and projected:
                 # More of some objects is listed: what was in force goes on without it.
                 crd = self._client.create_crd(attempt.document)
                 crd = state.crd if state.active and state.crd else owned(crd, attempt.document)
@@ -129,11 +130,13 @@ class TemplateStrategy:
             crd=owned(crd, attempt.document),
         ), None
 
-    def _projected(self, document: Mapping[str, Any], *, is_usable: bool = False) -> Requirements:
-        """The kinds of whose objects less is kept than a template reads."""
+    def _projected(
+        self, document: Mapping[str, Any], *, is_usable: bool = False, is_withheld: bool = False
+    ) -> Requirements:
+        """Return the kinds of whose objects less is kept than a template reads."""
         if self.projection is None:
             return ()
-        return self.projection.awaited(document, is_usable=is_usable)
+        return self.projection.awaited(document, is_usable=is_usable, is_withheld=is_withheld)
 
     def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
         """Return the error that the trial itself would have given."""
