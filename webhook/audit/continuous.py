@@ -55,19 +55,17 @@ def changed_constraints(before: Snapshot, after: Snapshot) -> tuple[Constraint, 
     )
 
 
-def touched_kinds(
-    constraints: Iterable[Constraint], expansion: Expansion, kinds: Iterable[GroupVersionKind]
-) -> frozenset[GroupVersionKind]:
-    """The kinds that these constraints may match, or that would make what they match."""
+def matcher_of_kinds(
+    constraints: Iterable[Constraint], expansion: Expansion
+) -> Callable[[GroupVersionKind], bool] | None:
+    """Return whether these may match a kind, or what it would make; None if none of them is audited."""
     audited = [item for item in constraints if enforcement.applies(item, (enforcement.AUDIT,))]
-    return frozenset(
-        gvk
-        for gvk in kinds
-        if any(
-            constraint.match is None or constraint.match.selects(key)
-            for constraint in audited
-            for key in group_kinds(expansion, gvk)
-        )
+    if not audited:
+        return None
+    return lambda gvk: any(
+        constraint.match is None or constraint.match.selects(key)
+        for constraint in audited
+        for key in group_kinds(expansion, gvk)
     )
 
 
@@ -97,10 +95,13 @@ class Continuous:
         self.published_at = published_at
         self.reviewed = 0
 
-    def touched(self, after: Revision) -> frozenset[GroupVersionKind]:
-        """The kinds to look at again, of those watched, for policies that are others now."""
+    def kinds_to_sweep(self, after: Revision) -> Callable[[GroupVersionKind], bool] | None:
+        """Return the kinds to look at again for policies that are others now; None for no kind.
+
+        They may be kinds that are not watched yet: no policy was about them before.
+        """
         constraints = changed_constraints(self.revision.snapshot, after.snapshot)
-        return touched_kinds(constraints, after.expansion, self._watches.watched)
+        return matcher_of_kinds(constraints, after.expansion)
 
     async def step(self, seconds: float, publish: Callable[..., Awaitable[None]]) -> None:
         """Wait for changes for so long, review them, and publish totals that changed."""

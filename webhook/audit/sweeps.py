@@ -378,9 +378,8 @@ class Sweeps:
     async def _step(self, continuous: Continuous, seconds: float, tick: Callable[[], None]) -> None:
         revision = self._serving.revision
         if revision is not None and revision is not continuous.revision:
-            touched = continuous.touched(revision)
-            if touched:
-                await self.sweep(revision, tick, touched.__contains__)
+            if (kinds_to_sweep := continuous.kinds_to_sweep(revision)) is not None:
+                await self.sweep(revision, tick, kinds_to_sweep)
                 return
             # Where data is synced that is often others: totals are not put off each time.
             self._continue(revision, continuous.published_at)

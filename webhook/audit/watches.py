@@ -166,11 +166,6 @@ class ObjectWatches:
                 self._tasks = None
 
     @property
-    def watched(self) -> frozenset[GroupVersionKind]:
-        """The kinds that are followed."""
-        return frozenset(self._watches)
-
-    @property
     def objects(self) -> int:
         """How many objects are known."""
         return sum(len(watch.reflector.store) for watch in self._watches.values())

@@ -226,6 +226,16 @@ def test_a_constraint_that_comes_with_an_expansion_has_what_implies_its_kind_lis
     assert told.swept[1:] == [frozenset({POD, DEPLOYMENT})]
 
 
+def test_the_first_constraint_of_a_kind_has_it_swept_and_followed() -> None:
+    """Nobody watched it before: an audit may begin while policies are still coming."""
+    client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
+    client.add_template(template("By", PODS_ARE_BY))
+    before = Revision(client.snapshot, client)
+    client.add_constraint(constraint("By", "pods", POD))
+    told = between(before, Revision(client.snapshot, client))
+    assert told.swept == [frozenset(), frozenset({POD})]
+
+
 def test_policies_that_are_the_same_have_nothing_listed_again() -> None:
     client = policies()
     before = Revision(client.snapshot, client)

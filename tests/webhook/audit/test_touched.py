@@ -2,7 +2,7 @@
 
 from tests.webhook.constraint.policies import client, constraint, template
 from webhook.api.gvk import GroupVersionKind
-from webhook.audit.continuous import changed_constraints, touched_kinds
+from webhook.audit.continuous import changed_constraints, matcher_of_kinds
 from webhook.constraint.expansion import Expansion
 
 POD = GroupVersionKind("", "v1", "Pod")
@@ -46,9 +46,11 @@ def test_kinds_are_those_that_the_constraints_may_match_at_the_audit():
     )
     found = {item.name: item for item in policies.snapshot.constraints}
 
-    def kinds(name):
-        return touched_kinds([found[name]], Expansion(), (POD, SERVICE))
+    def kinds(*names):
+        matches = matcher_of_kinds([found[name] for name in names], Expansion())
+        return None if matches is None else set(filter(matches, (POD, SERVICE)))
 
     assert kinds("pods") == {POD}
-    assert kinds("all") == {POD, SERVICE}
-    assert kinds("webhook") == set()
+    assert kinds("all", "webhook") == {POD, SERVICE}
+    assert kinds("webhook") is None
+    assert kinds() is None
