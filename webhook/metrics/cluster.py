@@ -35,7 +35,7 @@ SYNCED_BYTES: Final = Metric(
     "waddle_synced_kept_bytes",
     "gauge",
     "Bytes of JSON that are kept of the objects of synced kinds; whole is false where only what "
-    "templates read is kept. None without --sync-projection.",
+    "templates read is kept. None with --sync-projection=false.",
     ("kind", "whole"),
 )
 

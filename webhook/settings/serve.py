@@ -66,9 +66,9 @@ class PolicySettings:
         "object, and every replica keeps all that is synced.",
     )
     sync_projection: bool = flag(
-        False,
+        True,
         "Keep of synced objects only what some template reads, and list a kind anew where a template "
-        "reads more. Off until a start waits for that list, too. Objects stay whole where something reads them whole: with --audit-from-cache, "
+        "reads more. Objects stay whole where something reads them whole: with --audit-from-cache, "
         "--enable-validate-policy and --kyverno-policies.",
     )
     operation: tuple[str, ...] = flag(
