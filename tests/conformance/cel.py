@@ -113,7 +113,7 @@ def _free(of: Type) -> set[Type]:
 
 
 def _unchecked(source: str, environment: Environment) -> Expression:
-    """Compile an expression of which the names alone are looked up; Waddle checks all others."""
+    """Compile an expression and look up its names alone; Waddle checks all others."""
     checked, _ = check(parse(source), environment)
     return Expression(source, DYN, exact_form(checked))
 

@@ -200,7 +200,7 @@ class Replica:
             self._tell(key)
 
     def list_all(self) -> None:
-        """Everything is told anew."""
+        """Take all objects again, from a new list."""
         for key in [Key(namespace, name) for namespace in NAMESPACES for name in NAMES]:
             self._tell(key)
         self.reconciler.take_data(Event("synced", CONFIG_MAP))
@@ -224,7 +224,7 @@ class Replica:
 
     def found(self, review: Any, kinds: Any) -> list[tuple[str, str]]:
         responses = self.client.snapshot.review(AugmentedObject(review))
-        # Which of several errors is told hangs on the order in which objects came.
+        # The order in which objects came decides which of several errors the answer names.
         results = [
             (one.constraint.kind, one.msg.partition(" resulted in error")[0])
             for one in responses.results

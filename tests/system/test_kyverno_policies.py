@@ -97,7 +97,7 @@ def policed(plane: Plane) -> Iterator[Plane]:
 
 
 def send(plane: Plane, expression: str) -> None:
-    """Have the configuration that sends everything send that alone of which an expression holds."""
+    """Let the configuration send only requests for which an expression is true."""
     path = f"{WEBHOOKS}/{EVERYTHING}"
     document = plane.api.request("GET", path)
     document["webhooks"][0]["matchConditions"][0]["expression"] = expression
@@ -282,7 +282,7 @@ def labelling(*mutations: Json, **more: Any) -> Json:
 
 @pytest.fixture
 def changers(plane: Plane) -> Iterator[list[Replica]]:
-    """Two replicas that mutate by Kyverno's policies, the first of which the API server asks."""
+    """Two replicas mutate by Kyverno's policies; the API server calls the first."""
     operations = (*ALL_OPERATIONS, "--operation=mutation-webhook", ENFORCE)
     with ExitStack() as stack:
         started = []

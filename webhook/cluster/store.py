@@ -195,7 +195,7 @@ class IdentityStore(Store):
 
 
 _UNSEEN: Final[Any] = object()
-"""Stands for an object of which nothing is known but its key."""
+"""Stands for an object whose key alone is known."""
 
 _VERSION_BITS: Final = 44
 """Of a hash with a secret of the process: two versions of an object are taken for one once in 10^13."""

@@ -12,7 +12,7 @@ AUDIT: Final = "Audit (--operation=audit)"
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """The settings of the audit: what is audited, how often, and who is told."""
+    """The settings of the audit: what it reviews, how often, and where results go."""
 
     interval_seconds: int = flag(
         60,

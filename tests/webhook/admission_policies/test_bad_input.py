@@ -1,4 +1,4 @@
-"""What is wrong with the API server's own policies in files is told with its place, and what to do."""
+"""Commands name the file and line of a fault in the API server's own policies, and what to do."""
 
 from __future__ import annotations
 

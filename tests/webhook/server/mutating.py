@@ -19,7 +19,7 @@ from webhook.serving.revision import NamespaceAnswer, Revision, Serving
 
 
 class Namespaces:
-    """A reader that answers when it is told to."""
+    """A reader that answers when the test says so."""
 
     def __init__(self) -> None:
         self.asked: dict[str, Future[NamespaceAnswer]] = {}

@@ -41,7 +41,7 @@ violation[{{"msg": "message {number}"}}] {{ input.review.object.kind == "Pod" }}
 
 
 def text_of(code) -> str:
-    """The text of a source, all of which have one here."""
+    """Return the text of a source; every source has one here."""
     text = text_or_none(code)
     assert text is not None
     return text

@@ -55,7 +55,7 @@ def from_files(filenames: Sequence[str]) -> tuple[list[Manifest] | None, bool]:
 def from_cluster(
     kubeconfig: str | None, context: str | None, namespace: str
 ) -> list[Manifest] | None:
-    """Read a cluster; None where it cannot be asked, which is told."""
+    """Read a cluster; print why and return None where its API server does not answer."""
     # Here and not above: they bring aiohttp and the event loop.
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415

@@ -103,7 +103,7 @@ def all_quantile(one: Distribution, replicas: int, probability: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """The availability of ``replicas`` replicas, of which one at least must answer."""
+    """The availability of ``replicas`` replicas: at least one of them answers."""
 
     replicas: int
     unavailable: float
