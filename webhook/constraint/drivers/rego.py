@@ -179,7 +179,7 @@ def _source(source: Any) -> tuple[str, RegoVersion, list[str]]:
     rego = source.get("rego")
     if rego is None:
         raise InvalidTemplate("rego source missing required field: rego")
-    version, libraries = source.get("version") or "v0", source.get("libs") or []
+    version, libraries = source.get("version", ""), source.get("libs", [])
     for name, value in (("rego", rego), ("version", version)):
         if type(value) is not str:
             raise InvalidTemplate(f"source.{name} must be a string")
