@@ -230,10 +230,12 @@ CPU of a review from the body to the answer's bytes, without TLS and HTTP: 12 co
 
 def as_json(rows: Sequence[Row]) -> str:
     """The result for programs."""
-    told = [
+    documents = [
         {"what": row.what, "before_us": row.cost.before, "more_us": row.cost.more} for row in rows
     ]
-    return json.dumps({"machine": describe(), "exceptions": EXCEPTIONS, "rows": told}, indent=1)
+    return json.dumps(
+        {"machine": describe(), "exceptions": EXCEPTIONS, "rows": documents}, indent=1
+    )
 
 
 if __name__ == "__main__":

@@ -571,10 +571,11 @@ def main() -> int:
     print(text)
     if options.save:
         RESULTS.write_text(text)
-        told = [row._asdict() for row in rows]
+        documents = [row._asdict() for row in rows]
         RESULTS.with_suffix(".json").write_text(
             json.dumps(
-                {"machine": describe(), "trips_ms": run.trips._asdict(), "rows": told}, indent=1
+                {"machine": describe(), "trips_ms": run.trips._asdict(), "rows": documents},
+                indent=1,
             )
         )
     return 0 if all(row.holds for row in rows) else 1

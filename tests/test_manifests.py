@@ -547,7 +547,7 @@ def test_the_crds_are_gatekeepers_and_have_our_fields_more(base):
 def test_each_write_that_a_replica_may_make_has_its_row_in_the_decision_on_writes(tmp_path):
     """Beside what it may write, the row says why N replicas may do so, and what it costs."""
     (row,) = (ROOT / "docs" / "adr").glob("0028-*.md")
-    told = "".join(line.casefold() for line in row.read_text().splitlines() if line[:2] == "| ")
+    rows = "".join(line.casefold() for line in row.read_text().splitlines() if line[:2] == "| ")
     components = ("components/mutation", "components/validate-policy")
     writes = {
         resource.partition("/")[0]
@@ -562,7 +562,7 @@ def test_each_write_that_a_replica_may_make_has_its_row_in_the_decision_on_write
     stems = {
         re.sub("(ie|e)?s$", "", resource) for resource in writes - {"*", "constrainttemplates"}
     }
-    assert {stem for stem in stems if stem not in told} == set()
+    assert {stem for stem in stems if stem not in rows} == set()
 
 
 def test_what_is_removed_at_once_makes_no_role_anew(tmp_path):

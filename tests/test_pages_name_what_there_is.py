@@ -88,10 +88,10 @@ def test_expressions_and_components_of_the_page_can_be_used(
     )
     components = [one.removeprefix("manifests/") for one in mine["components"]]
     by_components = with_components(tmp_path, *components)
-    told = ",".join(f"{name}.enabled=true" for name in values)
+    options = ",".join(f"{name}.enabled=true" for name in values)
     for kinds in (
         {kind for kind, _, _ in by_components},
-        {kind for kind, _, _ in helmed("--set", told)},
+        {kind for kind, _, _ in helmed("--set", options)},
     ):
         assert {"PodMonitor", "PrometheusRule", "ConfigMap"} <= kinds
 

@@ -151,12 +151,12 @@ def test_both_engines_say_the_same_of_samples_and_of_samples_without_any_field(
             for manifest in (sample, *with_a_field_less(sample)):
                 if not {"apiVersion", "kind", "metadata"} <= manifest.keys():
                     continue
-                told = [
+                messages = [
                     sorted(part for text in said(client, manifest) for part in text.split("; "))
                     for client in clients
                 ]
-                assert told[0] == told[1], manifest
-                denied += bool(told[0])
+                assert messages[0] == messages[1], manifest
+                denied += bool(messages[0])
     assert denied
 
 

@@ -370,17 +370,17 @@ class Policies:
         self, obj: Mapping[str, Any], **options: Unpack[ReviewOptions]
     ) -> Violations:
         """As :meth:`review`, in a thread: an event loop goes on meanwhile."""
-        told: Violations = await _beside(self.review, obj, **options)
-        return told
+        violations: Violations = await _beside(self.review, obj, **options)
+        return violations
 
     async def review_document_async(
         self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS
     ) -> Violations:
         """As :meth:`review_document`, in a thread."""
-        told: Violations = await _beside(
+        violations: Violations = await _beside(
             self.review_document, value, name=name, target=target, seconds=seconds
         )
-        return told
+        return violations
 
     def _check_asked(self, *targets: str) -> None:
         if self._about.isdisjoint(targets):
@@ -440,8 +440,8 @@ _LOOP: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("loop", default
 """The event loop whose caller waits for a review: functions for providers run there."""
 
 
-async def _awaited(told: Awaitable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    return await told
+async def _awaited(violations: Awaitable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return await violations
 
 
 async def _beside(function: Callable[..., Violations], *args: Any, **options: Any) -> Any:
@@ -456,17 +456,17 @@ def _called(
     request: ProviderRequest,
 ) -> RecordedProvider:
     """Call a caller's function for keys; what it raises leaves the review."""
-    told = function(list(request.keys))
-    if inspect.isawaitable(told):
+    answer = function(list(request.keys))
+    if inspect.isawaitable(answer):
         loop = _LOOP.get()
-        awaited = _awaited(told)
-        told = (
+        awaited = _awaited(answer)
+        answer = (
             asyncio.run(awaited)
             if loop is None
             else asyncio.run_coroutine_threadsafe(awaited, loop).result()
         )
     try:
-        return recorded_provider(plain(told, place), place)
+        return recorded_provider(plain(answer, place), place)
     except InvalidAnswers as error:
         raise InvalidInputError(str(error)) from None
 
@@ -519,9 +519,9 @@ def _is_list(value: Mapping[str, Any]) -> bool:
 
 def _refuse_without_verdict(outcome: Found) -> None:
     responses = outcome.responses
-    told = [*outcome.faults, *map(str, responses.faults), *map(str, responses.undecided)]
-    if told or responses.deadline_exceeded:
-        raise NoVerdictError("; ".join(told) or "the review took too long")
+    problems = [*outcome.faults, *map(str, responses.faults), *map(str, responses.undecided)]
+    if problems or responses.deadline_exceeded:
+        raise NoVerdictError("; ".join(problems) or "the review took too long")
 
 
 @dataclass(frozen=True, slots=True)

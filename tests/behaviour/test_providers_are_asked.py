@@ -48,7 +48,9 @@ def asked(*keys: str, show: bool = True, **fields: Any) -> dict[str, Any]:
     return {**thing("ConfigMap", "x"), "data": {"keys": list(keys), "show": show, **fields}}
 
 
-def told(server: Server, *keys: str, path: str = "/v1/admit?timeout=30s") -> dict[str, Any]:
+def answers_in_policy(
+    server: Server, *keys: str, path: str = "/v1/admit?timeout=30s"
+) -> dict[str, Any]:
     """What a policy is told of keys."""
     answer = server.post(review(asked(*keys)), path).verdict
     assert not answer["allowed"], answer
@@ -79,7 +81,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, provider: ProviderProcess) 
 
 def test_a_policy_decides_by_what_a_provider_says(server, provider):
     provider.forget()
-    found = told(server, "first/1", "error/1")
+    found = answers_in_policy(server, "first/1", "error/1")
     assert found == {
         "responses": [["first/1", "first/1 is known"]],
         "errors": [["error/1", "error/1 is refused"]],
@@ -99,10 +101,10 @@ def test_a_policy_decides_by_what_a_provider_says(server, provider):
 
 
 def test_what_was_answered_is_kept_and_comes_first(server, provider):
-    told(server, "kept/1")
+    answers_in_policy(server, "kept/1")
     provider.forget()
-    assert told(server, "kept/1")["status_code"] == 0
-    assert told(server, "new/1", "kept/1") == {
+    assert answers_in_policy(server, "kept/1")["status_code"] == 0
+    assert answers_in_policy(server, "new/1", "kept/1") == {
         "responses": [["kept/1", "kept/1 is known"], ["new/1", "new/1 is known"]],
         "errors": [],
         "status_code": 200,
@@ -114,7 +116,7 @@ def test_what_was_answered_is_kept_and_comes_first(server, provider):
 def test_equal_questions_share_a_request(server, provider):
     provider.forget()
     with ThreadPoolExecutor(8) as several:
-        found = list(several.map(lambda _: told(server, "slow500/shared"), range(8)))
+        found = list(several.map(lambda _: answers_in_policy(server, "slow500/shared"), range(8)))
     assert {item["system_error"] for item in found} == {""}
     assert [request["keys"] for request in provider.asked()] == [["slow500/shared"]]
 
@@ -133,7 +135,7 @@ def test_equal_questions_share_a_request(server, provider):
     ],
 )
 def test_an_answer_that_cannot_be_read_is_told_as_a_failure(server, key, message):
-    found = told(server, key)
+    found = answers_in_policy(server, key)
     assert (found["responses"], found["errors"], found["status_code"]) == (None, None, 500)
     assert found["system_error"].startswith(message), found
 
@@ -149,7 +151,7 @@ def test_an_answer_that_comes_too_late_is_there_for_the_next_try(server, provide
     provider.forget()
     late = server.post(review(asked("slow2000/late", show=False)), "/v1/admit?timeout=1s").verdict
     assert not late["allowed"]
-    await_true(lambda: told(server, "slow2000/late")["status_code"] == 0)
+    await_true(lambda: answers_in_policy(server, "slow2000/late")["status_code"] == 0)
     assert [request["keys"] for request in provider.asked()] == [["slow2000/late"]]
 
 
@@ -170,7 +172,7 @@ def test_a_hanging_provider_delays_nobody_else(server):
     )
     waiting.start()
     assert server.admit(thing("Secret", "s"))["allowed"]
-    assert told(server, "first/2")["system_error"] == ""
+    assert answers_in_policy(server, "first/2")["system_error"] == ""
     waiting.join()
 
 
@@ -188,8 +190,8 @@ def test_a_mutator_has_its_value_from_a_provider(server, provider):
 
 
 def test_what_is_asked_is_counted(server):
-    told(server, "counted/1")
-    told(server, "html/counted")
+    answers_in_policy(server, "counted/1")
+    answers_in_policy(server, "html/counted")
     assert server.metric('waddle_provider_keys_total{answered="asked"}')
     assert server.metric('waddle_provider_requests_total{outcome="success",provider="images"}')
     assert server.metric('waddle_provider_requests_total{outcome="unreadable",provider="images"}')

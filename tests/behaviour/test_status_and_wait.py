@@ -92,8 +92,8 @@ def test_wait_fails_while_a_policy_is_being_deleted(stage, which):
     )
 
     assert wait.returncode == 1
-    told = rf"{name}: not enforced within \d+ s: it is being deleted"
-    assert re.search(told, wait.stderr)
+    message = rf"{name}: not enforced within \d+ s: it is being deleted"
+    assert re.search(message, wait.stderr)
     row = next(line for line in status.stdout.splitlines() if line.startswith(f"{name} "))
     assert row.split()[1:] == [str(deleting["metadata"]["generation"]), "0/1", "-", "deleting"]
     gone = stage.wait(name)
@@ -262,8 +262,8 @@ def test_wait_ends_when_an_exception_is_in_force(stage):
 
     def says(state, message=""):
         made = stage.api.request("GET", path)
-        told = {"state": state, "observedGeneration": 1, "message": message}
-        stage.api.request("PUT", f"{path}/status", made | {"status": told})
+        expected = {"state": state, "observedGeneration": 1, "message": message}
+        stage.api.request("PUT", f"{path}/status", made | {"status": expected})
 
     says("Pending", "it begins at 2098-01-01T00:00:00Z")
     pending = stage.wait(shown)

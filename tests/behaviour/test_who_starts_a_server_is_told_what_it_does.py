@@ -78,9 +78,9 @@ def test_a_broken_policy_at_the_start_is_told_with_its_file_and_its_line(tmp_pat
     with served(policies) as terminal:
         terminal.read_until("Not ready: ")
         terminal.read_until("Files are read again")
-        told = terminal.text.partition(" ERROR ")[2]
-        assert f"{policies}/0.yaml:2: ConstraintTemplate requiredlabel: " in told
-        assert "undefined function nothing" in told
+        text = terminal.text.partition(" ERROR ")[2]
+        assert f"{policies}/0.yaml:2: ConstraintTemplate requiredlabel: " in text
+        assert "undefined function nothing" in text
         (policies / "0.yaml").write_text(REQUIRED_LABELS)
         (policies / "1.yaml").write_text(constraint("needs-owner", "owner"))
         terminal.read_until("Ready: 1 constraint is in force")

@@ -201,10 +201,10 @@ def difference(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
         return None
     value = found["value"]
     if wanted.get("text") is not None:
-        told = text_of(value)
-        return None if told == wanted["text"] else f"{told} instead of {wanted['text']}"
-    told = read_value(wanted["value"])
-    if same(value, told) or same(opened(value), told):
+        text = text_of(value)
+        return None if text == wanted["text"] else f"{text} instead of {wanted['text']}"
+    text = read_value(wanted["value"])
+    if same(value, text) or same(opened(value), text):
         return None
     return f"{value!r} instead of {wanted['value']}"
 

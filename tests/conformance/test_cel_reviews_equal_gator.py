@@ -106,7 +106,7 @@ def variable(name: str, expression: str) -> list[Json]:
     return [{"name": name, "expression": expression}]
 
 
-def told(**more: Any) -> Json:
+def update_rule(**more: Any) -> Json:
     return {"validations": [{"expression": "object == oldObject", **more}]}
 
 
@@ -161,18 +161,18 @@ SOURCES: dict[str, Json] = {
         ],
     },
     "spaces": {"validations": [{"expression": "  object ==\n oldObject  "}]},
-    "message": told(message=" \u00a0m\u2003"),
-    "message-of-lines": told(message="a\nb"),
-    "message-of-spaces": told(message=" \n"),
-    "text-of-lines": told(messageExpression="'a\\nb'", message="m"),
-    "text-that-ends-in-a-line": told(messageExpression="' a\\n'", message="m"),
-    "text-of-nothing": told(messageExpression="''"),
-    "text-in-error": told(messageExpression="string(object.spec.x)", message="m"),
-    "text-of-5120": told(messageExpression=f"'{'é' * 2560}'", message="m"),
-    "text-of-5121": told(messageExpression=f"'{'é' * 2560}x'", message="m"),
+    "message": update_rule(message=" \u00a0m\u2003"),
+    "message-of-lines": update_rule(message="a\nb"),
+    "message-of-spaces": update_rule(message=" \n"),
+    "text-of-lines": update_rule(messageExpression="'a\\nb'", message="m"),
+    "text-that-ends-in-a-line": update_rule(messageExpression="' a\\n'", message="m"),
+    "text-of-nothing": update_rule(messageExpression="''"),
+    "text-in-error": update_rule(messageExpression="string(object.spec.x)", message="m"),
+    "text-of-5120": update_rule(messageExpression=f"'{'é' * 2560}'", message="m"),
+    "text-of-5121": update_rule(messageExpression=f"'{'é' * 2560}x'", message="m"),
     "text-of-a-variable": {
         "variables": variable("who", "request.userInfo.username + '!'"),
-        **told(messageExpression="variables.who"),
+        **update_rule(messageExpression="variables.who"),
     },
     "several": {
         "validations": [NO, {"expression": "true"}, {"expression": "1 / (size('') - 0) == 1"}, NO]

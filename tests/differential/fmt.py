@@ -24,7 +24,7 @@ from tests.differential.oracle import Oracle
 from tests.programs import build
 from webhook.rego.builtins.module_json import module_json
 from webhook.rego.errors import RegoErrors
-from webhook.rego.format.module import Unformattable, formatted, lost, told
+from webhook.rego.format.module import Unformattable, error_text, formatted, lost
 from webhook.rego.format.options import Target
 from webhook.rego.syntax.ast import RegoVersion
 from webhook.rego.syntax.parser import parse_module
@@ -46,7 +46,7 @@ def ours(source: str, version: RegoVersion, target: Target) -> Texts:
     try:
         return formatted(source, FILE, version, target), ""
     except RegoErrors as errors:
-        return "", told(errors)
+        return "", error_text(errors)
     except Unformattable as fault:
         return "", str(fault)
 

@@ -94,7 +94,7 @@ class Enforcement:
 
     # --- each snapshot -------------------------------------------------------------------------
 
-    def told(self, replica: Replica, state: str) -> None:
+    def set_state(self, replica: Replica, state: str) -> None:
         """A replica says whether it is ready."""
         replica.state = state
         self.look(replica)

@@ -18,14 +18,14 @@ entry out and brings it again."""
 def fights(storage: Storage) -> str:
     """Whose byPod was taken back to what it had been again and again: two that disagree."""
     for (kind, _, name), states in storage.ever.items():
-        told: list[bytes] = []
+        bodies: list[bytes] = []
         for state in states:
             by_pod = (state.get("status") or {}).get("byPod")
             now = orjson.dumps([state["metadata"]["uid"], by_pod])
-            if not told or told[-1] != now:
-                told.append(now)
-        if len(told) - len(set(told)) > RETURNS_MAX:
-            return f"byPod of {kind} {name} went back {len(told) - len(set(told))} times"
+            if not bodies or bodies[-1] != now:
+                bodies.append(now)
+        if len(bodies) - len(set(bodies)) > RETURNS_MAX:
+            return f"byPod of {kind} {name} went back {len(bodies) - len(set(bodies))} times"
     return ""
 
 

@@ -182,7 +182,7 @@ class ClusterWorld:
 
         def tell(state: str, faults: tuple[str, ...]) -> None:
             del faults
-            self.enforcement.told(replica, state)
+            self.enforcement.set_state(replica, state)
 
         trier = self._trier(replica)
         client = ClusterClient(credentials, replica=replica.name, log=log)

@@ -172,9 +172,9 @@ class ExceptionEnforcement(Enforcement):
         constraints = dict(self.held())
         for key, item in self.exceptions():
             wanted = state_of(item, constraints)
-            told = (item.get("status") or {}).get("state")
-            if told != wanted:
-                return f"the status of {key} says {told}, and it is {wanted}"
+            shown_state = (item.get("status") or {}).get("state")
+            if shown_state != wanted:
+                return f"the status of {key} says {shown_state}, and it is {wanted}"
         return ""
 
 

@@ -14,7 +14,7 @@ from tests.simulation.extension_policies import (
     Key,
     extensions_of,
     is_broken,
-    told_at_once,
+    loaded_at_once,
     version_of,
 )
 from webhook.mutation.snapshot import MutationSnapshot
@@ -130,7 +130,7 @@ class ExtensionEnforcement(Enforcement):
         if revision is None or any(is_broken(item["spec"]) for item in held.values()):
             return ""
         ours = extensions_of(revision.mutations, revision.expansion)
-        all_at_once = told_at_once(held.values())
+        all_at_once = loaded_at_once(held.values())
         if ours.expansions != all_at_once.expansions:
             return f"{replica.name} expands by {ours.expansions}, not {all_at_once.expansions}"
         mutators = {key: version_of(item) for key, item in ours.mutators.items()}

@@ -97,8 +97,11 @@ class Books:
             if field not in _OF_TIME and record.get(field) != offered.record.get(field)
         }
         if "timestamp" in record:
-            told = dt.datetime.fromisoformat(record["timestamp"]).timestamp()
-            if abs(told - offered.seconds) > 5e-6 or not 249e6 < record["durationNs"] < 251e6:
+            recorded_at = dt.datetime.fromisoformat(record["timestamp"]).timestamp()
+            if (
+                abs(recorded_at - offered.seconds) > 5e-6
+                or not 249e6 < record["durationNs"] < 251e6
+            ):
                 wrong["timestamp"] = (record["timestamp"], record["durationNs"])
         return f"{name} with other contents than were offered: {wrong}" if wrong else ""
 
@@ -205,7 +208,7 @@ class Server:
             "policyRevision": 0,
         }
         if found:
-            record["results"] = [_told(item, text) for item in found]
+            record["results"] = [_result(item, text) for item in found]
         kept = self._leave(record, asked, subject, "oldObject" if deletes else "object")
         now = time.monotonic()
         answer = AdmissionResponse(uid, not found, 403 if found else 200, "", text)
@@ -232,7 +235,7 @@ class Server:
         return not settings.rules.rules or asked["namespace"] == "shop"
 
 
-def _told(item: int, text: str) -> dict[str, Any]:
+def _result(item: int, text: str) -> dict[str, Any]:
     return {
         "constraint": DESCRIBED[item],
         "template": "always",

@@ -53,7 +53,7 @@ class Loop(asyncio.BaseEventLoop):
         self.failures: list[str] = []
         self.errors: list[BaseException] = []
         self.story: deque[str] = deque(maxlen=400)
-        self.told = 0
+        self.callbacks = 0
         self._digest = hashlib.blake2b(digest_size=16)
         self.director = Process(self, "director")
         self.processes: list[Process] = [self.director]
@@ -65,7 +65,7 @@ class Loop(asyncio.BaseEventLoop):
 
     def tell(self, who: str, what: str) -> None:
         """A line of the log that a person follows."""
-        self.told += 1
+        self.callbacks += 1
         line = f"{self.seconds:10.4f}  {who:<16} {what}"
         self._digest.update(line.encode("utf-8", "replace"))
         self.story.append(line)

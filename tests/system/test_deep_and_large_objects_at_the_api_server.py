@@ -119,8 +119,8 @@ def entry(fields: bytes) -> bytes:
 def test_a_violation_is_denied_however_deep_its_object_is(
     cluster: Cluster, asked: Server, levels: int
 ) -> None:
-    told = said(cluster, nested(levels))
-    assert told.endswith("denied the request: [needs-owner] label <owner> is missing")
+    message = said(cluster, nested(levels))
+    assert message.endswith("denied the request: [needs-owner] label <owner> is missing")
     assert said(cluster, nested(levels), owner="me") == ""
 
 
@@ -129,8 +129,8 @@ def test_a_violation_is_denied_however_much_of_it_go_escapes(
     cluster: Cluster, asked: Server, size: int
 ) -> None:
     fields = entry(b'{"f:' + b"<" * size + b'":{}}')
-    told = said(cluster, fields)
-    assert told.endswith("denied the request: [needs-owner] label <owner> is missing")
+    message = said(cluster, fields)
+    assert message.endswith("denied the request: [needs-owner] label <owner> is missing")
 
 
 def test_a_violation_is_denied_however_much_memory_its_object_takes(
@@ -139,5 +139,5 @@ def test_a_violation_is_denied_however_much_memory_its_object_takes(
     # In order: the API server keeps names sorted and puts each in its place, which took it half a
     # minute by itself where they came in another.
     fields = entry(b'{"f:a":{' + b",".join(b'"f:%06x":{}' % n for n in range(200_000)) + b"}}")
-    told = said(cluster, fields)
-    assert told.endswith("denied the request: [needs-owner] label <owner> is missing")
+    message = said(cluster, fields)
+    assert message.endswith("denied the request: [needs-owner] label <owner> is missing")

@@ -214,15 +214,15 @@ def test_an_object_that_takes_all_its_time_is_refused_whatever_failure_policy_sa
     """The replica answers a moment before the API server gives up."""
 
     def answered(policy: str) -> str:
-        told: list[str] = []
+        messages: list[str] = []
 
         def in_time() -> bool:
-            told.append(asking.once(policy, name="slow"))
-            return "denied the request" in told[-1]
+            messages.append(asking.once(policy, name="slow"))
+            return "denied the request" in messages[-1]
 
         # A tenth of its time is a second: a machine that stands still for so long is too late.
         until(in_time, "the replica answers before the API server gives up")
-        return told[-1]
+        return messages[-1]
 
     for policy in POLICIES:
         message = answered(policy)
@@ -238,12 +238,12 @@ def test_a_replica_with_a_bug(asking: Asked, replica: PlantedReplica) -> None:
     assert ignored == ""
     assert asking.admitted_unseen("buggy-ignore")
     assert refusals(replica, "bug") == before + 2
-    told: list[str] = []
+    messages: list[str] = []
 
     def both() -> bool:
-        told.extend(replica.forgive())
-        return len(told) >= 2
+        messages.extend(replica.forgive())
+        return len(messages) >= 2
 
     until(both, "the log tells of both")
-    assert len(told) == 2
-    assert all("a bug that a test has planted" in error for error in told)
+    assert len(messages) == 2
+    assert all("a bug that a test has planted" in error for error in messages)

@@ -107,7 +107,7 @@ def compare(
     return other
 
 
-def told(other: Sequence[str], count: int) -> str:
+def failure_text(other: Sequence[str], count: int) -> str:
     """What a failure says."""
     shown = "\n\n".join(other[:SHOWN])
     return f"{len(other)} of {count} are answered otherwise:\n{shown}"
@@ -178,7 +178,7 @@ def test_random_questions_to_providers_are_answered_as_gatekeeper_answers_them(
         other = compare(servers, reviews[:half], validated)
         delete_provider(servers)
         other += compare(servers, reviews[half:], validated)
-    assert not other, told(other, REVIEWS)
+    assert not other, failure_text(other, REVIEWS)
 
 
 @pytest.mark.slow(60)
@@ -189,4 +189,4 @@ def test_random_mutations_by_providers_are_those_of_gatekeeper(
     reviews = list(itertools.islice(provider_questions.mutated_reviews(SEED, MUTATORS), REVIEWS))
     with both(peers_plane, tmp_path, apply_mutators) as servers:
         other = compare(servers, reviews, mutated)
-    assert not other, told(other, REVIEWS)
+    assert not other, failure_text(other, REVIEWS)

@@ -163,8 +163,8 @@ def test_who_logs_does_not_wait_for_a_reader_and_what_is_dropped_is_told() -> No
     writer = Writer(writes)
     log = Log(writer.write)
     logger = log.logger("x")
-    told: list[int] = []
-    writer.tell = told.append
+    counts: list[int] = []
+    writer.tell = counts.append
     count = 2 * QUEUED_BYTES_MAX // 1000
 
     for number in range(count):
@@ -179,7 +179,7 @@ def test_who_logs_does_not_wait_for_a_reader_and_what_is_dropped_is_told() -> No
             lines.append(json.loads(reader.readline())["number"])
         assert lines == list(range(count - dropped))
         assert writer.drain(PATIENCE_SECONDS)
-        until(lambda: told == [dropped], "it is told what was dropped")
+        until(lambda: counts == [dropped], "it is told what was dropped")
         logger.info("after")
         assert json.loads(reader.readline())["msg"] == "after"
     os.close(writes)
@@ -198,10 +198,12 @@ def test_a_log_says_itself_that_lines_were_dropped(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
         dropped = int(process.stdout.readline())
-        told = next(event for event in map(json.loads, process.stderr) if event["logger"] == "log")
+        drop_event = next(
+            event for event in map(json.loads, process.stderr) if event["logger"] == "log"
+        )
         process.stdin.close()
     assert dropped > 0
-    assert (told["level"], told["lines"]) == ("warning", dropped)
+    assert (drop_event["level"], drop_event["lines"]) == ("warning", dropped)
 
 
 SLOW = """

@@ -60,5 +60,5 @@ def policy_cost(parts: Sequence[tuple[str, Checked]], *, fails: bool) -> PolicyC
         if text and not any(one.startswith(starts) for one in warnings):
             warnings.append(f"spec.{name}: {text}")
     becomes = "failurePolicy Fail denies" if fails else "failurePolicy Ignore admits"
-    told = tuple(f"{one}. {_MEND} {becomes} what is ended" for one in warnings)
-    return PolicyCost(share, field, told)
+    messages = tuple(f"{one}. {_MEND} {becomes} what is ended" for one in warnings)
+    return PolicyCost(share, field, messages)

@@ -369,11 +369,11 @@ class _Compiler:
         if "\n" in message.strip():
             raise InvalidAdmissionPolicy(f"{at}.message: has more than one line")
         expression = self._compiled(one, "expression", at, self._environment(), (BOOL,))
-        told = None
+        message_expression = None
         if one.get("messageExpression"):
             declared = self._environment(authorizer=False)
-            told = self._compiled(one, "messageExpression", at, declared, (STRING,))
-        return CompiledValidation(expression, message, told)
+            message_expression = self._compiled(one, "messageExpression", at, declared, (STRING,))
+        return CompiledValidation(expression, message, message_expression)
 
     def annotations(self, items: list[tuple[str, Json]]) -> dict[str, Expression]:
         """Compile the annotations for the API server's audit log."""

@@ -84,8 +84,8 @@ class ForeignTotals:
         """Tell the numbers of a sweep of every kind."""
         if not end.is_whole:
             return
-        told = {key: float(count) for key, count in self._counts.most_common(SERIES_MAX)}
-        self._registry.replace(self._counted.metric, told)
+        counts = {key: float(count) for key, count in self._counts.most_common(SERIES_MAX)}
+        self._registry.replace(self._counted.metric, counts)
         for key, count in sorted(self._counts.items()):
             self._log.info(
                 f"audit results for {self._counted.what}",

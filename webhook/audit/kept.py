@@ -153,9 +153,10 @@ class KeptKind:
         self._note(digest, kept)
         if isinstance(kept, int):
             return Responses(evaluated=kept, recalled=kept)
-        evaluated, told = orjson.loads(kept)
+        evaluated, violations = orjson.loads(kept)
         results = tuple(
-            self._alike[number]._replace(msg=msg, details=details) for number, msg, details in told
+            self._alike[number]._replace(msg=msg, details=details)
+            for number, msg, details in violations
         )
         return Responses(results, evaluated=evaluated, recalled=evaluated)
 
@@ -184,7 +185,7 @@ class KeptKind:
 
     def _written(self, responses: Responses) -> bytes | None:
         """Results as JSON; None where they would not be the same again."""
-        told = []
+        violations = []
         for result in responses.results:
             alike = (
                 result.target,
@@ -195,8 +196,8 @@ class KeptKind:
             number = self._numbers.setdefault(alike, len(self._alike))
             if number == len(self._alike):
                 self._alike.append(result._replace(msg="", details=None))
-            told.append([number, result.msg, result.details])
-        whole = [responses.evaluated, told]
+            violations.append([number, result.msg, result.details])
+        whole = [responses.evaluated, violations]
         try:
             written = orjson.dumps(whole, option=_AS_IT_IS)
             return compact(written) if orjson.loads(written) == whole else None

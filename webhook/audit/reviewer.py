@@ -95,7 +95,7 @@ class Reviewer:
         self._namespaces = namespaces
         self._log = log
         self._limits = limits
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self.reviewed = 0
         self.faulty_templates: set[str] = set()
         """Kinds of constraints whose template gave no verdict on some object."""
@@ -198,8 +198,8 @@ class Reviewer:
 
     def _tell_once(self, what: str, error: str, obj: Object) -> None:
         """Log a fault of policy once for a sweep: it may be the same on each object."""
-        if what not in self._told and len(self._told) < 100:  # a bound of memory
-            self._told.add(what)
+        if what not in self._logged and len(self._logged) < 100:  # a bound of memory
+            self._logged.add(what)
             self._log.warning(
                 "an object was not decided by every policy",
                 error=error,

@@ -247,7 +247,7 @@ class Reflector:
         self._request: asyncio.Timeout | None = None
         self._was_synced = asyncio.Event()
         self._statistics = ReflectorStatistics()
-        self._told: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
         self.store = Store() if store is None else store
 
     def statistics(self) -> ReflectorStatistics:
@@ -332,9 +332,9 @@ class Reflector:
     def _tell(self, what: str, error: str) -> None:
         """Log a failure, now and then while it is the same."""
         now = time.monotonic()
-        if self._client.log is None or now - self._told.get(what, -TOLD_SECONDS) < TOLD_SECONDS:
+        if self._client.log is None or now - self._logged.get(what, -TOLD_SECONDS) < TOLD_SECONDS:
             return
-        self._told[what] = now
+        self._logged[what] = now
         self._client.log.warning(what, kind=str(self._resource.gvk), error=error)
 
     def _take_absence(self) -> None:

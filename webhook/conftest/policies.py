@@ -221,8 +221,10 @@ class ConftestPolicies:
             wrong = [finding for finding in findings if not finding.passed]
             successes += len(findings) - len(wrong)
             (result.failures if _FAILURE.fullmatch(name) else result.warnings).extend(wrong)
-        told = len(result.failures) + len(result.warnings) + len(result.exceptions) + successes
-        result.successes = successes + max(0, rules.count - told)
+        result_count = (
+            len(result.failures) + len(result.warnings) + len(result.exceptions) + successes
+        )
+        result.successes = successes + max(0, rules.count - result_count)
         return result
 
     def _exceptions(

@@ -142,7 +142,7 @@ class FilesSource:
             if (category := category_of(item.document)) is not None
         )
         by_key = {item.key: item for item in policies}
-        told = {fault for item in policies for fault in item.faults}
+        policy_faults = {fault for item in policies for fault in item.faults}
         return Picture(
             over="files",
             place=str(self._place),
@@ -153,7 +153,7 @@ class FilesSource:
             why_no_violations="" if self._place.manifests else _WHY_NONE,
             reviewed=len(objects) if self._place.manifests else None,
             trouble=(*trouble, *more),
-            faults=tuple(str(fault) for fault in faults if fault.message not in told),
+            faults=tuple(str(fault) for fault in faults if fault.message not in policy_faults),
             by_key=by_key,
         )
 
@@ -285,11 +285,11 @@ class _Judged:
     def advice(self, *, are_reviewed: bool) -> dict[tuple[str, str], tuple[str, ...]]:
         """By kind and name, what a policy that can be used will probably not do."""
         snapshot = self._policies.snapshot
-        told: dict[tuple[str, str], list[str]] = {}
+        messages: dict[tuple[str, str], list[str]] = {}
         if are_reviewed:
             for one in self._alone.missing(snapshot, admission.NAME):
                 if one.key not in self._matched:
-                    told.setdefault(one.key, []).append("it matches no object of the manifests")
+                    messages.setdefault(one.key, []).append("it matches no object of the manifests")
         for problem in (*advice_on(snapshot, self._seen), *unasked(snapshot, self._alone)):
-            told.setdefault((problem.kind, problem.name), []).append(problem.message)
-        return {key: tuple(texts) for key, texts in told.items()}
+            messages.setdefault((problem.kind, problem.name), []).append(problem.message)
+        return {key: tuple(texts) for key, texts in messages.items()}

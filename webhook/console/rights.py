@@ -82,10 +82,10 @@ class Rights:
                 f"the API server did not say what you may read within {RIGHTS_SECONDS:g} s"
             ) from None
         except ExceptionGroup as group:
-            told, bugs = group.split((ApiError, ApiUnreachable))
-            if bugs is not None or told is None:
+            failures, bugs = group.split((ApiError, ApiUnreachable))
+            if bugs is not None or failures is None:
                 raise
-            raise RightsUnknown(_told(told)) from None
+            raise RightsUnknown(_reasons(failures)) from None
         return {one: task.result() for one, task in asked.items()}
 
     async def seen(self, visitor: Visitor, picture: Picture) -> Picture:
@@ -140,7 +140,7 @@ class Rights:
             self._remembered.popitem(last=False)
 
 
-def _told(group: ExceptionGroup[Exception]) -> str:
+def _reasons(group: ExceptionGroup[Exception]) -> str:
     first: Exception = group
     while isinstance(first, ExceptionGroup):
         first = first.exceptions[0]

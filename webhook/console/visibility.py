@@ -93,11 +93,11 @@ def seen(picture: Picture, granted: Collection[Right], unasked: int = 0) -> Pict
     ]
     trouble = picture.trouble
     if unasked:
-        told = (
+        notice = (
             f"What you may read in {unasked:,} more namespaces and kinds of constraints is not shown:"
             f" a page asks about {NARROW_MAX:,}. Who may list a kind in all namespaces sees all of it."
         )
-        trouble = (*trouble, told)
+        trouble = (*trouble, notice)
     return replace(
         picture,
         trouble=trouble,

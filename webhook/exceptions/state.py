@@ -147,11 +147,11 @@ def wanted_status(document: Mapping[str, Any], facts: ExceptionFacts, now: float
     }
     if verdict.message:
         wanted["message"] = verdict.message
-    told = before.get("lastUsed")
-    if told:
-        wanted["lastUsed"] = told
-    is_due = facts.used_at - _seconds(told) >= USE_SECONDS
-    if facts.used_at and (is_due or wanted != before) and facts.used_at > _seconds(told):
+    last_used = before.get("lastUsed")
+    if last_used:
+        wanted["lastUsed"] = last_used
+    is_due = facts.used_at - _seconds(last_used) >= USE_SECONDS
+    if facts.used_at and (is_due or wanted != before) and facts.used_at > _seconds(last_used):
         wanted["lastUsed"] = text_of(facts.used_at)
     return None if wanted == before else wanted
 

@@ -84,8 +84,8 @@ def nobody(provider: str, advice: str = "") -> ProviderResponse:
 
     ``advice`` says what to do about it.
     """
-    told = f"nobody answers for the provider {provider} here"
-    return ProviderResponse(None, None, _NOBODY, f"{told}: {advice}" if advice else told)
+    message = f"nobody answers for the provider {provider} here"
+    return ProviderResponse(None, None, _NOBODY, f"{message}: {advice}" if advice else message)
 
 
 def is_nobody(response: ProviderResponse) -> bool:

@@ -44,9 +44,9 @@ def cost_warnings(source: CelSource) -> list[Json]:
             _warning(f"source.{field}", [one], EXPRESSION_COST, "an expression")
             for field, one in own
         ]
-        told = [one for one in each if one is not None]
+        alone = [one for one in each if one is not None]
         together = _warning(f"source.{group}", [one for _, one in own], limit, what)
-        warnings += told if told or together is None else [together]
+        warnings += alone if alone or together is None else [together]
     return warnings
 
 

@@ -90,12 +90,12 @@ class GeneratedPolicy:
         except EvaluationError as error:
             return Said((error.text,)) if self._fails else Said(ignored=True)
         composed = Composed(self._variables, given, constraint)
-        told = violations(self._validations, composed, fails=True, cost=POLICY_COST)
+        failures = violations(self._validations, composed, fails=True, cost=POLICY_COST)
         if self._fails:
-            return Said(tuple(told))
+            return Said(tuple(failures))
         again = Composed(self._variables, given, constraint)
         kept = tuple(violations(self._validations, again, fails=False, cost=POLICY_COST))
-        return Said(kept, ignored=len(kept) < len(told))
+        return Said(kept, ignored=len(kept) < len(failures))
 
 
 def _compiled(text: str, environment: Any, wanted: Type | None, what: str) -> Expression:

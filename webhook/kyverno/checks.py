@@ -44,16 +44,16 @@ def validations_of(validate: Json, queries: Queries) -> tuple[list[str], list[Js
     if cel := object_of(validate.get("cel")):
         if cel.get("paramKind") or cel.get("paramRef"):
             raise Unwritable("validate.cel.paramKind")
-        told = _message(validate, queries)
+        message = _message(validate, queries)
         return [], [
-            {**one, **({} if one.get("message") or one.get("messageExpression") else told)}
+            {**one, **({} if one.get("message") or one.get("messageExpression") else message)}
             for one in cel["expressions"]
         ]
     if security := object_of(validate.get("podSecurity")):
-        told = _message(validate, queries)
-        if "messageExpression" in told:
+        message = _message(validate, queries)
+        if "messageExpression" in message:
             raise Unwritable("validate.message has variables")
-        return [], security_validations(security, told.get("message", ""))
+        return [], security_validations(security, message.get("message", ""))
     if entries := objects_of(validate.get("foreach")):
         check = _all_of(entries, "validate.foreach", queries)
     else:

@@ -178,14 +178,14 @@ class CompiledSpec:
 
     def annotated(self, composed: Composed, meter: Meter) -> tuple[tuple[str, str], ...]:
         """The audit annotations that are not empty; raises likewise."""
-        told = []
+        annotations = []
         for key, expression in self._annotations:
             value = expression.evaluate(composed.env, meter)
             if type(value) is not str:
                 raise EvaluationError(f"auditAnnotation '{key}' is no string")
             if value:
-                told.append((key, value))
-        return tuple(told)
+                annotations.append((key, value))
+        return tuple(annotations)
 
 
 def fault_text(

@@ -46,9 +46,9 @@ def settled(mutated: Mutated, known: Answering, pace: Pace = UNBOUNDED) -> dict[
     if missing := [request for request, response in answers.items() if response is None]:
         raise Unanswered(missing)
     by_name = {
-        request.provider: told
+        request.provider: answer
         for request, response in answers.items()
-        if response is not None and (told := _read(request, response)) is not None
+        if response is not None and (answer := _read(request, response)) is not None
     }
     return _resolved(mutated, by_name, pace)
 
@@ -66,8 +66,8 @@ class Unresolved(NamedTuple):
     def __str__(self) -> str:
         instead = "the default stands there" if self.policy == "UseDefault" else "the value stays"
         key = f" for {self.key!r}" if self.key else ""
-        told = f"the provider {self.provider} has no answer{key}, {instead}"
-        return f"{self.path}: {told} (failurePolicy {self.policy}): {self.fault}"
+        message = f"the provider {self.provider} has no answer{key}, {instead}"
+        return f"{self.path}: {message} (failurePolicy {self.policy}): {self.fault}"
 
 
 def unresolved(mutated: Mutated, known: Answering) -> tuple[Unresolved, ...]:
@@ -76,10 +76,10 @@ def unresolved(mutated: Mutated, known: Answering) -> tuple[Unresolved, ...]:
         return ()
     obj = mutated.object
     answers = {
-        request.provider: told
+        request.provider: answer
         for one in wanted(mutated).items()
         if (response := _response(request := ProviderRequest(*one), known)) is not None
-        and (told := _read(request, response)) is not None
+        and (answer := _read(request, response)) is not None
     }
     is_masked = is_secret(obj)
     return tuple(

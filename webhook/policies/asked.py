@@ -128,9 +128,9 @@ def problems_of_asking(
         if asking is None:
             continue
         is_none = asking.extent == "not at all"
-        told = (f"{REASON}: nobody is asked about it: {asking.text}",) if is_none else asking.notes
+        texts = (f"{REASON}: nobody is asked about it: {asking.text}",) if is_none else asking.notes
         problems += [
             Problem(gvk_of(document).kind, name_of(document), "warning", NOT_ASKED, text)
-            for text in told
+            for text in texts
         ]
     return problems

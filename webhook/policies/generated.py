@@ -204,12 +204,12 @@ def _compare(
         releases=False,
     )
     responses = review(PolicySet(snapshot), subject).responses
-    told: dict[tuple[str, str], list[str]] = {}
+    messages: dict[tuple[str, str], list[str]] = {}
     for result in responses.results:
-        told.setdefault(result.constraint.key, []).append(result.msg)
+        messages.setdefault(result.constraint.key, []).append(result.msg)
     shown = f"{read.operation} {read.kind.kind} " + "/".join(filter(None, (place, read.name)))
     for key, pair in pairs.items():
-        mine = told.get(key, [])
+        mine = messages.get(key, [])
         said = pair.policy.say(pair.binding, dict(pair.document), whole.document, namespace)
         agreement.compared += 1
         if said.ignored and set(said.messages) <= set(mine):

@@ -112,7 +112,7 @@ def _add(client: Client, document: Mapping[str, Any]) -> None:
 
 def _try(entry: Entry, item: Constraint, seconds: float, until: float) -> Iterator[Problem]:
     """Evaluate each sample, and return the problems, each kind once."""
-    told: set[str] = set()
+    messages: set[str] = set()
     spec = item.document.get("spec") or {}
     for sample in samples(spec.get("match")):
         left = until - time.monotonic()
@@ -124,9 +124,9 @@ def _try(entry: Entry, item: Constraint, seconds: float, until: float) -> Iterat
         except PolicyError as error:
             if error.overrun and left < seconds:
                 return  # It had less than it may take.
-            if str(error) in told:
+            if str(error) in messages:
                 continue
-            told.add(str(error))
+            messages.add(str(error))
             if error.overrun:
                 message = f"does not end within its budget {shown}: {error}"
                 yield Problem(item.kind, item.name, "error", OVERRUN, message)

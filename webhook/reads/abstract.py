@@ -43,7 +43,7 @@ class Abstract:
     items: Abstract | None = None
     members: Abstract | None = None
     container: bool = False
-    told: Abstract | None = None
+    text: Abstract | None = None
 
     @property
     def known(self) -> frozenset[Scalar] | None:
@@ -66,7 +66,7 @@ class Abstract:
     def parts(self) -> list[Abstract]:
         """Return the parts of the value."""
         parts = [value for _, value in self.fields]
-        return parts + [part for part in (self.items, self.members, self.told) if part is not None]
+        return parts + [part for part in (self.items, self.members, self.text) if part is not None]
 
 
 ANYTHING: Final = Abstract(anything=True)
@@ -112,7 +112,7 @@ def _union(one: Abstract, other: Abstract) -> Abstract:
         united((one.items, other.items)),
         united((one.members, other.members)),
         one.container or other.container,
-        united((one.told, other.told)),
+        united((one.text, other.text)),
     )
 
 
@@ -154,7 +154,7 @@ class AbstractReader:
         """Record a shallow read: the kind of the value, and which scalar."""
         for place in value.places:
             self.record.shallow(place)
-        self.whole(value.told)
+        self.whole(value.text)
 
     def keys(self, value: Abstract) -> None:
         """Look at all keys, or how many items there are."""

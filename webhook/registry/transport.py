@@ -190,10 +190,10 @@ class RegistryTransport:
         if answer.status < 400:
             return answer
         if answer.status in _RETRIED and asked.method in _IDEMPOTENT:
-            raise _Retry(_told(asked, answer), _retry_after(answer))
+            raise _Retry(_refusal_text(asked, answer), _retry_after(answer))
         if answer.status == 429:  # nothing was done, so that it may be asked again
-            raise _Retry(_told(asked, answer), _retry_after(answer))
-        raise RegistryRefused(_told(asked, answer), answer.status)
+            raise _Retry(_refusal_text(asked, answer), _retry_after(answer))
+        raise RegistryRefused(_refusal_text(asked, answer), answer.status)
 
     async def _authorize(self, asked: RegistryRequest, header: str) -> str:
         """The Authorization header that a challenge asks for."""
@@ -362,7 +362,7 @@ def _retry_after(answer: RegistryAnswer) -> float | None:
     return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-def _told(asked: RegistryRequest, answer: RegistryAnswer) -> str:
+def _refusal_text(asked: RegistryRequest, answer: RegistryAnswer) -> str:
     """A refusal in the registry's words, as far as these are words."""
     reason = printable(" ".join(_reason(answer.content).split()))
     said = f": {reason}" if reason else ""

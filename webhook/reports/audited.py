@@ -65,13 +65,13 @@ class AuditReports:
         self._room: int | None = None
         self._seen: set[str] = set()
         self._looked_at = ""
-        self._told: dict[GroupKind, ReportTally] = {}
+        self._tallied: dict[GroupKind, ReportTally] = {}
         self._tallies: dict[GroupKind, ReportTally] = {}
 
     async def start(self, start: SweepStart) -> None:
         """A sweep begins: know what reports say."""
         self._seen = set()
-        self._told = {gvk.group_kind: ReportTally(self._series_max) for gvk in start.kinds}
+        self._tallied = {gvk.group_kind: ReportTally(self._series_max) for gvk in start.kinds}
         self._known = None
         self._confirmer.begin()
         # What is written while reports are read may be missing there, and is told apart.
@@ -105,7 +105,7 @@ class AuditReports:
             findings = self._reports.findings.of(
                 responses, audited.snapshot, audited.object, audited.drifts
             )
-        if audited.audit_id and (tally := self._told.get(subject.group_kind)) is not None:
+        if audited.audit_id and (tally := self._tallied.get(subject.group_kind)) is not None:
             tally.add(subject, findings)
         if self._known is None:
             return
@@ -142,7 +142,7 @@ class AuditReports:
         forsaken = {
             kind
             for kind in {*known, *self._tallies}
-            if kind not in self._told and not about(end.snapshot, kind, enforcement.AUDIT)
+            if kind not in self._tallied and not about(end.snapshot, kind, enforcement.AUDIT)
         }
         unlisted: list[str] = []
         for uid, item in list((self._known or {}).items()):
@@ -162,7 +162,7 @@ class AuditReports:
         self._seen = set()
         self._tallies = {
             kind: tally
-            for kind, tally in {**self._tallies, **self._told}.items()
+            for kind, tally in {**self._tallies, **self._tallied}.items()
             if kind not in forsaken
         }
         series = merged(self._tallies.values(), self._series_max)

@@ -146,7 +146,7 @@ class Confirmer:
         self._ended = asyncio.Event()
         self._end: SweepEnd | None = None
         self._unwritten = 0
-        self._is_told = False
+        self._is_logged = False
 
     def begin(self) -> None:
         """A sweep begins: what is given up from now on is missing from its reports."""
@@ -176,13 +176,13 @@ class Confirmer:
         try:
             await renew(self._client, lease(said, self._author))
         except (ApiError, ApiUnreachable) as error:
-            if not self._is_told:
+            if not self._is_logged:
                 self._log.warning(
                     "the audit's confirmation of reports was not written", error=str(error)
                 )
-            self._is_told = True
+            self._is_logged = True
         else:
-            self._is_told = False
+            self._is_logged = False
 
 
 async def renew(client: ClusterClient, wanted: dict[str, Any]) -> None:

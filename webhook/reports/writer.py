@@ -42,15 +42,15 @@ class Faults:
     def __init__(self, log: Logger, registry: Registry | None = None) -> None:
         self._log = log
         self._registry = registry
-        self._told: set[tuple[str, str]] = set()
+        self._logged: set[tuple[str, str]] = set()
 
     def take(self, message: str, error: Exception, **fields: Any) -> None:
         """A report raised this; ``fields`` say which."""
         if self._registry is not None:
             self._registry.count(OBJECT_FAULTS, "report")
         key = message, f"{type(error).__name__}: {error}"[:TEXT_CHARACTERS_MAX]
-        if key not in self._told and len(self._told) < DIFFERENT_TOLD_MAX:
-            self._told.add(key)
+        if key not in self._logged and len(self._logged) < DIFFERENT_TOLD_MAX:
+            self._logged.add(key)
             self._log.fault(message, error, **fields)
 
 

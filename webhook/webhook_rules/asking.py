@@ -199,8 +199,10 @@ def _look(  # what is looked at, and where it is noted
     """Note what is sent of some resources, and what is not."""
     for target in _scoped(need, targets):
         if target.kind in NEVER_ASKED:
-            told = f"API servers ask no webhook about {_shown(target.kind)}, whatever its rules say"
-            gaps.others[told] = None
+            message = (
+                f"API servers ask no webhook about {_shown(target.kind)}, whatever its rules say"
+            )
+            gaps.others[message] = None
             continue
         wanted = need.wants(target.operations)
         if not wanted:

@@ -58,14 +58,14 @@ def main(arguments: list[str]) -> int:
     found: list[tuple[int, str]] = []
     kinds: Counter[str] = Counter()
 
-    def report(question: Question, told: str) -> None:
-        kind = re.sub(r"\d+|'[^']*'", "", shown(told))[:80]
+    def report(question: Question, text: str) -> None:
+        kind = re.sub(r"\d+|'[^']*'", "", shown(text))[:80]
         kinds[kind] += 1
         if kinds[kind] <= EACH:
-            found.append((len(question.expression), f"{question.expression}\n    {shown(told)}"))
+            found.append((len(question.expression), f"{question.expression}\n    {shown(text)}"))
 
-    def told_of_pair(told: str, why: str) -> None:
-        report(Question(told), why)
+    def told_of_pair(text: str, why: str) -> None:
+        report(Question(text), why)
 
     with CelOracle(build("cel-oracle")) as oracle:
         asked = until(questions(seed, strange=options.strange), options.seconds * 0.55)
@@ -76,8 +76,8 @@ def main(arguments: list[str]) -> int:
         compare(oracle, changed, report, counted)
         pairs = until(composition.compositions(random.Random(seed)), options.seconds / 4)
         composition.compare(oracle, pairs, told_of_pair, counted)
-    for _, told in sorted(found):
-        print(f"==== {told}")
+    for _, text in sorted(found):
+        print(f"==== {text}")
     for what, count in counted.most_common():
         print(f"{count} {what}")
     print(f"{kinds.total()} differences of {len(kinds)} kinds")

@@ -69,18 +69,18 @@ def _compared(
         if why:
             counted[f"passed over: {why}"] += 1
             continue
-        told, parts = _told_of(question, found, wanted)
+        difference, parts = _difference_or_parts(question, found, wanted)
         further += parts
-        if told and _is_by_chance(oracle, question, found, wanted):
+        if difference and _is_by_chance(oracle, question, found, wanted):
             counted["passed over: the order in which Go goes through a map"] += 1
             continue
-        if told:
-            report(question, told)
+        if difference:
+            report(question, difference)
         counted["asked for its parts" if parts else wanted.get("stage") or "value"] += 1
     return further
 
 
-def _told_of(
+def _difference_or_parts(
     question: Question, found: dict[str, Any], wanted: dict[str, Any]
 ) -> tuple[str | None, list[Question]]:
     """What differs, or by which questions that is to be found out."""
@@ -114,9 +114,9 @@ def unnumbered(text: str) -> str:
     return re.sub(r"_var\d+", "_var", re.sub(r"\{(\w+) 0x[0-9a-f]+ \d+\}", r"\1", text))
 
 
-def shown(told: str) -> str:
+def shown(text: str) -> str:
     """A difference without the lines that show an expression and point into it."""
-    return "\\n".join(line for line in told.split("\\n") if not line.startswith(" | "))
+    return "\\n".join(line for line in text.split("\\n") if not line.startswith(" | "))
 
 
 def _batches(questions: Iterable[Question]) -> Iterator[list[Question]]:
@@ -181,7 +181,7 @@ def passed_over(expression: str, found: dict[str, Any], wanted: dict[str, Any]) 
         return "times beyond the years that protobuf's JSON has"
     if EXCEEDED in mine or EXCEEDED in real:
         return "cost, which each counts by its own measure"
-    if any(name in told for name in (_MUTABLE, _CONCATENATED) for told in (real, text)):
+    if any(name in answer for name in (_MUTABLE, _CONCATENATED) for answer in (real, text)):
         return (
             "the type in Go of a list that was put together, or of what optMap names and is empty"
         )

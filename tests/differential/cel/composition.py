@@ -238,7 +238,7 @@ def compare(
                 why = "the order in which Go goes through a map"
             counted[f"passed over: {why}" if why else _outcome(wanted)] += 1
             if found != wanted and not why:
-                report(_told(one), f"{found!r} instead of {wanted!r}")
+                report(_question_text(one), f"{found!r} instead of {wanted!r}")
 
 
 def _is_by_chance(oracle: CelOracle, asked: Asked, found: str) -> bool:
@@ -267,7 +267,7 @@ def _renamed(asked: Asked, number: int) -> Asked:
     return Asked(text, tuple((f"{name}{number}", of) for name, of in asked.variables))
 
 
-def _told(asked: Asked) -> str:
+def _question_text(asked: Asked) -> str:
     return "; ".join([*(f"{name} := {of}" for name, of in asked.variables), asked.expression])
 
 
@@ -312,7 +312,7 @@ def answers_here(asked: list[Asked], wanted: list[str]) -> list[str]:
             compile_expression(validation["expression"], environment)
             compile_expression(validation["messageExpression"], environment)
         except CompileError as error:
-            found.append("refused" if _is_told(str(error), there) else f"refused: {error}")
+            found.append("refused" if _is_same_refusal(str(error), there) else f"refused: {error}")
             continue
         variables = tuple(Named(name, of) for name, of in one.variables)
         validations = (Validation(validation["expression"], "", validation["messageExpression"]),)
@@ -321,15 +321,15 @@ def answers_here(asked: list[Asked], wanted: list[str]) -> list[str]:
         evaluator = CelEvaluator(source)
         review = {"object": VALUES, "operation": "CREATE"}
         state = evaluator.begin(UNLIMITED, {})
-        told = [violation.msg for violation in evaluator.evaluate(None, review, state)]
-        found.append(told[0] if told else "")
+        messages = [violation.msg for violation in evaluator.evaluate(None, review, state)]
+        found.append(messages[0] if messages else "")
     for at, told_here in enumerate(found):
         if told_here == "refused":
             wanted[at] = "refused"
     return found
 
 
-def _is_told(mine: str, there: str) -> bool:
+def _is_same_refusal(mine: str, there: str) -> bool:
     """Whether Kubernetes refuses an expression with these words."""
     of_syntax = "Syntax error" in mine and "Syntax error" in there
     return "compilation error" in there and (of_syntax or unnumbered(mine) in unnumbered(there))

@@ -79,5 +79,5 @@ def test_a_variable_whose_order_is_gos_is_no_difference_and_another_value_is(
     monkeypatch.setattr(composition, "answers_here", otherwise)
     found, counted = differences(oracle, iter([by_chance, certain]))
     assert counted["passed over: the order in which Go goes through a map"] == 1
-    (told,) = found
-    assert told.endswith(": 'is 3!' instead of 'is 3'")
+    (difference,) = found
+    assert difference.endswith(": 'is 3!' instead of 'is 3'")

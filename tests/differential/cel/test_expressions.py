@@ -30,8 +30,8 @@ def differences(oracle: CelOracle, asked: Iterator[Question]) -> tuple[list[str]
     found: list[str] = []
     counted: Counter[str] = Counter()
 
-    def report(one: Question, told: str) -> None:
-        found.append(f"{one.expression}: {shown(told)}")
+    def report(one: Question, text: str) -> None:
+        found.append(f"{one.expression}: {shown(text)}")
 
     compare(oracle, asked, report, counted)
     return found, counted

@@ -241,10 +241,10 @@ def compared(oracle: Oracle, batch: Batch, counted: Counter[str]) -> Iterator[Di
     for name in here.keys() | there.keys():
         mine, real = here.get(name), there.get(name)
         if mine is None or real is None:  # where both refuse one fault may hide another
-            told = [
+            answers = [
                 ("accepted", None) if one is None else ("refused", one[1]) for one in (mine, real)
             ]
-            yield Difference(everything[name], "load", *told)
+            yield Difference(everything[name], "load", *answers)
         else:
             counted["refused"] += 1
     if not batch.asked:

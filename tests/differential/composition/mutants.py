@@ -183,8 +183,8 @@ class Tally:
             return
         self.able += is_caught
         self.unexplained += not is_caught
-        told = f"line {mutant.line}, {tried} questions, {fate.value}"
-        print(f"{mutant.name}   ({told})", flush=True)
+        detail = f"line {mutant.line}, {tried} questions, {fate.value}"
+        print(f"{mutant.name}   ({detail})", flush=True)
 
     @property
     def killed(self) -> int:

@@ -72,12 +72,12 @@ def test_what_was_found_about_values_is_as_in_opa_in_each_way(rule: str, opa: Or
 def test_what_is_told_to_differ_does(rule: str, opa: Oracle):
     """Or the page is to say so no longer."""
     asked = question(rule)
-    (kind, found), (there, told) = ours(asked), theirs(opa, asked)
+    (kind, found), (there, answer) = ours(asked), theirs(opa, asked)
     assert (kind, _members(found)) == ("results", 1)
     if _IN_CONFLICT in rule:
-        assert [code for code, _ in told] == ["eval_conflict_error"]
+        assert [code for code, _ in answer] == ["eval_conflict_error"]
     else:
-        assert (there, _members(told)) == ("results", 0)
+        assert (there, _members(answer)) == ("results", 0)
 
 
 def test_a_conflict_for_what_is_not_sought_is_met_where_the_page_says_so(opa: Oracle):

@@ -154,10 +154,10 @@ def test_what_may_change_an_answer_is_to_be_killed_by_questions(capsys):
     assert (tally.killed, tally.same, tally.able, tally.unexplained) == (4, 1, 1, 1)
     assert tally.share == 4 / 6
     tally.report()
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].startswith("m.py | a fault | line 4   (line 4, 3 questions, killed by the")
-    assert told[1].startswith("m.py | a fault | line 7 ")
-    assert told[-1] == "66.7 % of 6 that may change an answer killed by questions"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("m.py | a fault | line 4   (line 4, 3 questions, killed by the")
+    assert lines[1].startswith("m.py | a fault | line 7 ")
+    assert lines[-1] == "66.7 % of 6 that may change an answer killed by questions"
 
 
 def test_each_line_that_has_a_reason_is_there():

@@ -198,11 +198,11 @@ class Trial:
     def outcome(self) -> Outcome:
         """Wait for the process."""
         with os.fdopen(self.answer) as answer:
-            told = answer.read()
+            output = answer.read()
         os.waitpid(self._process, 0)
-        if not told:  # it has ended: the generator, or its code, does not work or does not end
+        if not output:  # it has ended: the generator, or its code, does not work or does not end
             return Outcome(Fate.KILLED)
-        fate, _, killer = told.partition(":")
+        fate, _, killer = output.partition(":")
         return Outcome(Fate[fate], self.questions[int(killer)] if killer else None)
 
 
@@ -214,8 +214,8 @@ def ended(trials: Iterator[Trial], jobs: int) -> Iterator[Trial]:
             running[trial.answer] = trial
         if not running:
             return
-        told, _, _ = select.select(list(running), (), ())
-        for answer in told:
+        readable, _, _ = select.select(list(running), (), ())
+        for answer in readable:
             yield running.pop(answer)
 
 

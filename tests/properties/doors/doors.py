@@ -278,9 +278,9 @@ def _excused_by_test(files: Files) -> Findings:
     run = waddle("test", "-f", files.policies, "-f", files.objects, *files.options)
     found, subject = _nothing(files.world), ""
     for line in run.stdout.splitlines():
-        if told := _EXCUSED.match(line):
+        if match := _EXCUSED.match(line):
             name = subject.rpartition("/")[2]
-            _note(found, {"metadata": {"name": name}}, excusal(*told.groups()))
+            _note(found, {"metadata": {"name": name}}, excusal(*match.groups()))
         else:
             subject = line
     return found
@@ -314,20 +314,20 @@ def _of_krm(files: Files, document: Json, *arguments: str | Path) -> Findings:
     for item in yaml.load(run.stdout, yaml.CSafeLoader).get("results") or ():
         tags = item["tags"]
         reference = {"metadata": {"name": item["resourceRef"]["name"]}}
-        told = tags["constraint"], item["message"]
+        finding = tags["constraint"], item["message"]
         if tags["action"] != "excused":
-            _note(found, reference, (*told, tags["action"]))
+            _note(found, reference, (*finding, tags["action"]))
         if "exception" in tags:
-            _note(found, reference, excusal(*told, tags["exception"]))
+            _note(found, reference, excusal(*finding, tags["exception"]))
     return found
 
 
 def check(files: Files) -> Findings:
     """``waddle check``: the violations that there will be then; it tells no actions."""
     run = waddle("check", "-f", files.policies, "-f", files.objects, "-o", "json", *files.options)
-    found, told = _nothing(files.world), json.loads(run.stdout)["manifests"]
-    files.excusing = set(told.get("excused", ()))
-    for item in told["constraints"]:
+    found, manifests = _nothing(files.world), json.loads(run.stdout)["manifests"]
+    files.excusing = set(manifests.get("excused", ()))
+    for item in manifests["constraints"]:
         key = f"{item['kind']}/{item['name']}"
         for one in item["examples"]:
             name = one["object"].rpartition("/")[2]
@@ -354,11 +354,11 @@ def playground(files: Files) -> Findings:
         typed = "\n---\n".join(map(json.dumps, (obj, {"providers": ANSWERS})))
         [shown] = reviewed(typed, source.policies())["reviews"]
         for row in shown["violations"]:
-            told = f"{row['kind']}/{row['name']}", row["message"]
+            finding = f"{row['kind']}/{row['name']}", row["message"]
             if row["action"] != "excused":
-                _note(found, obj, (*told, row["action"]))
+                _note(found, obj, (*finding, row["action"]))
             if row["exception"]:
-                _note(found, obj, excusal(*told, row["exception"]))
+                _note(found, obj, excusal(*finding, row["exception"]))
     return found
 
 
@@ -392,9 +392,11 @@ def replayed(files: Files, by_server: Findings) -> list[str]:
 
     foreign = kyverno_parts("enforce")
     policies, _ = PolicyFiles(files.client(), [files.policies], foreign=foreign).load()
-    told = replay(records, policies)
-    changed = [f"{one.record['resourceName']}: {one.added} {one.removed}" for one in told.changes]
-    return changed + ([f"{told.other_violations} others"] if told.other_violations else [])
+    replays = replay(records, policies)
+    changed = [
+        f"{one.record['resourceName']}: {one.added} {one.removed}" for one in replays.changes
+    ]
+    return changed + ([f"{replays.other_violations} others"] if replays.other_violations else [])
 
 
 def verified(files: Files, by_server: Findings) -> list[str]:
@@ -577,14 +579,14 @@ def differences(world: World, folder: Path) -> list[str]:
     """What a door says that the server does not, or the other way round."""
     files = Files(world, folder)
     by_server = serve(files)
-    told = []
+    lines = []
     of_updates = updates(files)
     for door, found in of_updates.items():
         wanted = of_updates["server"]
         if door in UNTOLD:
             wanted = {name: without_excusals(findings) for name, findings in wanted.items()}
         if found != wanted:
-            told.append(f"{world}\nupdates: {door}: {found}, not {wanted}")
+            lines.append(f"{world}\nupdates: {door}: {found}, not {wanted}")
     answers = {door: ask(files) for door, ask in DOORS.items()}
     answers |= audits(folder, world, files)
     for door, found in answers.items():
@@ -594,17 +596,17 @@ def differences(world: World, folder: Path) -> list[str]:
                 expected = frozenset((key, message, "") for key, message, _ in expected)
             if found[name] != expected:
                 missing, more = expected - found[name], found[name] - expected
-                told.append(f"{world}\n{door}: {name}: lacks {set(missing)}, adds {set(more)}")
+                lines.append(f"{world}\n{door}: {name}: lacks {set(missing)}, adds {set(more)}")
     # The Namespaces stand in files, too, and are checked like other objects.
     loaded = Policies.load(files.policies, providers=files.answers)
     beside = [_of_violations(loaded.review(one)) for one in world.namespaces.values()]
     excusing = set().union(*map(exceptions_in, (*by_server.values(), *beside)))
     if files.excusing != excusing:
-        told.append(f"{world}\ncheck: {files.excusing} excuse, not {excusing}")
+        lines.append(f"{world}\ncheck: {files.excusing} excuse, not {excusing}")
     for name, findings in _excused_by_test(files).items():
         skipped = of_responses(Responses(excused=tuple(files.excused[name])))
         if findings != skipped:
-            told.append(f"{world}\ntest: {name}: {findings} excused, not {skipped}")
-    told += [f"{world}\nreplay: {line}" for line in replayed(files, by_server)]
-    told += [f"{world}\nverify: {line}" for line in verified(files, by_server)]
-    return told
+            lines.append(f"{world}\ntest: {name}: {findings} excused, not {skipped}")
+    lines += [f"{world}\nreplay: {line}" for line in replayed(files, by_server)]
+    lines += [f"{world}\nverify: {line}" for line in verified(files, by_server)]
+    return lines

@@ -177,13 +177,13 @@ def _by_command(folder: Path, files: Files, *arguments: str) -> Findings:
     run = waddle(*asked, *arguments, *files.options)
     assert not run.stderr, run.stderr
     found: Findings = {name: frozenset() for name in names(files.world)}
-    told = json.loads(run.stdout)
-    for item in (*told["violations"], *told["excused"]):
+    document = json.loads(run.stdout)
+    for item in (*document["violations"], *document["excused"]):
         constraint, name = item["constraint"], item["resource"]["name"]
         if name not in found:
             continue
         key = f"{constraint['kind']}/{constraint['name']}"
-        if item not in told["excused"]:
+        if item not in document["excused"]:
             found[name] |= {(key, item["message"], ",".join(item["enforcementActions"]))}
         if exception := item.get("exception"):
             found[name] |= {excusal(key, item["message"], exception["title"])}

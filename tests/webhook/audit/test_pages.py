@@ -277,8 +277,10 @@ def test_a_page_that_is_too_large_is_asked_for_with_fewer_objects_and_the_next_s
             source = ListSource(client, 500, forbidden_seconds=0)
             for _ in range(2):
                 pages = source.pages(None, PODS)  # type: ignore[arg-type]
-                told = [obj["metadata"]["name"] async for found in pages for obj in found[::-1]]
-                assert told == names
+                listed_names = [
+                    obj["metadata"]["name"] async for found in pages for obj in found[::-1]
+                ]
+                assert listed_names == names
 
     event_loop.run(run())
     # What is cut off is asked for again: 500, 62 and 7 of the large ones are too many.

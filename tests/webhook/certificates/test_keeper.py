@@ -272,10 +272,10 @@ def test_a_missing_secret_is_told_and_then_found(cluster, place, tmp_path):
         assert "does not exist" not in (tmp_path / "log").read_text()
         await client.delete(SECRETS, place.secret, place.namespace)
 
-        async def told():
+        async def logged():
             return "does not exist" in (tmp_path / "log").read_text()
 
-        await until(told)
+        await until(logged)
         assert not replica.keeper.not_ready(), "what is served goes on being served"
         metadata = {"name": place.secret, "namespace": place.namespace}
         await client.create(

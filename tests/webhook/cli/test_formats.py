@@ -152,8 +152,8 @@ def test_what_was_not_checked_is_an_error_in_each_form_that_a_pipeline_reads(
     code_scanning(document)
     (invocation,) = document["runs"][0]["invocations"]
     assert invocation["executionSuccessful"] is False
-    told = [item["message"]["text"] for item in invocation["toolExecutionNotifications"]]
-    assert any(reason in line for line in told)
+    messages = [item["message"]["text"] for item in invocation["toolExecutionNotifications"]]
+    assert any(reason in line for line in messages)
     root = ET.fromstring((found / "junit.out").read_text())
     errors = [error.attrib["message"] for error in root.iter("error")]
     assert int(root.attrib["errors"]) == len(errors)
@@ -276,14 +276,14 @@ def test_several_forms_at_once(tmp_path, command):
     assert (tmp_path / "j.xml").read_text().startswith("<?xml")
     assert run("table").stdout.split("(")[0] == (tmp_path / "t.txt").read_text().split("(")[0]
     assert run("json=all.json").stdout == ""
-    for wrong, told in (
+    for wrong, message in (
         (("json", "table"), "one form goes to standard output"),
         (("json=",), "names no file"),
         (("jsn=x",), "is not one of"),
     ):
         refused = run(*wrong)
         assert refused.returncode == 64
-        assert told in refused.stderr
+        assert message in refused.stderr
     unwritten = run("json=none/x")
     assert unwritten.returncode == 74
     assert "none/x: No such file or directory" in unwritten.stderr

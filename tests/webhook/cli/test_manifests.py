@@ -275,9 +275,9 @@ def test_a_check_names_every_file_that_cannot_be_read(tmp_path):
     run = waddle("check", "-f", tmp_path, "-f", tmp_path / "none.yaml")
 
     assert run.returncode == 2
-    told = [line for line in run.stderr.splitlines() if line.startswith("reading")]
+    lines = [line for line in run.stderr.splitlines() if line.startswith("reading")]
     for name in ("broken.yaml", "binary.yaml", "list.yaml", "none.yaml"):
-        assert sum(name in line for line in told) == 1, name
+        assert sum(name in line for line in lines) == 1, name
 
 
 def test_an_object_defined_twice_is_warned_about(tmp_path):

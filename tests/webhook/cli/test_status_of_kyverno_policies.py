@@ -38,7 +38,7 @@ def policy(name: str, expression: str, **spec: Any) -> dict[str, Any]:
 
 def test_each_is_usable_or_not_with_what_is_odd_about_it() -> None:
     refs = [{"kind": "ValidatingPolicy", "name": "gone"}]
-    told = standings(
+    listed = standings(
         [
             policy("unusable", "random() == ''"),
             policy("about-nothing", "true", validationActions=["Audit", "Warn"]),
@@ -46,14 +46,14 @@ def test_each_is_usable_or_not_with_what_is_odd_about_it() -> None:
             document("PolicyException", "of-none", "shop", policyRefs=refs),
         ]
     )
-    assert [(one.title, one.state) for one in told] == [
+    assert [(one.title, one.state) for one in listed] == [
         ("PolicyException/shop/of-none", "Usable"),
         ("ValidatingPolicy/about-nothing", "Usable"),
         ("ValidatingPolicy/http", "Unusable"),
         ("ValidatingPolicy/unusable", "Unusable"),
     ]
-    assert all(one.notes for one in told)
-    shown = as_table(ClusterStanding([], [], [], {}, (), told), "waddle-system")
+    assert all(one.notes for one in listed)
+    shown = as_table(ClusterStanding([], [], [], {}, (), listed), "waddle-system")
     assert "Audit+Warn" in shown
     assert "ValidatingPolicy/http: spec.evaluation.mode HTTP: " in shown
     assert "PolicyException/shop/of-none: none of the policies that it names is there" in shown
@@ -77,17 +77,17 @@ def test_one_that_no_rule_sends_anything_of_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "state", "told"),
+    ("mode", "state", "note"),
     [
         ("off", "NotFollowed", "--kyverno-policies is off"),
         ("audit", "Audited", "--kyverno-policies is audit"),
         ("", "Usable", "it has no matchConstraints"),
     ],
 )
-def test_what_replicas_do_by_them_is_their_flag(mode: str, state: str, told: str) -> None:
+def test_what_replicas_do_by_them_is_their_flag(mode: str, state: str, note: str) -> None:
     (found,) = standings([policy("p", "true")], mode)
     assert found.state == state
-    assert told in found.notes[0]
+    assert note in found.notes[0]
 
 
 def test_the_flag_is_read_from_the_pods_that_do_most() -> None:

@@ -165,8 +165,8 @@ def test_a_check_says_how_long_each_constraint_took(folder):
     assert line.split()[2:] == ["6", "Rego", "InRego/a"], "policies are objects, too"
     document = json.loads(waddle(*given, "-o", "json", cwd=folder).stdout)
     assert document.keys() == {"results", "stats"}
-    told = {one["statsFor"]: one["stats"][0]["source"]["value"] for one in document["stats"]}
-    assert told == {"InRego/a": "Rego", "InCel/b": "K8sNativeValidation"}
+    durations = {one["statsFor"]: one["stats"][0]["source"]["value"] for one in document["stats"]}
+    assert durations == {"InRego/a": "Rego", "InCel/b": "K8sNativeValidation"}
     as_yaml = yaml.safe_load(waddle(*given, "-o", "yaml", cwd=folder).stdout)
     assert as_yaml.keys() == {"results", "stats"}
 

@@ -125,10 +125,10 @@ def test_an_odd_answer_ends_no_other_watch(tmp_path, odd):
             manager.registrar("one").add_watch(WIDGET)
             running = tasks.create_task(manager.run())
             await server.done.wait()
-            told = manager.statistics()[WIDGET]
-            assert told.last_error
+            statistics = manager.statistics()[WIDGET]
+            assert statistics.last_error
             # That a kind is not served only a list can say.
-            assert told.absent is (isinstance(odd, dict) and odd["resources"] != 5)
+            assert statistics.absent is (isinstance(odd, dict) and odd["resources"] != 5)
             running.cancel()
             return [path for path, _ in server.requests]
 

@@ -38,12 +38,12 @@ class Person:
             where = f"{parts.path}?{parts.query}" if parts.query else parts.path
             connection.request("GET" if form is None else "POST", where, body, headers)
             response = connection.getresponse()
-            self.told = response.headers.get_all("set-cookie") or []
+            self.cookies_set = response.headers.get_all("set-cookie") or []
             answer = Answer(response)
         finally:
             connection.close()
-        for told in self.told:
-            for name, item in SimpleCookie(told).items():
+        for header in self.cookies_set:
+            for name, item in SimpleCookie(header).items():
                 if item["max-age"] == "0":
                     self.cookies.pop(name, None)
                 else:

@@ -77,9 +77,9 @@ def test_a_new_policy_is_tried_on_decisions_that_were_recorded(attempt: Try, tmp
     found = attempt("recorded", log=log, policy=POLICY + CONSTRAINT)
     assert (found["replayed"], found["violating"], found["changed"]) == (4, 2, 2)
     assert found["withoutObject"] == 1
-    told = [(one["name"], one["before"], one["after"]) for one in found["rows"]]
+    rows = [(one["name"], one["before"], one["after"]) for one in found["rows"]]
     # Where the policy that is tried was in force already, what it said then is not counted.
-    assert told == [("mended", "deny", "allow"), ("sample", "allow", "deny")]
+    assert rows == [("mended", "deny", "allow"), ("sample", "allow", "deny")]
     assert recorded(file, lambda right: right.namespace == "bank").records == ()
 
 
@@ -119,12 +119,12 @@ def test_admission_policies_are_tried_with_their_bindings_and_answers(attempt: T
     typed = "\n---\n".join(json.dumps(one) for one in (asking, binding("all", "own"), answer))
     found = attempt("policy", policy=typed, input=json.dumps(admission_pod()))
     assert found["constraints"] == 1
-    (told,) = found["reviews"]
-    assert [(one["action"], one["message"]) for one in told["violations"]] == [
+    (review,) = found["reviews"]
+    assert [(one["action"], one["message"]) for one in review["violations"]] == [
         ("deny", "[binding all] failed expression: object.metadata.name != 'web'"),
         ("note", "[binding all] audit annotation k: Pod"),
     ]
-    assert told["notDecided"] == []
+    assert review["notDecided"] == []
 
 
 def test_what_is_wrong_with_a_policy_is_told(attempt: Try):
@@ -154,8 +154,8 @@ def test_what_would_take_for_ever_or_all_memory_is_ended(attempt: Try, patient: 
     loop = "package p\nx := count([1 | some i in a; some j in a; i + j == -1])\na := numbers.range(1, 90000)"
     assert "deadline" in attempt("rego", policy=loop, query="data.p.x")["error"]
     big = 'package p\nx := [y | some i in numbers.range(1, 3000); y := concat("", [sprintf("%d%0100000d", [i, j]) | some j in numbers.range(1, 100)])]'
-    told = "it was ended: it takes more than 256 MiB of memory"
-    assert patient("rego", policy=big, query="data.p.x") == {"error": told}
+    message = "it was ended: it takes more than 256 MiB of memory"
+    assert patient("rego", policy=big, query="data.p.x") == {"error": message}
     assert patient("cel", policy="1 + 1") == {"value": 2}
 
 

@@ -27,8 +27,10 @@ def test_a_page_that_does_not_ask_about_all_namespaces_says_how_many_more_there_
     seen = sight.seen(whole, frozenset(asked), unasked)
     assert seen.violations is not None
     assert len(seen.violations) == sight.NARROW_MAX
-    (told,) = pages.shown(seen, Visitor("ada"))["trouble"]
-    assert told.startswith("What you may read in 7 more namespaces and kinds of constraints is not")
+    (trouble,) = pages.shown(seen, Visitor("ada"))["trouble"]
+    assert trouble.startswith(
+        "What you may read in 7 more namespaces and kinds of constraints is not"
+    )
 
 
 def test_a_page_that_asks_about_all_of_them_says_nothing():

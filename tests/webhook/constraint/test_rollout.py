@@ -249,10 +249,10 @@ def test_a_record_that_makes_no_sense_is_none(found: Any) -> None:
 def test_violations_are_told_of_now_and_then_and_never_too_early() -> None:
     """A twentieth of the quiet that is wanted; nothing where no stage waits for quiet."""
     document = constraint(rollout="dryrun quiet=20m")
-    told = violation_time(document, None, BEGAN)
-    assert told == text_of(BEGAN + 60)
-    assert violation_time(document, told, BEGAN + 60) is None
-    assert violation_time(document, told, BEGAN + 61) == text_of(BEGAN + 121)
+    violated_at = violation_time(document, None, BEGAN)
+    assert violated_at == text_of(BEGAN + 60)
+    assert violation_time(document, violated_at, BEGAN + 60) is None
+    assert violation_time(document, violated_at, BEGAN + 61) == text_of(BEGAN + 121)
     assert violation_time(constraint(rollout="dryrun after=1h"), None, BEGAN) is None
 
 

@@ -73,7 +73,7 @@ class Held:
         """Wait for what is held."""
         await turns_until(lambda: len(self.released) >= number)
 
-    def is_told(self, document, verdict, uid="uid-2", version=__version__):
+    def arrives(self, document, verdict, uid="uid-2", version=__version__):
         """The watch tells what another replica said."""
         made = self.writes(document, verdict, uid, version)
         self.revisions.change([Change("set", Key("", made["metadata"]["name"]), made)])

@@ -62,7 +62,7 @@ SCHEMAS = {
 CORE = answer({"components": {"schemas": SCHEMAS}})
 
 
-def told(folder, script, templates, constraints):
+def reported(folder, script, templates, constraints):
     """What the keeper tells first, what it asked for, and its log."""
     lines, found = [], []
 
@@ -93,7 +93,7 @@ def told(folder, script, templates, constraints):
 
 def test_an_expression_that_does_not_fit_a_kind_is_told_of_its_constraint(tmp_path):
     """What is compared can never be equal: an API server lets it in, too."""
-    found, asked, lines = told(
+    found, asked, lines = reported(
         tmp_path,
         [INDEX, CORE],
         {"a": in_cel("object.spec.a == 1")},
@@ -142,7 +142,7 @@ def test_a_group_is_asked_at_its_preferred_version_and_a_document_that_is_the_sa
 
 def test_an_expression_that_would_cost_an_api_server_too_much_is_told_of_its_template(tmp_path):
     costly = "object.a.all(a, object.b.all(b, object.c.all(c, a == b && b == c)))"
-    found, asked, _ = told(tmp_path, [], {"a": in_cel(costly)}, {})
+    found, asked, _ = reported(tmp_path, [], {"a": in_cel(costly)}, {})
     assert list(found) == [(TEMPLATES, "a")]
     assert found[TEMPLATES, "a"][FIELD]
     assert asked == []  # No constraint names a kind.
@@ -151,12 +151,12 @@ def test_an_expression_that_would_cost_an_api_server_too_much_is_told_of_its_tem
 @pytest.mark.parametrize("template", [in_cel(None), in_cel(1)], ids=["Rego", "broken"])
 def test_nothing_is_asked_for_templates_without_an_expression_that_can_be_read(tmp_path, template):
     templates, constraints = {"a": template}, {("A", "c"): constraint("Pod")}
-    found, asked, lines = told(tmp_path, [], templates, constraints)
+    found, asked, lines = reported(tmp_path, [], templates, constraints)
     assert (found, asked, lines) == ({}, [], [])
 
 
 def test_an_outage_is_told_and_the_kinds_are_looked_up_after_it(tmp_path):
-    found, _, lines = told(
+    found, _, lines = reported(
         tmp_path,
         [status(500), INDEX, CORE],
         {"a": in_cel("object.spec.a == 1")},
@@ -261,7 +261,7 @@ def test_what_is_no_index_is_no_answer_and_is_asked_again(tmp_path, document):
     """It ended the session at the cluster, again and again."""
     with pytest.raises(ApiUnreachable, match="/openapi/v3: the answer is not an index"):
         looked(tmp_path, answer(document))
-    found, _, lines = told(
+    found, _, lines = reported(
         tmp_path,
         [answer(document), INDEX, CORE],
         {"a": in_cel("object.spec.a == 1")},

@@ -101,9 +101,9 @@ def test_one_that_is_refused_is_told_and_its_last_good_generation_stays(tmp_path
             made.change(*POLICIES, "p", spec=policy("objekt == 1")["spec"])
             await made.until(lambda: counted(made, "error") == 1, "the fault counted")
             assert said(made, pod()) == [("ValidatingPolicy/p", "no")]
-            told = "ValidatingPolicy p: spec.validations[0].expression"
+            message = "ValidatingPolicy p: spec.validations[0].expression"
             await made.until(
-                lambda: any(told in one for one in made.following._policies.faults), told
+                lambda: any(message in one for one in made.following._policies.faults), message
             )
 
     asyncio.run(run())
@@ -207,9 +207,9 @@ def test_a_mutating_policy_changes_objects_while_it_is_there(tmp_path):
             made.change(*MUTATING, "m", spec=broken["spec"])
             await made.until(lambda: counted(made, "error") == 1, "the fault counted")
             assert mutated(made) == [("MutatingPolicy//m:1", "a")], "the last good generation"
-            told = "MutatingPolicy m: spec.evaluation.mutateExisting"
+            message = "MutatingPolicy m: spec.evaluation.mutateExisting"
             await made.until(
-                lambda: any(told in one for one in made.following._policies.faults), told
+                lambda: any(message in one for one in made.following._policies.faults), message
             )
             made.drop(*MUTATING, "m")
             await made.until(lambda: not mutated(made), "the policy's end")

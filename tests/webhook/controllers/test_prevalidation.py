@@ -79,9 +79,9 @@ def test_nothing_is_held_that_need_not_be_tried_or_cannot_be(tmp_path, trials):
         held.is_serving, held.is_known = True, True
         assert not held.holds(template())
         held.is_known = False
-        held.is_told(template(), "refused")
+        held.arrives(template(), "refused")
         assert not held.holds(template())
-        held.is_told(template(uid="other"), "refused", version="0.0.0-other")
+        held.arrives(template(uid="other"), "refused", version="0.0.0-other")
         assert held.holds(template(uid="other"))  # Another version may take less.
         synced = Event("synced", TEMPLATE)
         assert not held.prevalidation.holds(synced)
@@ -106,8 +106,8 @@ def test_a_replica_that_ends_as_it_is_about_to_say_something_ends_without_a_faul
 ):
     """Whichever of the two comes first: that it has its turn to say so, or that all of it ends."""
     monkeypatch.setattr(prevalidation, "CLAIM_SECONDS", 0)
-    told = threading.Event()
-    monkeypatch.setattr(trials, "found_out_all", lambda *_: told.wait(PATIENCE_SECONDS))
+    reported = threading.Event()
+    monkeypatch.setattr(trials, "found_out_all", lambda *_: reported.wait(PATIENCE_SECONDS))
 
     async def story(held):
         assert held.holds(template())
@@ -115,7 +115,7 @@ def test_a_replica_that_ends_as_it_is_about_to_say_something_ends_without_a_faul
             await asyncio.sleep(0)
         held.running.cancel()
         await asyncio.wait({held.running})
-        told.set()
+        reported.set()
         assert [line for line in held.lines if b"stacktrace" in line] == []
         assert held.released == []
 

@@ -352,17 +352,17 @@ def test_less_is_kept_a_while_after_a_template_is_gone(monkeypatch):
 def test_the_log_says_which_paths_of_a_kind_are_kept():
     bench = Bench()
 
-    def told() -> list[list[str]]:
+    def logged() -> list[list[str]]:
         bench.policies.retry()
         bench.policies.log_in_force()
         lines = list(map(json.loads, bench.lines))
         bench.lines.clear()
         return [line["paths"] for line in lines if line.get("kind") == "v1/ConfigMap"]
 
-    assert told() == [[]]
+    assert logged() == [[]]
     bench.take("Alpha", "data.word")
     bench.take("Beta", "metadata.labels.app")
-    assert told() == [["data.word", "metadata.labels.app"]]
-    assert told() == []
+    assert logged() == [["data.word", "metadata.labels.app"]]
+    assert logged() == []
     bench.take("Gamma", "data[_]")
-    assert told() == [["data[*]", "data.word", "metadata.labels.app"]]
+    assert logged() == [["data[*]", "data.word", "metadata.labels.app"]]

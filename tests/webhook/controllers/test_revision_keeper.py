@@ -38,7 +38,7 @@ class Kept:
     """A keeper, whom it told, and its log."""
 
     def __init__(self, client, **options):
-        self.told, self.lines, self.requests = [], [], []
+        self.changes, self.lines, self.requests = [], [], []
         log = Log(self.lines.append).logger("revisions")
         pod = Pod("waddle-1", "waddle-system", "uid-1")
         often = Settings(
@@ -53,7 +53,7 @@ class Kept:
             keys_of(client),
             log,
             limit=2,
-            tell=self.told.extend,
+            tell=self.changes.extend,
             settings=often,
             **options,
         )
@@ -150,7 +150,7 @@ def test_a_revision_that_cannot_be_read_is_told_of_and_the_others_count(kept):
     torn = {**whole, "metadata": {**whole["metadata"], "name": "torn"}, "spec": {}}
     kept.keeper.change([change("set", torn), change("set", whole)])
     assert [item.name for item in kept.keeper.of("u")] == [whole["metadata"]["name"]]
-    assert len(kept.told) == 1
+    assert len(kept.changes) == 1
     (line,) = kept.lines
     assert b"a PolicyRevision was ignored" in line or b"cannot be followed" in line
     kept.keeper.change([change("delete", whole)])

@@ -24,10 +24,10 @@ def test_what_another_replica_has_tried_is_not_tried_again(tmp_path, trials):
         document = template()
         other = held.has_another_first(document)
         assert held.holds(document)
-        held.is_told(document, "trying", other)
+        held.arrives(document, "trying", other)
         await asyncio.sleep(0)
         assert held.released == []
-        held.is_told(document, "passed", other)
+        held.arrives(document, "passed", other)
         await held.until_released()
         assert held.server.requests == []
 
@@ -80,7 +80,7 @@ def test_who_is_at_it_is_waited_for_though_no_status_of_it_was_heard_of(tmp_path
         await turns_until(lambda: held.revisions.named("large", name) is not None)
         for _ in range(10):
             await asyncio.sleep(0)
-        held.is_told(large, "ended", "uid-2")
+        held.arrives(large, "ended", "uid-2")
         await held.until_released()
         assert tried == []
         assert [method for method, _ in held.server.requests] == ["POST", "GET"]
@@ -129,7 +129,7 @@ def test_what_nobody_is_at_any_more_is_tried(tmp_path, trials, tried):
     large = large_template()
 
     async def story(held):
-        held.is_told(large, "trying", "")
+        held.arrives(large, "trying", "")
         assert held.holds(large)
         await held.until_released()
         assert tried == [large]
@@ -170,7 +170,7 @@ def test_who_said_that_it_is_at_it_and_is_gone_is_not_waited_for(tmp_path, trial
         document = template()
         other = held.has_another_first(document)
         assert held.holds(document)
-        held.is_told(document, "trying", other)
+        held.arrives(document, "trying", other)
         held.writers.discard(other)
         await held.until_released()
         assert held.said(document) == ("passed", "uid-1")
@@ -197,9 +197,9 @@ def test_a_word_that_this_pod_is_at_it_is_withdrawn_where_it_is_not(tmp_path, tr
     large = large_template()
 
     async def story(held):
-        held.is_told(large, "trying", "uid-1")
+        held.arrives(large, "trying", "uid-1")
         await turns_until(lambda: held.said(large) == ("trying", ""))
-        held.is_told(large, "trying", "uid-2")
+        held.arrives(large, "trying", "uid-2")
         for _ in range(10):
             await asyncio.sleep(0)
         assert held.said(large) == ("trying", "uid-2"), "another may be at it"
@@ -216,7 +216,7 @@ def test_a_word_of_an_earlier_process_of_this_pod_is_withdrawn_at_the_start(tmp_
         held.running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await held.running
-        held.is_told(large, "trying", "uid-1")
+        held.arrives(large, "trying", "uid-1")
         assert held.said(large) == ("trying", "uid-1")
         async with asyncio.TaskGroup() as tasks:
             held.running = tasks.create_task(held.prevalidation.run())
@@ -297,7 +297,7 @@ def test_a_word_of_a_pod_that_is_gone_gives_way_to_what_is_found(tmp_path, trial
     large = large_template()
 
     async def story(held):
-        held.is_told(large, "trying", "uid-9")
+        held.arrives(large, "trying", "uid-9")
         held.prevalidation.tell_faults([AppliedFault(large, "ended", "policy is too large")])
         await turns_until(lambda: held.said(large) == ("ended", "uid-1"))
 

@@ -135,8 +135,8 @@ def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
         snapshot = policies.snapshot
         responses = snapshot.review(AugmentedReview(asked))
         answer = verdict.judge(asked.uid, responses)
-        told = recorder.answered(asked, responses, snapshot, 1.0, 1.5, answer)
-        assert told.decision_id
+        recorded = recorder.answered(asked, responses, snapshot, 1.0, 1.5, answer)
+        assert recorded.decision_id
     recorder.unanswered(Reviewed(asked, None, snapshot, (1.0, 1.5)), 504, "too late")
     for event in (
         events.audit_started("i", "run"),
@@ -156,7 +156,7 @@ def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
     assert first["results"][0]["constraint"]["generation"] == 3
     assert first["results"][0]["constraint"]["annotations"] == {"x": "y"}
     assert first["queueDurationNs"] == 500_000_000
-    assert told.decision_id == second["id"]
+    assert recorded.decision_id == second["id"]
     assert (failed["verdict"], failed["errors"]) == ("error", ["too late"])
 
 
@@ -174,8 +174,8 @@ def test_records_say_which_entry_asked(actions: tuple[str, ...]) -> None:
         recorder.answered(asked, responses, snapshot, 1.0, 1.5, answer)
         recorder.unanswered(Reviewed(asked, None, snapshot, (1.0, 1.5)), 504, "too late")
     decisions = [line for line in lines_of(exporter) if line["eventType"] == "decision"]
-    told = [line.get("failurePolicy") for line in decisions]
-    assert told == ["fail", "fail", "ignore", "ignore", None, None]
+    entries = [line.get("failurePolicy") for line in decisions]
+    assert entries == ["fail", "fail", "ignore", "ignore", None, None]
     schema = orjson.loads((ROOT / "docs" / "decision-record.schema.json").read_bytes())
     for line in decisions:
         jsonschema_rs.validator_for(schema).validate(line)
@@ -220,8 +220,10 @@ def test_a_constraint_that_changes_is_described_anew() -> None:
             answer = verdict.judge(asked.uid, responses)
             recorder.answered(asked, responses, snapshot, 1.0, 1.5, answer)
     lines = lines_of(exporter)
-    told = [line["results"][0]["constraint"]["generation"] for line in lines if "results" in line]
-    assert told == [3, 3, 4, 4]
+    generations = [
+        line["results"][0]["constraint"]["generation"] for line in lines if "results" in line
+    ]
+    assert generations == [3, 3, 4, 4]
 
 
 def test_a_bug_in_recording_is_counted_and_the_answer_stands() -> None:
@@ -231,8 +233,8 @@ def test_a_bug_in_recording_is_counted_and_the_answer_stands() -> None:
     asked = request()
     answer = verdict.allowed(asked.uid)
     broken: Any = object()  # no responses at all
-    told = AdmissionRecorder(exporter).answered(asked, broken, None, 0.0, 0.0, answer)
-    assert told.allowed is True
+    recorded = AdmissionRecorder(exporter).answered(asked, broken, None, 0.0, 0.0, answer)
+    assert recorded.allowed is True
     assert exporter.counters.dropped == {"bug": 1}
     assert exporter.counters.offered == 1
     assert b"a decision was not recorded" in said[0]
@@ -247,8 +249,8 @@ def test_a_decision_without_room_is_counted_and_no_record_of_it_is_made() -> Non
     asked = request()
     answer = verdict.allowed(asked.uid)
     unreadable: Any = object()  # making a record of it would be a bug, and counted as one
-    told = recorder.answered(asked, unreadable, None, 0.0, 0.0, answer)
-    assert told.decision_id == exporter.origin.process + "-2"
+    recorded = recorder.answered(asked, unreadable, None, 0.0, 0.0, answer)
+    assert recorded.decision_id == exporter.origin.process + "-2"
     recorder.unanswered(Reviewed(asked, unreadable, None, (0.0, 0.0)), 504, "too late")
     assert exporter.counters.dropped == {"queue_full": 2}
     assert exporter.counters.offered == 3
@@ -306,5 +308,5 @@ def test_what_is_excused_is_recorded_with_its_exception_and_changes_the_verdict(
     assert (skipped["verdict"], "results" in skipped) == ("allow", False)
     assert warned["verdict"] == "warn"
     assert [one["enforcementAction"] for one in warned["results"]] == ["warn", "warn"]
-    told = describe(skipped)
-    assert "    [Always/a] excused by ClusterPolicyException e: no" in told
+    described = describe(skipped)
+    assert "    [Always/a] excused by ClusterPolicyException e: no" in described

@@ -111,10 +111,10 @@ def test_one_that_says_no_count_was_made_once():
 )
 def test_what_the_api_server_refuses_is_the_callers_to_tell_and_not_asked_again(refusals, asked):
     server = RefusingServer(*refusals)
-    with pytest.raises((ApiError, ApiUnreachable)) as told:
+    with pytest.raises((ApiError, ApiUnreachable)) as raised:
         write(server, event(1), event(2))
 
-    assert told.value is refusals[-1]
+    assert raised.value is refusals[-1]
     assert server.asked == asked
 
 

@@ -117,14 +117,14 @@ def test_keys_are_asked_in_their_order_and_known_ones_come_first(asking, process
     assert asking.ask("o/b", "o/a", "o/b").responses == (
         *(("o/b", "o/b is known"), ("o/a", "o/a is known"), ("o/b", "o/b is known")),
     )
-    told = asking.ask("o/c", "o/a")
-    assert (told.responses, told.status_code, told.is_cached) == (
+    response = asking.ask("o/c", "o/a")
+    assert (response.responses, response.status_code, response.is_cached) == (
         (("o/a", "o/a is known"), ("o/c", "o/c is known")),
         200,
         False,
     )
-    told = asking.ask("o/c", "o/b")
-    assert (told.status_code, told.is_cached, told.is_idempotent) == (0, True, True)
+    response = asking.ask("o/c", "o/b")
+    assert (response.status_code, response.is_cached, response.is_idempotent) == (0, True, True)
     assert asked(process) == [["o/b", "o/a", "o/b"], ["o/c"]]
     assert asking.registry.counters[PROVIDER_KEYS] == {("asked",): 4, ("cached",): 3}
 
@@ -132,8 +132,8 @@ def test_keys_are_asked_in_their_order_and_known_ones_come_first(asking, process
 def test_equal_questions_at_once_are_one_request_and_others_are_not_joined(asking, process):
     begun = [asking.begin("slow500/a", "e/b") for _ in range(5)]
     begun.append(asking.begin("e/b", "slow500/a"))
-    told = {future.result(PATIENCE_SECONDS).responses for future in begun}
-    assert len(told) == 2
+    responses = {future.result(PATIENCE_SECONDS).responses for future in begun}
+    assert len(responses) == 2
     assert sorted(asked(process)) == [["e/b", "slow500/a"], ["slow500/a", "e/b"]]
 
 
@@ -157,8 +157,8 @@ def test_an_unknown_provider_is_told_and_what_was_known_of_one_that_is_gone_stay
     asking.ask("g/a")
     asking.providers = {}
     assert asking.ask("g/a").responses == (("g/a", "g/a is known"),)
-    told = asking.ask("g/a", "g/b")
-    assert (told.responses, told.errors, told.status_code, told.system_error) == (
+    response = asking.ask("g/a", "g/b")
+    assert (response.responses, response.errors, response.status_code, response.system_error) == (
         *(None, None, 400, "key is not found in provider cache"),
     )
     assert asking.ask("a", name="nobody").status_code == 400
@@ -225,9 +225,9 @@ def test_a_provider_that_is_away_is_not_asked_for_a_while(asking, process):
     try:
         for number in range(FAULTS_MAX):
             assert "connection refused" in asking.ask(f"away/{number}").system_error
-        told = asking.ask("away/x")
-        assert told.system_error.startswith("failed to send external data request: Post ")
-        assert "not asked again for" in told.system_error
+        response = asking.ask("away/x")
+        assert response.system_error.startswith("failed to send external data request: Post ")
+        assert "not asked again for" in response.system_error
         assert asking.counted("suspended") == 1
     finally:
         process.start()
@@ -254,9 +254,9 @@ def test_of_requests_that_nobody_waits_for_the_oldest_end(asking, process, monke
 
 
 def test_too_many_keys_are_not_sent(asking, process):
-    told = asking.ask(*(f"k{number}" for number in range(1001)))
-    assert told.responses is None
-    assert "1001 keys are asked for at once, and 1000 may be" in told.system_error
+    response = asking.ask(*(f"k{number}" for number in range(1001)))
+    assert response.responses is None
+    assert "1001 keys are asked for at once, and 1000 may be" in response.system_error
     assert asked(process) == []
 
 
@@ -281,16 +281,16 @@ def test_neither_a_proxy_nor_other_authorities_count(asking, process, monkeypatc
 def test_a_certificate_is_for_the_host_and_in_its_time(asking, tmp_path, names, days, why):
     with ProviderProcess(tmp_path, authority=make_authority(names, days)) as foreign:
         asking.put(foreign)
-        told = asking.ask("m/a").system_error
-        assert "tls: failed to verify certificate: x509: " in told
-        assert why in told
+        error = asking.ask("m/a").system_error
+        assert "tls: failed to verify certificate: x509: " in error
+        assert why in error
 
 
 def test_a_server_without_tls_gets_nothing(asking, process, tmp_path):
     with ProviderProcess(tmp_path, authority=None) as plain:
         asking.put(plain, caBundle=process.ca_bundle, timeout=1)
-        told = asking.ask("n/a")
-        assert told.system_error.startswith("failed to send external data request: Post ")
+        response = asking.ask("n/a")
+        assert response.system_error.startswith("failed to send external data request: Post ")
         assert plain.asked() == []
 
 
@@ -329,9 +329,9 @@ def test_a_provider_that_asks_is_shown_the_pair_that_is_served_now(tmp_path: Pat
         running() as asking,
     ):
         asking.put(provider, timeout=30)
-        told = asking.ask("a")
-        assert told.responses is None
-        assert told.system_error.startswith("failed to send external data request: Post ")
+        response = asking.ask("a")
+        assert response.responses is None
+        assert response.system_error.startswith("failed to send external data request: Post ")
 
 
 def test_whoever_waits_when_it_ends_is_told(process):

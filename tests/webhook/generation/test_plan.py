@@ -104,8 +104,8 @@ def test_no_policy_that_reads_parameters_fails_closed():
         spec = made.policies["gatekeeper-named"]["spec"]
         assert spec["paramKind"]
         assert spec["failurePolicy"] == "Ignore"
-        told = made.templates["named"].warning
-        assert ("fails closed" in told) is (failure_policy == "Fail")
+        warning = made.templates["named"].warning
+        assert ("fails closed" in warning) is (failure_policy == "Fail")
 
 
 def test_a_policy_of_one_constraint_has_its_parameters_in_it_and_may_fail_closed():

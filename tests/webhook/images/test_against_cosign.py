@@ -416,16 +416,16 @@ def test_cosign_says_the_same_of_signed_and_forged_images(cosign):
     by_chance = [one for one in kinds if one[2].startswith("bit ")]
     chosen = kinds + [drawn.choice(by_chance) for _ in range(CASES - len(kinds))]
     with serving() as registry:
-        asked, told = [], []
+        asked, outcomes = [], []
         for number, (name, form, forge) in enumerate(chosen):
             case = Case(registry, number, *keys[name], drawn)
             cases: dict[str, Any] = SIMPLE_CASES if form == "simple" else BUNDLE_CASES
             cases[forge](case)
             asked.append((case.reference, by_key(keys[name][0])))
             more = ["--new-bundle-format"] if form == "bundle" else []
-            told.append((f"{name}.pub", case.reference, *more))
+            outcomes.append((f"{name}.pub", case.reference, *more))
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            theirs = list(pool.map(lambda one: cosign.verify(*one), told))
+            theirs = list(pool.map(lambda one: cosign.verify(*one), outcomes))
         found = ours(registry, asked)
     differing = [
         (kind, is_verified, why, said[-300:])

@@ -411,9 +411,9 @@ def test_actions_and_evaluation_are_kept() -> None:
     ],
 )
 def test_what_cannot_be_written_is_named(rule: Json, why: str) -> None:
-    [(_, told)] = converted(cluster_policy(rule))
-    assert isinstance(told, Unwritable)
-    assert why in str(told)
+    [(_, message)] = converted(cluster_policy(rule))
+    assert isinstance(message, Unwritable)
+    assert why in str(message)
 
 
 @pytest.mark.parametrize(

@@ -435,10 +435,10 @@ NO_CONVERSION = {
 
 @pytest.mark.parametrize("case", NO_CONVERSION)
 def test_what_cannot_be_expressed_is_named(case):
-    document, told = NO_CONVERSION[case]
+    document, message = NO_CONVERSION[case]
     with pytest.raises(Unwritable) as refused:
         images_of(document)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_secrets_logs_and_digests_are_told():
@@ -447,10 +447,10 @@ def test_secrets_logs_and_digests_are_told():
     [policy, _] = made.documents
     assert policy["spec"]["authorities"][0]["key"] == {"secret": {"name": "a", "key": "cosign.pub"}}
     assert policy["spec"]["trustedRoot"] == {"file": "trusted_root.json"}
-    told = "\n".join(made.notes)
-    assert "copy Secret keys/a to the provider's namespace" in told
-    assert "put trusted_root.json beside the policy" in told
-    assert "mutateDigest: add policies/supply-chain/digests" in told
+    notes = "\n".join(made.notes)
+    assert "copy Secret keys/a to the provider's namespace" in notes
+    assert "put trusted_root.json beside the policy" in notes
+    assert "mutateDigest: add policies/supply-chain/digests" in notes
     plain = images_of(cluster_policy(rule(mutateDigest=False, verifyDigest=False, **ONE)))
     assert plain.notes == []
 

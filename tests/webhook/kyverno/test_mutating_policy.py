@@ -163,7 +163,7 @@ def test_one_of_a_namespace_changes_nothing_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ({"mutations": []}, "spec.mutations is empty"),
         ({"evaluation": {"mutateExisting": {"enabled": True}}}, "spec.evaluation.mutateExisting: "),
@@ -185,11 +185,11 @@ def test_one_of_a_namespace_changes_nothing_elsewhere() -> None:
         ({"mutations": [applied("random()")]}, "random() gives another value each time"),
     ],
 )
-def test_what_is_not_supported_is_refused_by_name(spec: Json, told: str) -> None:
+def test_what_is_not_supported_is_refused_by_name(spec: Json, message: str) -> None:
     spec.setdefault("variables", [{"name": "any", "expression": "dyn(1)"}])
     with pytest.raises(InvalidPolicy) as error:
         policy(*spec.pop("mutations", [applied(LABEL)]), **spec)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_what_has_another_effect_than_it_seems_to_have_is_noted() -> None:

@@ -58,8 +58,8 @@ def test_a_message_is_computed_and_an_error_in_it_is_the_message() -> None:
         return [{"expression": "false", "messageExpression": message, "message": "plain"}]
 
     assert said("true", validations=one("'x' + object.metadata.name")).message == "xx"
-    told = said("true", validations=one("object.nothing")).message
-    assert told == "failed to evaluate message expression: no such key: nothing"
+    computed = said("true", validations=one("object.nothing")).message
+    assert computed == "failed to evaluate message expression: no such key: nothing"
 
 
 def test_what_it_is_not_about_is_skipped() -> None:
@@ -140,7 +140,7 @@ def test_objects_and_images_are_those_that_are_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ({"validations": []}, "spec.validations is empty"),
         ({"validations": [{"message": "x"}]}, "spec.validations[0].expression is missing"),
@@ -168,10 +168,10 @@ def test_objects_and_images_are_those_that_are_given() -> None:
         ),
     ],
 )
-def test_what_cannot_be_used_is_named(spec: dict, told: str) -> None:
+def test_what_cannot_be_used_is_named(spec: dict, message: str) -> None:
     with pytest.raises(InvalidPolicy) as refused:
         policy("true", **spec)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_policy_of_a_namespace_is_about_that_namespace() -> None:
@@ -236,7 +236,7 @@ def test_what_exceptions_allow_is_read_by_the_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ({"policyRefs": []}, "spec.policyRefs is empty"),
         ({"images": "nginx"}, "spec.images is no list of strings"),
@@ -246,10 +246,10 @@ def test_what_exceptions_allow_is_read_by_the_policy() -> None:
         ({"matchConditions": [{"expression": "1"}]}, "must evaluate to bool but gives int"),
     ],
 )
-def test_an_exception_that_cannot_be_used_says_why(spec: dict, told: str) -> None:
+def test_an_exception_that_cannot_be_used_says_why(spec: dict, message: str) -> None:
     with pytest.raises(InvalidPolicy) as refused:
         exception(**spec)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_json_is_read() -> None:
@@ -340,7 +340,7 @@ def test_pure_functions_of_kyverno_are_there(expression: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "told"),
+    ("expression", "message"),
     [
         (r"regex.replace('a', '(.)', r'\2') == ''", "replacement string references group 2 of 1"),
         (r"regex.replace('a', '(.)', r'\v') == ''", "invalid replacement string: "),
@@ -348,10 +348,10 @@ def test_pure_functions_of_kyverno_are_there(expression: str) -> None:
         ("regex.replace('a', '(', 'b') == ''", "given regex is invalid: "),
     ],
 )
-def test_what_a_regular_expression_cannot_be_is_an_error(expression: str, told: str) -> None:
+def test_what_a_regular_expression_cannot_be_is_an_error(expression: str, message: str) -> None:
     verdict = said(expression)
     assert verdict.result == "error"
-    assert told in verdict.message
+    assert message in verdict.message
 
 
 def test_annotations_are_told_and_one_in_error_makes_an_error() -> None:

@@ -41,7 +41,7 @@ class Fixture:
         return [asyncio.run(self.capacity.has_room()) for _ in range(times)]
 
     @property
-    def told(self):
+    def warnings(self):
         lines = self.lines.getvalue().splitlines()
         return sum("--report-max-resources" in json.loads(line)["msg"] for line in lines)
 
@@ -67,11 +67,11 @@ def test_the_bound_is_told_once_and_forgotten_after_a_while():
     assert not made.capacity.is_reached
     made.asks(3)
     assert made.capacity.is_reached
-    assert made.told == 1
+    assert made.warnings == 1
     made.now += REACHED_SECONDS
     assert not made.capacity.is_reached
     made.asks()
-    assert made.told == 2
+    assert made.warnings == 2
 
 
 def test_the_room_is_what_is_left_now():

@@ -185,11 +185,11 @@ def changed(documents: tuple[dict[str, Any], ...], ask: Asked) -> Changes:
 def test_changes_need_answers_first_and_say_what_they_were() -> None:
     found = changes(policies(asks()), Subject(request(pod("x"))))
     assert found == Needs(requests=(ProviderRequest("p", ("x",)),))
-    told = changed((asks(),), Asked(lambda one: said(one, "registry/it")))
-    assert [one["value"] for one in told.patch.operations] == ["registry/it"]
-    assert told.answers is not None
-    assert list(told.answers) == [ProviderRequest("p", ("x",))]
-    assert "metadata" in str(told.answer.operations)
+    change = changed((asks(),), Asked(lambda one: said(one, "registry/it")))
+    assert [one["value"] for one in change.patch.operations] == ["registry/it"]
+    assert change.answers is not None
+    assert list(change.answers) == [ProviderRequest("p", ("x",))]
+    assert "metadata" in str(change.answer.operations)
     with pytest.raises(MutationError, match="unsigned"):
         changed((asks(),), Asked(refused))
 
@@ -197,9 +197,9 @@ def test_changes_need_answers_first_and_say_what_they_were() -> None:
 def test_previewed_mutators_ask_as_well_and_their_failure_changes_nothing() -> None:
     preview = asks("previewed", "spec.owner")
     preview["metadata"]["annotations"] = {"waddle.dev/mode": "preview"}
-    told = changed((preview,), Asked(lambda one: said(one, "ada")))
-    assert told.preview is not None
-    assert [one["value"] for one in told.preview.patch] == ["ada"]
+    change = changed((preview,), Asked(lambda one: said(one, "ada")))
+    assert change.preview is not None
+    assert [one["value"] for one in change.preview.patch] == ["ada"]
     refusing = changed((preview,), Asked(refused))
     assert not refusing.patch
     assert refusing.preview is not None

@@ -128,8 +128,8 @@ class Recorded:
         self.decided: list[bool] = []
         self.names = iter(("first", "second", "third"))
 
-    def answered(self, *told: Any) -> AdmissionResponse:
-        response: AdmissionResponse = told[-1]
+    def answered(self, *arguments: Any) -> AdmissionResponse:
+        response: AdmissionResponse = arguments[-1]
         self.decided.append(response.allowed)
         return response
 

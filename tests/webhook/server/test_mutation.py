@@ -169,8 +169,10 @@ def test_a_previewed_mutator_that_would_fail_is_counted_and_told_of() -> None:
     outcomes = mutating.registry.mutators.series
     assert outcomes["Assign", "soon", "preview_failed"] == 1
     assert ("Assign", "soon", "previewed") not in outcomes
-    (told,) = [line for line in mutating.lines if b"a mutator in preview could not be" in line]
-    assert b"Assign.mutations.gatekeeper.sh /soon" in told
+    (warning_line,) = [
+        line for line in mutating.lines if b"a mutator in preview could not be" in line
+    ]
+    assert b"Assign.mutations.gatekeeper.sh /soon" in warning_line
 
 
 def test_an_update_that_only_lets_an_object_go_is_left_alone() -> None:

@@ -97,16 +97,16 @@ def test_the_bearer_token_alone_says_who_calls(
 
 def test_effects_are_withheld_from_who_may_not_read_all_that_policies_can() -> None:
     called = Called(Access(200))
-    code, told, _ = asyncio.run(called.post(b"{}"))
-    assert (code, told) == (200, {"effect": None, "effectWithheld": WITHHELD})
+    code, answer, _ = asyncio.run(called.post(b"{}"))
+    assert (code, answer) == (200, {"effect": None, "effectWithheld": WITHHELD})
     assert called.asked == [(b"{}", False)]
 
 
 @pytest.mark.parametrize("code", [401, 403])
 def test_who_is_refused_is_told_why_and_nothing_is_validated(code: int) -> None:
     called = Called(Access(code, "not you"))
-    found, told, headers = asyncio.run(called.post(b"{}"))
-    assert (found, told["message"]) == (code, "not you")
+    found, answer, headers = asyncio.run(called.post(b"{}"))
+    assert (found, answer["message"]) == (code, "not you")
     assert headers.get(b"www-authenticate") == (b"Bearer" if code == 401 else None)
     assert called.asked == []
 
@@ -114,16 +114,16 @@ def test_who_is_refused_is_told_why_and_nothing_is_validated(code: int) -> None:
 def test_a_token_beyond_any_is_refused_unasked() -> None:
     called = Called()
     headers = ((b"authorization", b"Bearer " + b"a" * (TOKEN_BYTES_MAX + 1)),)
-    code, told, _ = asyncio.run(called.post(b"{}", headers=headers))
-    assert (code, told["message"]) == (401, "the bearer token is not valid")
+    code, answer, _ = asyncio.run(called.post(b"{}", headers=headers))
+    assert (code, answer["message"]) == (401, "the bearer token is not valid")
     assert called.tokens == []
 
 
 def test_a_body_beyond_any_policy_is_refused_before_the_rest_of_it_is_read() -> None:
     called = Called()
     parts = [b" " * (BODY_BYTES_MAX // 2)] * 3
-    code, told, _ = asyncio.run(called.post(*parts, b"never read"))
-    assert (code, told["message"]) == (413, f"body larger than {BODY_BYTES_MAX} bytes")
+    code, answer, _ = asyncio.run(called.post(*parts, b"never read"))
+    assert (code, answer["message"]) == (413, f"body larger than {BODY_BYTES_MAX} bytes")
     assert called.asked == []
 
 
@@ -144,9 +144,9 @@ def test_a_few_calls_wait_at_a_time_and_the_next_is_told_to_ask_again(
             waiting = [tasks.create_task(called.post(b"{}")) for _ in range(WAITING_MAX)]
             seen = called.tokens if waits_for == "access" else called.asked
             await turns_until(lambda: len(seen) == WAITING_MAX)
-            code, told, _ = await called.post(b"{}")
+            code, answer, _ = await called.post(b"{}")
             assert code == 429
-            assert message in told["message"]
+            assert message in answer["message"]
             pending.set_result(READER if waits_for == "access" else {"effect": "e"})
         assert [task.result()[0] for task in waiting] == [200] * WAITING_MAX
         assert (await called.post(b"{}"))[0] == 200
@@ -177,20 +177,20 @@ def test_what_is_not_found_out_in_time_is_answered_504(
     if waits_for == "access":
         no_time_left()
     pending: Future[Any] = Future()
-    code, told, _ = asyncio.run(Late(**{waits_for: pending}).post(b"{}"))
-    assert (code, told["message"]) == (504, message)
+    code, answer, _ = asyncio.run(Late(**{waits_for: pending}).post(b"{}"))
+    assert (code, answer["message"]) == (504, message)
     assert pending.cancelled()
 
 
 def test_a_refusal_of_the_validator_s_is_answered_as_it_is() -> None:
-    code, told, _ = asyncio.run(Called(answer=PoliciesRefused(503, "ends")).post(b"{}"))
-    assert (code, told["message"]) == (503, "ends")
+    code, answer, _ = asyncio.run(Called(answer=PoliciesRefused(503, "ends")).post(b"{}"))
+    assert (code, answer["message"]) == (503, "ends")
 
 
 def test_a_bug_is_answered_500_and_told_to_the_log_alone() -> None:
     called = Called(answer=ZeroDivisionError("secret detail"))
-    code, told, _ = asyncio.run(called.post(b"{}"))
-    assert (code, told["message"]) == (500, "internal error: see the webhook's log")
+    code, answer, _ = asyncio.run(called.post(b"{}"))
+    assert (code, answer["message"]) == (500, "internal error: see the webhook's log")
     assert b"ZeroDivisionError: secret detail" in called.lines[0]
 
 

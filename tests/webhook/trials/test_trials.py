@@ -97,23 +97,23 @@ def test_faults_that_are_found_elsewhere_are_told_as_those_found_here(shared, re
     """Word for word, with their codes, as the driver itself tells them."""
     text = before + rego
     driver = RegoDriver(disabled_builtins=["http.send"])
-    told = []
+    outcomes = []
     for client in (Client(targets=[AdmissionTarget()], drivers=[driver]), shared.client):
         with pytest.raises(InvalidTemplate) as caught:
             client.add_template(template(rego=text))
         error = caught.value
-        told.append((type(error), error.code, error.stage, str(error)))
-    assert told[0] == told[1]
+        outcomes.append((type(error), error.code, error.stage, str(error)))
+    assert outcomes[0] == outcomes[1]
 
 
 def test_faults_of_an_expression_are_told_as_those_found_here(shared):
     """Those of CEL, likewise."""
-    told = []
+    outcomes = []
     for client in (Client(targets=[AdmissionTarget()], drivers=[CelDriver()]), shared.client):
         with pytest.raises(InvalidTemplate) as caught:
             client.add_template(cel("object.metadata.name +"))
-        told.append((caught.value.code, caught.value.stage, str(caught.value)))
-    assert told[0] == told[1]
+        outcomes.append((caught.value.code, caught.value.stage, str(caught.value)))
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize("whom", [0, 1], ids=["the trial", "the worker"])
@@ -223,7 +223,7 @@ def test_no_interpreter_is_begun_for_a_large_template(warm):
 def test_a_large_template_waits_for_no_trial_of_a_small_one(warm):
     """Though one process, which is busy with that, has forked what tries it."""
     is_begun = threading.Event()
-    told = []
+    outcomes = []
 
     def burst():
         of = template("K8sOther", rego=HUNGRY, schema=ANYTHING)
@@ -232,7 +232,7 @@ def test_a_large_template_waits_for_no_trial_of_a_small_one(warm):
         ]
 
         def tell(number, tried):
-            told.append((number, tried))
+            outcomes.append((number, tried))
             is_begun.set()
 
         warm.trials.found_out_all([Asked(one, [of, one]) for one in constraints], 60.0, tell)
@@ -241,7 +241,7 @@ def test_a_large_template_waits_for_no_trial_of_a_small_one(warm):
     thread.start()
     assert is_begun.wait(120)
     warm.client.add_template(template(rego=literals(2000)))
-    assert len(told) < 60
+    assert len(outcomes) < 60
     assert warm.lines == []
     warm.trials.stop()  # the rest is not waited for
     thread.join()
@@ -379,9 +379,9 @@ def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
         is_over.set()
         killer.join()
     assert sorted(found) == list(range(12))
-    told = [one.verdict for one in found.values() if one is not None]
-    assert 0 < len(told) < 12
-    assert set(told) == {"passed"}
+    verdicts = [one.verdict for one in found.values() if one is not None]
+    assert 0 < len(verdicts) < 12
+    assert set(verdicts) == {"passed"}
     replica.trials.stop()
 
 
@@ -438,7 +438,7 @@ def test_whoever_waits_for_a_trial_has_its_turn_before_the_rest_of_many():
     thread.start()
     assert is_begun.wait(120)
     assert validate_tried(replica.client, [template("K8sOther")], 60.0, replica.trials) == []
-    told = len(order)
+    position = len(order)
     replica.trials.stop()  # the rest is not waited for
     thread.join()
-    assert told < len(order) == len(constraints)
+    assert position < len(order) == len(constraints)

@@ -29,7 +29,7 @@ def configuration(*webhooks: dict[str, Any], name: str = "mesh") -> dict[str, An
     return {"metadata": {"name": name}, "webhooks": [{**base, **one} for one in webhooks]}
 
 
-def told(
+def extent_and_text(
     match: dict[str, Any],
     *configurations: Any,
     operations: tuple[str, ...] = (),
@@ -113,7 +113,7 @@ ADD = "add one with apiGroups"
 def test_by_the_manifests(
     match: dict[str, Any], operations: tuple[str, ...], extent: str, text: str
 ) -> None:
-    found = told(match, operations=operations)
+    found = extent_and_text(match, operations=operations)
     assert found[0] == extent, found
     assert text in found[1]
 
@@ -123,8 +123,8 @@ def test_several_configurations_ask_together() -> None:
     apps = [{**LISTS[0], "apiGroups": ["apps"], "operations": ["CREATE"]}]
     mesh = (configuration({"rules": pods}), configuration({"rules": apps}, name="second"))
     match = {"kinds": [{"apiGroups": ["", "apps"], "kinds": ["Pod", "Deployment"]}]}
-    assert told(match, *mesh, operations=("CREATE",)) == ("wholly", "")
-    found = told(match, *mesh)
+    assert extent_and_text(match, *mesh, operations=("CREATE",)) == ("wholly", "")
+    found = extent_and_text(match, *mesh)
     assert found[0] == "partly"
     assert "no rule of mesh, second sends UPDATE of deployments.apps" in found[1]
 
@@ -132,8 +132,10 @@ def test_several_configurations_ask_together() -> None:
 def test_what_calls_somebody_else_does_not_count() -> None:
     other = configuration({"clientConfig": {"service": {"namespace": "x", "path": "/v1/admit"}}})
     label = configuration({"clientConfig": {"url": "https://w/v1/admitlabel"}})
-    assert told({}, other, label)[0] == "not at all"
-    assert told({}, other, configuration({"clientConfig": {"url": "https://w/v1/admit"}})) == (
+    assert extent_and_text({}, other, label)[0] == "not at all"
+    assert extent_and_text(
+        {}, other, configuration({"clientConfig": {"url": "https://w/v1/admit"}})
+    ) == (
         "wholly",
         "",
     )
@@ -142,16 +144,16 @@ def test_what_calls_somebody_else_does_not_count() -> None:
 def test_labels_of_namespaces_count_where_they_are_known() -> None:
     ignored = {"admission.gatekeeper.sh/ignore": "x", "kubernetes.io/metadata.name": "a"}
     match = kinds("", "Pod") | {"namespaces": ["a"]}
-    assert told(match)[0] == "wholly"
-    assert told(match, labels={"a": ignored}.get)[0] == "not at all"
+    assert extent_and_text(match)[0] == "wholly"
+    assert extent_and_text(match, labels={"a": ignored}.get)[0] == "not at all"
 
 
 def test_an_object_selector_leaves_updates_that_change_labels() -> None:
     """The old object may be selected, and the new one be what the constraint is about."""
     only = configuration({"objectSelector": {"matchLabels": {"a": "1"}}})
     match = {"labelSelector": {"matchLabels": {"a": "2"}}}
-    assert told(match, only)[0] == "partly"
-    assert told(match, only, operations=("CREATE",))[0] == "not at all"
+    assert extent_and_text(match, only)[0] == "partly"
+    assert extent_and_text(match, only, operations=("CREATE",))[0] == "not at all"
 
 
 def test_what_is_generated_of_something_that_is_sent_is_asked() -> None:
@@ -163,17 +165,19 @@ def test_what_is_generated_of_something_that_is_sent_is_asked() -> None:
         }
     }
     made = generators_of([template])
-    assert told(kinds("", "Pod"), deployments)[0] == "not at all"
-    assert told(kinds("", "Pod"), deployments, generators=made) == ("wholly", "")
+    assert extent_and_text(kinds("", "Pod"), deployments)[0] == "not at all"
+    assert extent_and_text(kinds("", "Pod"), deployments, generators=made) == ("wholly", "")
     original = kinds("", "Pod") | {"source": "Original"}
-    assert told(original, deployments, generators=made)[0] == "not at all"
+    assert extent_and_text(original, deployments, generators=made)[0] == "not at all"
     generated = kinds("", "Pod") | {"source": "Generated"}
-    assert told(generated, generators=made) == ("wholly", "")
-    assert told(generated)[0] == "not at all"
+    assert extent_and_text(generated, generators=made) == ("wholly", "")
+    assert extent_and_text(generated)[0] == "not at all"
 
 
 def test_namespaces_that_config_excludes() -> None:
-    found = told(kinds("", "Pod") | {"namespaces": ["dev-1"]}, excluded={"webhook": ("dev-*",)})
+    found = extent_and_text(
+        kinds("", "Pod") | {"namespaces": ["dev-1"]}, excluded={"webhook": ("dev-*",)}
+    )
     assert found == ("not at all", "Config excludes namespace dev-1 from the webhook")
 
 
@@ -273,8 +277,8 @@ def test_a_constraint_that_should_fail_closed_and_fails_open_is_told() -> None:
 def test_an_entry_that_would_lock_the_cluster_out_is_told() -> None:
     found = asked_of("fail", kinds("", "Pod"), entry("fail", "Fail"))
     assert found.extent == "wholly"
-    told = [note.split(",")[0].rpartition(" closed for ")[2] for note in found.notes]
-    assert told == [
+    names = [note.split(",")[0].rpartition(" closed for ")[2] for note in found.notes]
+    assert names == [
         "pods of namespace waddle-system",
         "pods of namespace kube-system",
         "leases.coordination.k8s.io of namespace kube-node-lease",
@@ -478,12 +482,12 @@ def test_a_mesh_of_entries_says_what_each_leaves_out() -> None:
             name="three",
         ),
     )
-    assert told(kinds("", "Pod", "Secret"), *mesh) == ("wholly", "")
-    found = told(kinds("", "Pod") | {"namespaces": ["shop"]}, *mesh)
+    assert extent_and_text(kinds("", "Pod", "Secret"), *mesh) == ("wholly", "")
+    found = extent_and_text(kinds("", "Pod") | {"namespaces": ["shop"]}, *mesh)
     assert found == (
         "not at all",
         "the matchCondition none of three leaves out pods in namespace shop",
     )
-    found = told(kinds("", "Secret", "Service"), *mesh)
+    found = extent_and_text(kinds("", "Secret", "Service"), *mesh)
     assert found[0] == "partly"
     assert "no rule of one, two, three sends CREATE, UPDATE of services" in found[1]

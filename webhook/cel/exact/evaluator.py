@@ -93,7 +93,7 @@ class _Builder:
             case Constant():
                 return nodes.constant(node.value)
             case Select(tests=True):
-                return paths.told(self.path(node))
+                return paths.has_value(self.path(node))
             case Name() | Select() | OptMap() | Call(function="_[_]" | "_[?_]" | "_?_:_"):
                 return self.path(node)
             case Call():

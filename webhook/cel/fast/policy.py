@@ -193,8 +193,8 @@ class _PolicyWriter(Writer):
 
     def tell(self, number: int, message: Expression) -> None:
         """Add what a validation that fails says."""
-        told = source.tuple_of([source.scalar(number), message])
-        self.line(source.method(source.name("R"), "append", told).source)
+        failure = source.tuple_of([source.scalar(number), message])
+        self.line(source.method(source.name("R"), "append", failure).source)
 
     def is_telling(self, part: Part) -> bool:
         """Whether an error within is one to the exact form, too, and all that it reads likewise.

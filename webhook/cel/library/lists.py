@@ -135,13 +135,13 @@ def reverse(items: list[Value]) -> list[Value]:
 @form("slice", list, int, int)
 def slice_(items: list[Value], start: int, end: int) -> list[Value]:
     """From an index up to another."""
-    told = f"cannot slice({start}, {end})"
+    message = f"cannot slice({start}, {end})"
     if start < 0 or end < 0:
-        raise EvaluationError(f"{told}, negative indexes not supported")
+        raise EvaluationError(f"{message}, negative indexes not supported")
     if start > end:
-        raise EvaluationError(f"{told}, start index must be less than or equal to end index")
+        raise EvaluationError(f"{message}, start index must be less than or equal to end index")
     if len(items) < end:
-        raise EvaluationError(f"{told}, list is length {len(items)}")
+        raise EvaluationError(f"{message}, list is length {len(items)}")
     return items[start:end]
 
 

@@ -66,7 +66,7 @@ def run(*, api_server: Path | None, kubeconfig: Path | None, address: str, port:
     folder = _make_folder()
     demonstration = _Demonstration(folder, address, port)
     try:
-        event_loop.run(demonstration.until_told(api_server, kubeconfig))
+        event_loop.run(demonstration.serve_until_ended(api_server, kubeconfig))
     except* _FAULTS as faults:
         for error in _leaves(faults):
             complain(str(error) or type(error).__name__)
@@ -97,7 +97,7 @@ class _Demonstration:
         self._stack = AsyncExitStack()
         self._children: list[Child] = []
 
-    async def until_told(self, api_server: Path | None, kubeconfig: Path | None) -> None:
+    async def serve_until_ended(self, api_server: Path | None, kubeconfig: Path | None) -> None:
         """Start it, print where it is, and end it at a signal or when the control plane is lost."""
         loop, main = asyncio.get_running_loop(), asyncio.current_task()
         assert main is not None

@@ -15,7 +15,7 @@ from webhook.cli.rego.differences import coloured
 from webhook.cli.terminal import complain
 from webhook.policies.rego_files import system_words
 from webhook.rego.errors import RegoErrors
-from webhook.rego.format.module import Unformattable, formatted, lost, told
+from webhook.rego.format.module import Unformattable, error_text, formatted, lost
 from webhook.rego.syntax.parser import parse_module
 from webhook.values import dataclass
 
@@ -105,7 +105,7 @@ def _standard_input(options: LayoutOptions) -> None:
         text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
         _print(formatted(text, "stdin", options.version, options.target))
     except RegoErrors as errors:
-        raise Stopped(told(errors), exit_codes.NO) from None
+        raise Stopped(error_text(errors), exit_codes.NO) from None
     except Unformattable as fault:
         raise Stopped(str(fault), exit_codes.NO) from None
 
@@ -124,7 +124,7 @@ def _file(file: str, options: LayoutOptions) -> None:
     try:
         text = formatted(source, file, options.version, options.target, drop=options.drop)
     except RegoErrors as errors:
-        raise Stopped(f"failed to format Rego source file: {told(errors)}") from None
+        raise Stopped(f"failed to format Rego source file: {error_text(errors)}") from None
     except Unformattable as fault:
         raise Stopped(f"failed to format Rego source file: {fault}") from None
     changed = text != source

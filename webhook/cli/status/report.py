@@ -161,8 +161,8 @@ def _is_not_asked(asking: AskedState | None) -> bool:
 def _gaps(item: Convergence, asking: AskedState | None) -> list[str]:
     if asking is None:
         return []
-    told = (f"{REASON}: {asking.text}",) if _is_not_asked(asking) else asking.notes
-    return [f"{item.kind}/{item.name}: {one}" for one in told]
+    notes = (f"{REASON}: {asking.text}",) if _is_not_asked(asking) else asking.notes
+    return [f"{item.kind}/{item.name}: {one}" for one in notes]
 
 
 def _row(item: Convergence, asking: AskedState | None) -> list[str]:

@@ -116,7 +116,7 @@ class _Held:
     event: Event
     revision: str
     digest: str
-    told: asyncio.Event = field(default_factory=asyncio.Event)
+    reported: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
     @property
@@ -245,7 +245,7 @@ class Prevalidation:
         """A revision came, changed or went."""
         outcome = item.outcome
         if (held := self._of_revision.get(item.name)) is not None:
-            held.told.set()
+            held.reported.set()
         elif (
             outcome is not None
             and not outcome.is_final
@@ -339,7 +339,7 @@ class Prevalidation:
         now = time.monotonic()
         turn, last = now + TURN_SECONDS * rank, now + CLAIMED_SECONDS
         while True:
-            held.told.clear()
+            held.reported.clear()
             if (outcome := self._outcome(held.document, held.revision)) is not None:
                 return outcome
             now = time.monotonic()
@@ -349,7 +349,7 @@ class Prevalidation:
             with contextlib.suppress(TimeoutError):
                 # Who has claimed it may die meanwhile.
                 async with asyncio.timeout(min(left, TURN_SECONDS)):
-                    await held.told.wait()
+                    await held.reported.wait()
 
     def _claimant(self, held: _Held) -> str:
         """The UID of the replica that says that it is at it; empty where none does."""

@@ -25,7 +25,7 @@ LookUp: TypeAlias = Callable[[str, "Json"], tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class GenerationReport:
     """Fields of statuses, and counts of generated objects by ``active`` and ``error``."""
 
     statuses: Statuses
@@ -35,7 +35,7 @@ class Told:
 
 def generation_statuses(
     plan: GenerationPlan, policy: LookUp, binding: LookUp, before: Statuses, *, alone: bool
-) -> Told:
+) -> GenerationReport:
     """Return the statuses of a plan. An object that is being written keeps the status ``before``."""
     statuses: Statuses = {}
     policies: Counter[str] = Counter()
@@ -62,7 +62,7 @@ def generation_statuses(
         if message or made.warning:
             entry["message"] = message or made.warning
         _tell(statuses, before, key, state, {"enforcementPointsStatus": [entry]})
-    return Told(statuses, _counted(policies), _counted(bindings))
+    return GenerationReport(statuses, _counted(policies), _counted(bindings))
 
 
 def _tell(

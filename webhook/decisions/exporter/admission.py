@@ -216,13 +216,13 @@ def asked(answers: ProviderAnswers, *, include_answers: bool) -> list[dict[str, 
 
 
 def _answered(response: ProviderResponse) -> dict[str, Any]:
-    told: dict[str, Any] = {"idempotent": response.is_idempotent}
+    fields: dict[str, Any] = {"idempotent": response.is_idempotent}
     for name, pairs in (("responses", response.responses), ("errors", response.errors)):
         if pairs is not None:
-            told[name] = [list(pair) for pair in pairs]
+            fields[name] = [list(pair) for pair in pairs]
     if response.system_error:
-        told["systemError"] = response.system_error
-    return told
+        fields["systemError"] = response.system_error
+    return fields
 
 
 def unread_record(decision_id: str, request_uid: str, error: str) -> dict[str, Any]:

@@ -154,13 +154,13 @@ def test_arithmetic_prints_what_opa_prints(program, tmp_path):
                 wanted.append(number_text(operation(number(a), number(b))))
     module = tmp_path / "numbers.rego"
     module.write_text("\n".join(source), encoding="utf-8")
-    told = subprocess.run(
+    finished = subprocess.run(
         [program("opa"), "eval", "-d", module, "data.p.r", "-f", "raw"],
         capture_output=True,
         check=True,
         timeout=PATIENCE_SECONDS,
     )
-    found = json.loads(told.stdout)
+    found = json.loads(finished.stdout)
     assert {str(place): text for place, text in enumerate(wanted)} == found
 
 
