@@ -311,7 +311,7 @@ class Policies:
         operation, and where no constraint is for admission; :class:`NoVerdictError`.
         """
         document = _object(obj, "")
-        self._check_asked(admission.NAME)
+        self._check_targets(admission.NAME)
         known: Mapping[str, Any] | None
         known = None if namespace is None else _fields(namespace, "namespace")
         if is_admission_review(document):
@@ -333,9 +333,9 @@ class Policies:
                 self._warn_of_requests()
             return outcome
         before = None if old_object is None else _object(old_object, "old_object")
-        who = {} if user is None else _fields(user, "user")
+        user_fields = {} if user is None else _fields(user, "user")
         try:
-            value = played(document, known, operation, before, who)
+            value = played(document, known, operation, before, user_fields)
         except InvalidReview as error:
             raise InvalidInputError(str(error)) from None
         return self._found(value, seconds)
@@ -359,7 +359,7 @@ class Policies:
         except ReviewError as error:
             raise InvalidInputError(str(error)) from None
         # An asset may be an object of a cluster, for policies of admission.
-        self._check_asked(self._targets[target].name, *(one.target for one in documents))
+        self._check_targets(self._targets[target].name, *(one.target for one in documents))
         each = [self._found(one, seconds) for one in documents]
         return Violations(
             (violation for one in each for violation in one),
@@ -382,7 +382,7 @@ class Policies:
         )
         return violations
 
-    def _check_asked(self, *targets: str) -> None:
+    def _check_targets(self, *targets: str) -> None:
         if self._about.isdisjoint(targets):
             raise InvalidInputError(
                 f"no constraint is for {targets[0]}; there are some for {', '.join(self._about)}"
@@ -473,19 +473,21 @@ def _called(
 
 def _object(obj: Mapping[str, Any], place: str) -> dict[str, Any]:
     """An object of Kubernetes as JSON has it; raises TypeError and ValueError for any other."""
-    what = f"{place}: " if place else ""
+    prefix = f"{place}: " if place else ""
     if not isinstance(obj, Mapping):
-        raise InvalidInputError(f"{what}expected an object of Kubernetes, got {type(obj).__name__}")
+        raise InvalidInputError(
+            f"{prefix}expected an object of Kubernetes, got {type(obj).__name__}"
+        )
     missing = [name for name in ("apiVersion", "kind") if not isinstance(obj.get(name), str)]
     if missing:
         raise InvalidInputError(
-            f"{what}expected an object of Kubernetes, which this is not: "
+            f"{prefix}expected an object of Kubernetes, which this is not: "
             f"no {' and no '.join(missing)}; review_document takes any JSON value"
         )
     document: dict[str, Any] = plain(obj, place)
     if _is_list(document):
         raise InvalidInputError(
-            f"{what}a {document['kind']} holds objects: review each of its items"
+            f"{prefix}a {document['kind']} holds objects: review each of its items"
         )
     return document
 

@@ -21,7 +21,7 @@ from webhook.external_data.exchange import (
 )
 from webhook.mutation.annotations import annotated
 from webhook.mutation.errors import InvalidMutator, MutationError
-from webhook.mutation.external import settled, wanted
+from webhook.mutation.external import settled, unanswered_keys
 from webhook.mutation.location import Field, Location, canonical, parse
 from webhook.mutation.mutator import MutatorId
 from webhook.mutation.patch import make_patch
@@ -155,7 +155,7 @@ def run_case(case: dict[str, Any]) -> None:
     after = obj
     try:
         mutated = snapshot.mutate(obj, context)
-        iterations, asked = mutated.iterations, wanted(mutated)
+        iterations, asked = mutated.iterations, unanswered_keys(mutated)
         after = settled(mutated, answers_of(case.get("providers") or {}))
         if case.get("annotations") and mutated.iterations:
             after = annotated(after, mutated.passes, ZERO_ID)

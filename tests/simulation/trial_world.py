@@ -24,7 +24,7 @@ from webhook.constraint.template import Code
 from webhook.controllers.apply.prevalidation import LONGEST_SECONDS, Trier
 from webhook.policies.validation import validate
 from webhook.trials.driver import TriedDriver
-from webhook.trials.trials import Asked, Trials, Tried
+from webhook.trials.trials import TrialRequest, Trials, Tried
 
 REVISIONS = ("policy.waddle.dev", "policyrevisions")
 
@@ -70,14 +70,17 @@ class Machine:
         """Compile nothing ahead: of processes there is only the time that trials take."""
 
     def found_out_all(
-        self, asked: Sequence[Asked], seconds: float, tell: Callable[[int, Tried | None], None]
+        self,
+        asked: Sequence[TrialRequest],
+        seconds: float,
+        tell: Callable[[int, Tried | None], None],
     ) -> None:
         """What comes of policies, one after the other."""
         del seconds
         for number, one in enumerate(asked):
             tell(number, self._one(one))
 
-    def _one(self, asked: Asked) -> Tried | None:
+    def _one(self, asked: TrialRequest) -> Tried | None:
         chance = self._loop.random
         texts = [rego for one in asked.documents if (rego := _rego(one)) and is_beyond(rego)]
         if chance.random() < self._fails:

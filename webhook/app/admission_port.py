@@ -161,11 +161,11 @@ class ClusterRights:
         self, user: Mapping[str, Any], rights: Sequence[Json], seconds: float
     ) -> Future[AccessAnswer]:
         """Which of these rights somebody has not; called by any thread."""
-        asked = self._cluster.ask(lambda client: self._lacking(client, user, rights, seconds))
-        if asked.done() and (error := asked.exception()) is not None:
-            asked = Future()
-            asked.set_result(AccessAnswer(fault=str(error)))
-        return asked
+        future = self._cluster.ask(lambda client: self._lacking(client, user, rights, seconds))
+        if future.done() and (error := future.exception()) is not None:
+            future = Future()
+            future.set_result(AccessAnswer(fault=str(error)))
+        return future
 
     async def _lacking(
         self, client: ClusterClient, user: Mapping[str, Any], rights: Sequence[Json], seconds: float

@@ -225,7 +225,7 @@ class KeptResults:
         """The Namespaces that something is kept of, each state of one with a number of its own."""
         self._numbered = 0
         self._same: set[str] = set()
-        self._asked: set[int] = set()
+        self._used: set[int] = set()
 
     @property
     def objects(self) -> int:
@@ -236,7 +236,7 @@ class KeptResults:
         """A sweep begins."""
         self._namespaces = scope.snapshot.namespaces
         self._same.clear()
-        self._asked.clear()
+        self._used.clear()
 
     async def of(self, scope: Scope, resource: Resource) -> KeptKind | None:
         """Return the kept results of a kind; None where its objects have to be reviewed in each sweep.
@@ -268,7 +268,7 @@ class KeptResults:
         """A sweep of every kind has ended: of other kinds nothing is kept any more."""
         for gvk in self._kinds.keys() - set(kinds):
             self._drop(gvk)
-        self._standings = {key: one for key, one in self._standings.items() if key in self._asked}
+        self._standings = {key: one for key, one in self._standings.items() if key in self._used}
         self._numbers = {
             name: one for name, one in self._numbers.items() if name in self._namespaces
         }
@@ -322,7 +322,7 @@ class KeptResults:
 
     async def _standing(self, evaluator: Evaluator, template: Template) -> tuple[bool, bool]:
         """Whether results of a template can be kept, and whether it reads synced data."""
-        self._asked.add(id(evaluator))
+        self._used.add(id(evaluator))
         known = self._standings.get(id(evaluator))
         if known is None or known[0] is not evaluator:
             # Here and not above: who keeps nothing shall not pay for the compiler.

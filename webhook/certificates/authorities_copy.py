@@ -72,12 +72,12 @@ class AuthoritiesCopy:
         """Have the Secret hold our authorities, of our own Secret's data."""
         if not self._reflector.statistics().synced or _holds(self._current(), own):
             return
-        wanted = base64.b64encode(bundle).decode()
+        encoded = base64.b64encode(bundle).decode()
 
         def changed(secret: Json) -> Json | None:
             if _holds(secret, own):
                 return None
-            return secret | {"data": {**(secret.get("data") or {}), CA_CERTIFICATE: wanted}}
+            return secret | {"data": {**(secret.get("data") or {}), CA_CERTIFICATE: encoded}}
 
         mark = self._reflector.store.mark(self._namespace, self._name)
         try:

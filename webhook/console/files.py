@@ -18,7 +18,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.limits import Limits
 from webhook.constraint.targets import admission
 from webhook.file_changes import Watched, watch
-from webhook.policies.advice import Matched, advice_on, unasked
+from webhook.policies.advice import Matched, advice_on, unsent_kinds
 from webhook.policies.field_lines import FilesFieldLines
 from webhook.policies.manifests import (
     UnreadableFile,
@@ -290,6 +290,6 @@ class _Judged:
             for one in self._alone.missing(snapshot, admission.NAME):
                 if one.key not in self._matched:
                     messages.setdefault(one.key, []).append("it matches no object of the manifests")
-        for problem in (*advice_on(snapshot, self._seen), *unasked(snapshot, self._alone)):
+        for problem in (*advice_on(snapshot, self._seen), *unsent_kinds(snapshot, self._alone)):
             messages.setdefault((problem.kind, problem.name), []).append(problem.message)
         return {key: tuple(texts) for key, texts in messages.items()}

@@ -66,10 +66,10 @@ class Login:
     def visitor(self, cookie: str) -> Visitor | None:
         """Return the visitor of a request, by its Cookie header."""
         sealed = _cookies(cookie).get(self._prefix + _SESSION)
-        said = self._sealer.open("session", sealed, self._now()) if sealed else None
-        if said is None:
+        opened = self._sealer.open("session", sealed, self._now()) if sealed else None
+        if opened is None:
             return None
-        user, groups, shown = said
+        user, groups, shown = opened
         assert isinstance(groups, list)
         return Visitor(str(user), tuple(map(str, groups)), str(shown))
 
@@ -79,9 +79,9 @@ class Login:
         sealed = self._sealer.seal("sign-in", sign_in.document(), self._now() + SIGN_IN_SECONDS)
         return Sent(address, (self._cookie(self._begun(sign_in.state), sealed, SIGN_IN_SECONDS),))
 
-    async def finish(self, said: Mapping[str, str], cookie: str) -> Sent:
+    async def finish(self, parameters: Mapping[str, str], cookie: str) -> Sent:
         """Make a session of what the provider sent; raises SignInRefused."""
-        name = self._begun(said.get("state", ""))
+        name = self._begun(parameters.get("state", ""))
         sealed = _cookies(cookie).get(name)
         begun = self._sealer.open("sign-in", sealed, self._now()) if sealed else None
         if begun is None:
@@ -91,7 +91,7 @@ class Login:
                 400,
             )
         sign_in = SignIn(*map(str, begun))
-        visitor = await self.provider.finish(said, sign_in)
+        visitor = await self.provider.finish(parameters, sign_in)
         session = self._sealer.seal(
             "session",
             [visitor.user, list(visitor.groups), visitor.shown],

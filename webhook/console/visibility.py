@@ -68,9 +68,9 @@ def narrow(picture: Picture, granted: Collection[Right]) -> tuple[list[Right], i
 
     Kinds of constraints, and namespaces, that are not known to be seen.
     """
-    wanted = {right_of(item) for item in picture.policies if item.category == "constraint"}
-    wanted |= {item.carrier for item in picture.violations or () if item.carrier is not None}
-    further = sorted((one for one in wanted if not has(granted, one)), key=str)
+    needed = {right_of(item) for item in picture.policies if item.category == "constraint"}
+    needed |= {item.carrier for item in picture.violations or () if item.carrier is not None}
+    further = sorted((one for one in needed if not has(granted, one)), key=str)
     return further[:NARROW_MAX], max(0, len(further) - NARROW_MAX)
 
 

@@ -312,16 +312,16 @@ class Recall:
         """Does what ``evaluate`` does, with kept results where there are; called in the order of groups."""
         remaining = iter(groups)
 
-        def evaluated(given: Any, asked: Any, state: Any) -> _Violations:
+        def evaluated(given: Any, review: Any, state: Any) -> _Violations:
             at = id(next(remaining))
             known = self.violations.get(at)
             if known is not None:
                 return known
             if self.spent_ns is None:
-                violations = evaluate(given, asked, state)
+                violations = evaluate(given, review, state)
             else:
                 began = time.thread_time_ns()
-                violations = evaluate(given, asked, state)
+                violations = evaluate(given, review, state)
                 self.spent_ns[at] = time.thread_time_ns() - began
             self.fresh[at] = violations
             return violations

@@ -21,7 +21,7 @@ from webhook.controllers.keeper import Keeper
 from webhook.controllers.served_kinds import MISSING_SECONDS, ServedKinds
 from webhook.metrics.policies import WEBHOOK_RULES_WRITES
 from webhook.values import dataclass
-from webhook.webhook_rules.asking import operations_of
+from webhook.webhook_rules.coverage import operations_of
 from webhook.webhook_rules.entries import MUTATING_PATH, VALIDATING_PATH, entries_of
 from webhook.webhook_rules.needs import need_of
 from webhook.webhook_rules.upkeep import (

@@ -47,12 +47,12 @@ class Parts:
             containers = spec.get(name)
             if type(containers) is not list:
                 continue
-            left = [item for item in containers if not self._is_meant(object_of(item))]
+            left = [item for item in containers if not self._is_selected(object_of(item))]
             if len(left) < len(containers):
                 changed = {**changed, name: left}
         return changed
 
-    def _is_meant(self, container: dict[str, Any]) -> bool:
+    def _is_selected(self, container: dict[str, Any]) -> bool:
         name, image = container.get("name"), container.get("image")
         if self.container is not None and type(name) is str and self.container(name):
             return True
@@ -90,14 +90,14 @@ def _without(value: Any, path: Sequence[Field | ListItem]) -> Any:
         made
         for item in value
         for made in (
-            [item] if not _is_meant(item, node) else [_without(item, rest)] if rest else []
+            [item] if not _is_selected(item, node) else [_without(item, rest)] if rest else []
         )
     ]
     same = len(items) == len(value) and all(a is b for a, b in zip(items, value, strict=True))
     return value if same else items
 
 
-def _is_meant(item: Any, node: ListItem) -> bool:
+def _is_selected(item: Any, node: ListItem) -> bool:
     if type(item) is not dict or node.key not in item:
         return False
     key = item[node.key]

@@ -213,7 +213,7 @@ class _Case:
         value = self._examined.value
         if item.subjects is not None and not (
             type(value) is AugmentedReview
-            and item.subjects.meant(value.request.document.get("userInfo") or {})
+            and item.subjects.includes(value.request.document.get("userInfo") or {})
         ):
             return False
         if item.matches is None and item.conditions is None:

@@ -106,8 +106,8 @@ def _decoded(body: bytes) -> Any:
 def _field(document: Mapping[str, Any], name: str) -> Any:
     """A field by its name; of several that differ by case the last that is there."""
     if not document.keys() <= _EXACT_NAMES:
-        wanted = name.casefold()
-        names = [key for key in document if key.casefold() == wanted]
+        folded_name = name.casefold()
+        names = [key for key in document if key.casefold() == folded_name]
         return document[names[-1]] if names else None
     return document.get(name)
 

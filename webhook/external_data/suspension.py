@@ -56,7 +56,7 @@ class Suspension:
     clock: Callable[[], float] = time.monotonic
     chance: Callable[[], float] = random.random
     _all: _Row = field(default_factory=_Row)
-    _whose: set[str] = field(default_factory=set)
+    _requesters: set[str] = field(default_factory=set)
     """The users who are in the row of all."""
     _own: dict[str, _Row] = field(default_factory=dict)
 
@@ -84,18 +84,18 @@ class Suspension:
     def answered(self, requester: str) -> None:
         """It answered, whatever it said."""
         self._all = _Row()
-        self._whose.clear()
+        self._requesters.clear()
         self._own.pop(requester, None)
 
     def failed(self, requester: str, message: str, *, connected: bool) -> None:
         """It did not; ``connected`` says that it had the request, and maybe not for its own fault."""
         row = self._all
-        if not connected or not requester or requester not in self._whose:
+        if not connected or not requester or requester not in self._requesters:
             self._fail(row, message)
         if requester:
-            self._whose.add(requester)
-            if len(self._whose) > USERS_MAX:
-                self._whose.clear()
+            self._requesters.add(requester)
+            if len(self._requesters) > USERS_MAX:
+                self._requesters.clear()
             own = self._own.pop(requester, None) or _Row()
             if len(self._own) >= USERS_MAX:
                 del self._own[next(iter(self._own))]

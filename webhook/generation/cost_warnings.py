@@ -30,7 +30,7 @@ def cost_warnings(source: CelSource) -> list[Json]:
     """A warning for each expression, or else for all together, that would be ended below ENTRIES."""
     expressions = _checked(source)
     warnings = []
-    for group, limit, what in (
+    for group, limit, noun in (
         ("matchCondition", MATCH_CONDITIONS_COST, "match conditions"),
         ("validations", POLICY_COST, "all of a policy"),
     ):
@@ -45,13 +45,13 @@ def cost_warnings(source: CelSource) -> list[Json]:
             for field, one in own
         ]
         alone = [one for one in each if one is not None]
-        together = _warning(f"source.{group}", [one for _, one in own], limit, what)
+        together = _warning(f"source.{group}", [one for _, one in own], limit, noun)
         warnings += alone if alone or together is None else [together]
     return warnings
 
 
-def _warning(field: str, of: Sequence[Checked], limit: int, what: str) -> Json | None:
-    text = cost_warning(of, limit, what)
+def _warning(field: str, of: Sequence[Checked], limit: int, noun: str) -> Json | None:
+    text = cost_warning(of, limit, noun)
     return {"fieldRef": field, "warning": text} if text else None
 
 

@@ -98,13 +98,13 @@ class GeneratedPolicy:
         return Said(kept, ignored=len(kept) < len(failures))
 
 
-def _compiled(text: str, environment: Any, wanted: Type | None, what: str) -> Expression:
+def _compiled(text: str, environment: Any, expected: Type | None, noun: str) -> Expression:
     try:
         expression = compile_expression(text, environment)
     except CompileError as error:
-        raise UnusablePolicy(f"{what}: {error}") from None
-    if wanted is not None and expression.type != wanted:
-        raise UnusablePolicy(f"{what}: must evaluate to {wanted} but got {expression.type}")
+        raise UnusablePolicy(f"{noun}: {error}") from None
+    if expected is not None and expression.type != expected:
+        raise UnusablePolicy(f"{noun}: must evaluate to {expected} but got {expression.type}")
     return expression
 
 
@@ -144,8 +144,8 @@ def _names_resource(listed: Sequence[str], request: Json) -> bool:
     ) or f"{request['kind']['kind'].lower()}s"
     sub = request.get("subResource") or ""
     for one in listed:
-        name, _, wanted = one.partition("/")
-        if name in {"*", plural} and wanted in ({"*", sub} if sub else {"*", ""}):
+        name, _, resource = one.partition("/")
+        if name in {"*", plural} and resource in ({"*", sub} if sub else {"*", ""}):
             return True
     return False
 

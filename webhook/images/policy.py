@@ -456,11 +456,11 @@ def _attestation(item: _Fields) -> RequiredAttestation:
 
 def _identity(item: _Fields) -> IdentityTest:
     issuer, by = _name_test(item, "issuer")
-    subject, who = _name_test(item, "subject")
+    subject, described = _name_test(item, "subject")
     item.finish()
     assert issuer is not None
     assert subject is not None
-    return IdentityTest(f"{who} by {by}", issuer, subject)
+    return IdentityTest(f"{described} by {by}", issuer, subject)
 
 
 def _name_test(

@@ -124,8 +124,8 @@ class ImageProvider:
             return 503, _response(fault=fault)
         distinct = list(dict.fromkeys(keys))
         async with asyncio.TaskGroup() as tasks:
-            asked = [tasks.create_task(self._item(key, path == "/digest")) for key in distinct]
-        return 200, _response([one.result() for one in asked])
+            pending = [tasks.create_task(self._item(key, path == "/digest")) for key in distinct]
+        return 200, _response([one.result() for one in pending])
 
     async def _item(self, key: str, by_digest: bool) -> dict[str, Any]:
         try:

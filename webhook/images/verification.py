@@ -187,8 +187,10 @@ def judge(
     signers = [one.name for one in authorities if one.has_signed]
     if policy.needs_signature and len(signers) < policy.count:
         missing = ", ".join(one.name for one in authorities if not one.has_signed)
-        asked = "the authority" if len(authorities) == 1 else f"{policy.count} of the authorities"
-        why.append(f"it is not signed by {asked} of {policy.name}: missing is {missing}")
+        expected = (
+            "the authority" if len(authorities) == 1 else f"{policy.count} of the authorities"
+        )
+        why.append(f"it is not signed by {expected} of {policy.name}: missing is {missing}")
     why.extend(
         f"the attestation {one.name} is missing, or not as {policy.name} asks"
         for one in attestations

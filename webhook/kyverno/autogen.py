@@ -71,8 +71,8 @@ def _is_about_pods(matched: Json) -> bool:
     if matched.get("excludeResourceRules") or len(rules) != 1 or rules[0].get("resourceNames"):
         return False
     return all(
-        rules[0].get(name) == wanted
-        for name, wanted in (("apiGroups", [""]), ("apiVersions", ["v1"]), ("resources", ["pods"]))
+        rules[0].get(name) == values
+        for name, values in (("apiGroups", [""]), ("apiVersions", ["v1"]), ("resources", ["pods"]))
     )
 
 

@@ -311,29 +311,29 @@ def _of_kinds(resources: Json, is_asked: bool) -> list[str]:
 def _conditions(one: Json) -> list[str]:
     """What is asked of an object beside its kind, and of who asks."""
     resources = object_of(one.get("resources"))
-    asked = []
+    conditions = []
     if name := resources.get("name"):
-        asked.append(text_matches("request.name", str(name)))
+        conditions.append(text_matches("request.name", str(name)))
     if names := resources.get("names"):
-        asked.append(_any_text("request.name", names))
+        conditions.append(_any_text("request.name", names))
     if namespaces := resources.get("namespaces"):
         place = "(request.kind.kind == 'Namespace' ? request.name : request.?namespace.orValue(''))"
-        asked.append(_any_text(place, namespaces))
+        conditions.append(_any_text(place, namespaces))
     for key, value in object_of(resources.get("annotations")).items():
         if any(mark in str(key) for mark in "*?"):
             raise Unwritable("match.resources.annotations: a pattern of keys")
         held = f"{_EITHER}.metadata.?annotations[?{written(str(key))}]"
-        asked.append(f"{held}.hasValue() && {text_matches(f'{held}.value()', str(value))}")
+        conditions.append(f"{held}.hasValue() && {text_matches(f'{held}.value()', str(value))}")
     if selector := resources.get("selector"):
         labels = f"{_EITHER}.metadata.?labels.orValue({{}})"
-        asked.append(_selected(labels, selector, "selector"))
+        conditions.append(_selected(labels, selector, "selector"))
     if selector := resources.get("namespaceSelector"):
         labels = "namespaceObject.metadata.?labels.orValue({})"
         selected = _selected(labels, selector, "namespaceSelector")
-        asked.append(f"namespaceObject != null && {selected}")
+        conditions.append(f"namespaceObject != null && {selected}")
     if subjects := objects_of(one.get("subjects")):
-        asked.append(" || ".join(f"({_is_subject(subject)})" for subject in subjects))
-    return asked
+        conditions.append(" || ".join(f"({_is_subject(subject)})" for subject in subjects))
+    return conditions
 
 
 def _is_subject(subject: Json) -> str:

@@ -122,10 +122,10 @@ def converted_policy(document: Json) -> ConvertedImages:
         str(one.get("name")): one
         for one in objects_in(spec.get("attestations"), "spec.attestations")
     }
-    for at, asked in enumerate(_asked_of_policy(spec, validation, made)):
-        where = f"spec.attestors of {asked.shown}"
+    for at, requirement in enumerate(_requirements_of_policy(spec, validation, made)):
+        where = f"spec.attestors of {requirement.shown}"
         authorities, roots = [], []
-        for name in asked.attestors:
+        for name in requirement.attestors:
             if name not in attestors:
                 raise Unwritable(f"{where}: {name} is not there")
             authority, root = authority_of_attestor(attestors[name], made.note)
@@ -136,8 +136,8 @@ def converted_policy(document: Json) -> ConvertedImages:
                 f"{base}-{at}" if at else base,
                 globs,
                 authorities,
-                asked.count,
-                _predicate(types, asked.attestation) if asked.attestation else "",
+                requirement.count,
+                _predicate(types, requirement.attestation) if requirement.attestation else "",
                 _one_root(roots),
             )
         )
@@ -170,10 +170,10 @@ def _of_rule(document: Json, spec: Json, rule: Json, name: str) -> ConvertedImag
         globs = _globs(entry.get("imageReferences"), f"{where}.imageReferences")
         every += globs
         skipped += _exempt(entry.get("skipImageReferences"), f"{where}.skipImageReferences")
-        wanted = list(_wanted(entry, where))
-        if not wanted:
+        requirements = list(_requirements(entry, where))
+        if not requirements:
             raise Unwritable(f"{where}: neither attestors nor attestations: nobody has to sign")
-        for set_, place, predicate in wanted:
+        for set_, place, predicate in requirements:
             authorities = [
                 authority_of_entry(
                     one, f"{place}.entries[{number}]", number, made.note, is_bundle=is_bundle
@@ -311,7 +311,7 @@ def _globs_of_policy(spec: Json) -> list[str]:
 # --- who has to have signed, in verifyImages ------------------------------------------------------
 
 
-def _wanted(entry: Json, where: str) -> Iterator[tuple[Json, str, str]]:
+def _requirements(entry: Json, where: str) -> Iterator[tuple[Json, str, str]]:
     """Attestor sets, each with its place and the predicate type that it has to have attested."""
     for number, one in enumerate(objects_in(entry.get("attestors"), f"{where}.attestors")):
         for set_ in flat_sets(one, f"{where}.attestors[{number}]"):
@@ -337,7 +337,7 @@ def _wanted(entry: Json, where: str) -> Iterator[tuple[Json, str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Requirement:
     """How many of some attestors have to have signed the images, or attested something of them."""
 
     attestors: tuple[str, ...]
@@ -364,14 +364,16 @@ _FORMS: Final = tuple(
 _GROUPS: Final = frozenset({"containers", "initContainers", "ephemeralContainers"})
 
 
-def _asked_of_policy(spec: Json, configured: Json, made: ConvertedImages) -> list[_Asked]:
+def _requirements_of_policy(
+    spec: Json, configured: Json, made: ConvertedImages
+) -> list[_Requirement]:
     """What the validations ask; each once, however many groups of containers it names."""
-    groups: dict[_Asked, set[str]] = {}
+    groups: dict[_Requirement, set[str]] = {}
     for at, one in enumerate(objects_in(spec.get("validations"), "spec.validations")):
         where = f"spec.validations[{at}].expression"
         for term in str(one.get("expression") or "").split("&&"):
-            group, asked = _term(term.strip(), where)
-            groups.setdefault(asked, set()).add(group)
+            group, term_value = _term(term.strip(), where)
+            groups.setdefault(term_value, set()).add(group)
     if not groups:
         raise Unwritable("spec.validations is empty: nobody has to sign")
     if configured.get("required") is False and any(one != _GROUPS for one in groups.values()):
@@ -379,7 +381,7 @@ def _asked_of_policy(spec: Json, configured: Json, made: ConvertedImages) -> lis
     return list(groups)
 
 
-def _term(term: str, where: str) -> tuple[str, _Asked]:
+def _term(term: str, where: str) -> tuple[str, _Requirement]:
     bare = term[1:-1].strip() if re.fullmatch(r"\(\s*images\..*\)\s*\)", term, re.DOTALL) else term
     matched = next((one for form in _FORMS if (one := form.fullmatch(bare))), None)
     if matched is None or (matched["what"] == "Attestation") != bool(matched["attestation"]):
@@ -398,7 +400,7 @@ def _term(term: str, where: str) -> tuple[str, _Asked]:
     if matched["operator"] == "==" and number != len(attestors):
         raise Unwritable(f"{where}: exactly {number} of {len(attestors)} attestors: write >=")
     attestation = _member(matched["attestation"] or "")
-    return matched["group"], _Asked(attestors, number, attestation, ", ".join(attestors))
+    return matched["group"], _Requirement(attestors, number, attestation, ", ".join(attestors))
 
 
 def _member(text: str) -> str:
@@ -527,8 +529,8 @@ def _generated(document: Json, spec: Json, names: list[str]) -> list[str]:
     annotations = object_of(object_of(document.get("metadata")).get("annotations"))
     if (named := annotations.get(AUTOGEN)) is None or named == "all":
         return [one for one in _MAKERS if one != "Pod"]
-    wanted = {one.strip() for one in str(named).split(",")}
-    return [one for one in _MAKERS if one in wanted]
+    controllers = {one.strip() for one in str(named).split(",")}
+    return [one for one in _MAKERS if one in controllers]
 
 
 def _matched_by_policy(document: Json, spec: Json) -> Json:
@@ -552,9 +554,11 @@ def _matched_by_policy(document: Json, spec: Json) -> Json:
         raise Unwritable(f"{where}.resourceRules is empty")
     if set(names) == {"Pod"} and not given.get("objectSelector"):
         configured = object_of(object_of(spec.get("autogen")).get("podControllers"))
-        wanted = configured.get("controllers")
-        chosen = texts_in(wanted, "spec.autogen.podControllers.controllers")
-        names += [one.kind for name, one in CONTROLLERS.items() if wanted is None or name in chosen]
+        controllers = configured.get("controllers")
+        chosen = texts_in(controllers, "spec.autogen.podControllers.controllers")
+        names += [
+            one.kind for name, one in CONTROLLERS.items() if controllers is None or name in chosen
+        ]
     match: Json = {"kinds": _kinds(names)}
     for name, label in (
         ("objectSelector", "labelSelector"),

@@ -41,7 +41,7 @@ def settled(mutated: Mutated, known: Answering, pace: Pace = UNBOUNDED) -> dict[
     """
     if not mutated.asks_providers:
         return mutated.object
-    requests = [ProviderRequest(*one) for one in wanted(mutated).items()]
+    requests = [ProviderRequest(*one) for one in unanswered_keys(mutated).items()]
     answers = {request: _response(request, known) for request in requests}
     if missing := [request for request, response in answers.items() if response is None]:
         raise Unanswered(missing)
@@ -77,7 +77,7 @@ def unresolved(mutated: Mutated, known: Answering) -> tuple[Unresolved, ...]:
     obj = mutated.object
     answers = {
         request.provider: answer
-        for one in wanted(mutated).items()
+        for one in unanswered_keys(mutated).items()
         if (response := _response(request := ProviderRequest(*one), known)) is not None
         and (answer := _read(request, response)) is not None
     }
@@ -128,7 +128,7 @@ def _read(request: ProviderRequest, response: ProviderResponse) -> _Said | None:
     return _Said(dict(response.responses), dict(response.errors))
 
 
-def wanted(mutated: Mutated) -> dict[str, tuple[str, ...]]:
+def unanswered_keys(mutated: Mutated) -> dict[str, tuple[str, ...]]:
     """The keys to ask of each provider, each once, in the order of the object's fields."""
     if not mutated.asks_providers:
         return {}
@@ -204,16 +204,16 @@ def _answer(placeholder: Placeholder, answers: Mapping[str, _Said], faults: list
 def _lookup(placeholder: Placeholder, answers: Mapping[str, _Said]) -> tuple[str, str]:
     """What is wrong with an answer, or empty; and its text."""
     provider = placeholder.source.provider
-    said = answers.get(provider)
-    if said is None:
+    response = answers.get(provider)
+    if response is None:
         return f"failed to find external data provider {provider} in responses", ""
-    if said.fault:
-        return said.fault, ""
-    if error := said.errors.get(placeholder.key):
+    if response.fault:
+        return response.fault, ""
+    if error := response.errors.get(placeholder.key):
         return f"failed to retrieve external data item from provider {provider}: {error}", ""
-    if placeholder.key not in said.values:
+    if placeholder.key not in response.values:
         return f"failed to find external data item in response for provider {provider}", ""
-    value = said.values[placeholder.key]
+    value = response.values[placeholder.key]
     if type(value) is not str:
         is_number = isinstance(value, int | float) and type(value) is not bool
         kind = "float64" if is_number else go_type(value)

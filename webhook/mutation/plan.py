@@ -144,7 +144,9 @@ class MutationPlan:
         if choice is None:
             if len(self._choices) >= CHOICES_MAX:
                 self._choices.clear()
-            answers = {asked: key >> number & 1 for number, asked in enumerate(self._questions)}
+            answers = {
+                question: key >> number & 1 for number, question in enumerate(self._questions)
+            }
             choice = self._choices[key] = _Choice(
                 tuple(item for item in self.mutators if answers.get(item.match_key, 1)),
                 frozenset().union(*(item.labels_read for item in self.mutators)),

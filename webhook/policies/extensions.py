@@ -88,22 +88,22 @@ class Extensions:
                 faults += [_fault(item, text, stays=stays) for text in effectless(item.document)]
             elif row.part is not None:
                 of_parts[row.part][key_of_extension(item.document)] = item
-        for part, wanted in of_parts.items():
-            faults += self._load_part(self._parts[part], wanted)
+        for part, of_part in of_parts.items():
+            faults += self._load_part(self._parts[part], of_part)
         return faults
 
     def _load_part(
-        self, part: PolicyPart, wanted: dict[ExtensionKey, Manifest]
+        self, part: PolicyPart, manifests: dict[ExtensionKey, Manifest]
     ) -> Iterator[PolicyFault]:
-        for gone in set(part.keys) - wanted.keys():
+        for gone in set(part.keys) - manifests.keys():
             part.remove(gone)
-        for key, manifest in wanted.items():
+        for key, manifest in manifests.items():
             row = kind_of(manifest.gvk)
             assert row is not None
             yield from _put(part, row, key, manifest)
         for key, why in part.shared_faults().items():
             if not part.standing(key, why).is_preview:
-                yield _fault(wanted[key], why)
+                yield _fault(manifests[key], why)
 
 
 def _put(

@@ -118,13 +118,13 @@ def agreement(
     if not pairs:
         return agreement
     snapshot = _decided_everywhere(client, pairs)
-    asked = [
+    all_requests = [
         request_of(sample)
         for pair in pairs.values()
         for sample in samples((pair.document.get("spec") or {}).get("match"))
     ]
-    asked += requests
-    for request in asked:
+    all_requests += requests
+    for request in all_requests:
         _compare(snapshot, pairs, request, agreement, seconds)
     return agreement
 
@@ -210,11 +210,11 @@ def _compare(
     shown = f"{read.operation} {read.kind.kind} " + "/".join(filter(None, (place, read.name)))
     for key, pair in pairs.items():
         mine = messages.get(key, [])
-        said = pair.policy.say(pair.binding, dict(pair.document), whole.document, namespace)
+        verdict = pair.policy.say(pair.binding, dict(pair.document), whole.document, namespace)
         agreement.compared += 1
-        if said.ignored and set(said.messages) <= set(mine):
+        if verdict.ignored and set(verdict.messages) <= set(mine):
             agreement.left += 1
-        elif sorted(mine) != sorted(said.messages):
+        elif sorted(mine) != sorted(verdict.messages):
             agreement.differences.append(
-                Disagreement(key, shown, tuple(sorted(mine)), tuple(sorted(said.messages)))
+                Disagreement(key, shown, tuple(sorted(mine)), tuple(sorted(verdict.messages)))
             )

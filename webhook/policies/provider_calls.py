@@ -86,8 +86,12 @@ def _all_providers(call: ast.Call) -> set[str] | None:
         return None
     if not all(isinstance(key, ast.String) for key, _ in operand.items):
         return None
-    said = list(_field(operand, "provider"))
-    return {one.value for one in said} if all(isinstance(one, ast.String) for one in said) else None
+    providers = list(_field(operand, "provider"))
+    return (
+        {one.value for one in providers}
+        if all(isinstance(one, ast.String) for one in providers)
+        else None
+    )
 
 
 def provider_of_mutator(document: Mapping[str, Any]) -> str:

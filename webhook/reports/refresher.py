@@ -267,9 +267,9 @@ class Refresher:
         self.lost[loss] += 1
         del self._tries[subject]
 
-    def _tell_once(self, subject: ReportSubject, what: str, error: Exception) -> None:
+    def _tell_once(self, subject: ReportSubject, event: str, error: Exception) -> None:
         """Log a lasting trouble once: it is the same for each resource of a kind."""
-        key = f"{what} {subject.gvk}"
+        key = f"{event} {subject.gvk}"
         if key not in self._logged and len(self._logged) < DIFFERENT_TOLD_MAX:
             self._logged.add(key)
-            self._log.error(what, resource_kind=str(subject.gvk), error=str(error))
+            self._log.error(event, resource_kind=str(subject.gvk), error=str(error))

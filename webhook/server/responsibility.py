@@ -161,7 +161,7 @@ class ProcessorTime:
     def since(self, moment: float, requester: str) -> Delay:
         """Processor seconds for a requester, and for all, since this moment on the monotonic clock."""
         own = total = 0.0
-        whose = hash(requester)
+        user_hash = hash(requester)
         with self._lock:
             for number in range(min(self._noted, NOTES_MAX)):
                 place = (self._noted - 1 - number) % NOTES_MAX
@@ -170,6 +170,6 @@ class ProcessorTime:
                     break
                 worked = min(self._seconds[place], at - moment)
                 total += worked
-                if self._requesters[place] == whose:
+                if self._requesters[place] == user_hash:
                     own += worked
         return self.places_of(requester)._replace(requester_seconds=own, all_seconds=total)

@@ -51,8 +51,8 @@ def tell(jobs: Sequence[Job], file: BinaryIO, answer: Callable[[Job], bytes]) ->
             break
         after = resource.getrusage(resource.RUSAGE_SELF)
         seconds = _cpu_seconds(after) - _cpu_seconds(before)
-        said = marshal.dumps(((seconds, after.ru_maxrss * 1024), outcome))
-        file.write(frames.LENGTH.pack(len(said)) + said)
+        data = marshal.dumps(((seconds, after.ru_maxrss * 1024), outcome))
+        file.write(frames.LENGTH.pack(len(data)) + data)
         file.flush()
         is_much = _cpu_seconds(after) > TOGETHER_CPU_SECONDS
         if is_much or used_bytes() - began > TOGETHER_BYTES:

@@ -187,12 +187,12 @@ class _Server:
             # Not as soon as it ends: until then nothing else is known by its number.
             if os.waitpid(one, os.WNOHANG) != (0, 0):
                 self._begun.remove(one)
-        said, ends, _, _ = socket.recv_fds(self._door, 1, 1)
-        if not said:
+        message, ends, _, _ = socket.recv_fds(self._door, 1, 1)
+        if not message:
             self._door.close()
             self._door = None
         for number in ends:
-            if said == READS_CEL:
+            if message == READS_CEL:
                 self._prepare(ANY_CEL)
             with socket.socket(fileno=number) as end, contextlib.suppress(OSError):
                 try:

@@ -89,8 +89,8 @@ def _beyond(parts: frozenset[RulePart], known: frozenset[RulePart]) -> set[RuleP
 
 def delay_of(configuration: Mapping[str, Any]) -> float:
     """How long a rule of a configuration stays that nobody needs, in seconds."""
-    said = annotations_of(configuration).get(DELAY)
-    seconds = duration_seconds(said) if type(said) is str else None
+    value = annotations_of(configuration).get(DELAY)
+    seconds = duration_seconds(value) if type(value) is str else None
     return DELAY_SECONDS if seconds is None else max(seconds, DELAY_SECONDS_MIN)
 
 
@@ -116,13 +116,13 @@ def needed_parts(
         for group in (() if entry.fails_closed else own_groups)
         for operation in ("CREATE", "UPDATE")
     }
-    asked = (
+    parts = (
         one
         for one in needs
         if None in (entry.failure_policy, one.failure_policy)
         or one.failure_policy == entry.failure_policy
     )
-    return simplified(own | parts_of(asked, generators, served))
+    return simplified(own | parts_of(parts, generators, served))
 
 
 def with_rules(entry: WebhookEntry, parts: frozenset[RulePart]) -> WebhookEntry:

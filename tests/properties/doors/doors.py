@@ -41,7 +41,7 @@ from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.result import Responses
 from webhook.constraint.targets.known import TARGETS
-from webhook.decisions.exporter.admission import asked
+from webhook.decisions.exporter.admission import provider_calls
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.policies.loader import PolicyLoader
@@ -163,7 +163,9 @@ def serve(files: Files) -> Findings:
         responses = server.heard.responses
         found[name] = of_responses(responses)
         files.excused[name] = () if responses is None else responses.excused
-        files.asked[name] = asked((responses and responses.answers) or {}, include_answers=True)
+        files.asked[name] = provider_calls(
+            (responses and responses.answers) or {}, include_answers=True
+        )
     return found
 
 

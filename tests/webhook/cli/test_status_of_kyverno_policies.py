@@ -9,8 +9,8 @@ import pytest
 from tests.manifests import ROOT
 from webhook.cli.cluster_policies import KyvernoStanding, kyverno_mode, standings_of
 from webhook.cli.status.report import ClusterStanding, as_table
-from webhook.policies.asked import who_is_asked
 from webhook.policies.manifests import read_file
+from webhook.policies.request_coverage import read_coverage
 
 CONFIGURATION = ROOT / "manifests" / "base" / "webhook-configuration.yaml"
 
@@ -24,7 +24,7 @@ def document(kind: str, name: str, namespace: str = "", **spec: Any) -> dict[str
 def standings(documents: list[dict[str, Any]], mode: str = "enforce") -> list[KyvernoStanding]:
     """How they stand beside the webhook configuration of the manifests."""
     around = [one.document for one in read_file(CONFIGURATION)]
-    who = who_is_asked(around, "waddle-system", ["ValidatingWebhookConfiguration"])
+    who = read_coverage(around, "waddle-system", ["ValidatingWebhookConfiguration"])
     return standings_of(documents, mode, who)
 
 

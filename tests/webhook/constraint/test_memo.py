@@ -17,7 +17,7 @@ from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.memo import RESTS_MIN, WINDOW, Memo, MemoPace
 from webhook.constraint.review import AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.external_data.exchange import nothing_asked
+from webhook.external_data.exchange import no_answers
 from webhook.reads.projection import projection, widened
 from webhook.reads.read_set import ReadRecorder
 
@@ -166,7 +166,7 @@ violation[{"msg": "x"}] { external_data({"provider": "p", "keys": ["k"]}).errors
 )
 def test_what_may_answer_otherwise_is_never_kept(source) -> None:
     review = Reviewed(source)
-    known = nothing_asked().known
+    known = no_answers().known
     for _ in range(5):
         assert review(request(pod("a")), known=known).recalled == 0
     assert review.memo.counts == (0, 0, 0, 0)

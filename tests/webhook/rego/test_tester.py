@@ -8,9 +8,9 @@ from webhook.rego.syntax.parser import parse_module
 from webhook.rego.tester import UnitTests
 
 
-def results(*sources, data=None, wanted=bool, seconds_max=60.0):
+def results(*sources, data=None, selects=bool, seconds_max=60.0):
     modules = [parse_module(source, f"m{i}.rego") for i, source in enumerate(sources)]
-    found = UnitTests(modules, data or {}, wanted=wanted).run(seconds_max)
+    found = UnitTests(modules, data or {}, selects=selects).run(seconds_max)
     return {f"{one.package}.{one.name}": one for one in found}
 
 

@@ -30,7 +30,7 @@ from webhook.metrics.policies import TRIALS
 from webhook.metrics.registry import Registry
 from webhook.rego.code_cache import CodeCache
 from webhook.trials.driver import TriedRegoDriver
-from webhook.trials.trials import LARGE_CHARACTERS, Asked, Trials, Tried
+from webhook.trials.trials import LARGE_CHARACTERS, TrialRequest, Trials, Tried
 from webhook.trials.validation import validate_tried
 
 
@@ -235,7 +235,7 @@ def test_a_large_template_waits_for_no_trial_of_a_small_one(warm):
             outcomes.append((number, tried))
             is_begun.set()
 
-        warm.trials.found_out_all([Asked(one, [of, one]) for one in constraints], 60.0, tell)
+        warm.trials.found_out_all([TrialRequest(one, [of, one]) for one in constraints], 60.0, tell)
 
     thread = threading.Thread(target=burst)
     thread.start()
@@ -324,7 +324,7 @@ def test_of_constraints_that_are_tried_together_the_guilty_one_costs_only_itself
 
 def found_out(replica, of, constraints, seconds=60.0):
     """What comes of constraints of one template that are tried together."""
-    asked = [Asked(one, [of, one]) for one in constraints]
+    asked = [TrialRequest(one, [of, one]) for one in constraints]
     found: dict[int, Tried | None] = {}
 
     def tell(number, tried):
@@ -372,7 +372,7 @@ def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
     constraints = [
         constraint(name=f"c{n}", parameters={"times": 1000} if n < 3 else {}) for n in range(12)
     ]
-    asked = [Asked(one, [of, one]) for one in constraints]
+    asked = [TrialRequest(one, [of, one]) for one in constraints]
     try:
         replica.trials.found_out_all(asked, 60.0, tell)
     finally:
@@ -398,7 +398,7 @@ def test_constraints_that_are_tried_together_are_told_what_each_is_told_alone():
         (other, constraint("K8sOther", "five")),
     ]
     together: dict[int, Tried | None] = {}
-    asked = [Asked(one, [of, one]) for of, one in mixed]
+    asked = [TrialRequest(one, [of, one]) for of, one in mixed]
     replica.trials.found_out_all(asked, 1.0, together.__setitem__)
     alone: dict[int, Tried | None] = {}
     for number, one in enumerate(asked):
@@ -425,7 +425,7 @@ def test_whoever_waits_for_a_trial_has_its_turn_before_the_rest_of_many():
     is_begun = threading.Event()
 
     def burst():
-        asked = [Asked(one, [of, one]) for one in constraints]
+        asked = [TrialRequest(one, [of, one]) for one in constraints]
 
         def tell(number, tried):
             del tried

@@ -314,13 +314,13 @@ class _Checker:
             self.report(node.at, made.fault)
         for one in node.fields:
             item = self.check(one.value)
-            wanted, fault = field_of(made.name, one.name, self.environment)
+            field_type, fault = field_of(made.name, one.name, self.environment)
             at = one.at if self.copied_at is None else self.copied_at
             if fault is not None:
                 self.report(at, fault)
             of = self.opened(one.value, item) if one.optional else item
-            if not self.mapping.fits(wanted, of):
-                types_told = f"is '{wanted}' but provided type is '{of}'"
+            if not self.mapping.fits(field_type, of):
+                types_told = f"is '{field_type}' but provided type is '{of}'"
                 self.report(at, f"expected type of field '{one.name}' {types_told}")
         return made.type
 

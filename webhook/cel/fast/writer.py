@@ -57,9 +57,9 @@ def is_plain(node: Expr, known: Callable[[Expr], bool | None]) -> bool:
 
     ``known`` answers for names, macros and composed variables; None for a node of another sort.
     """
-    said = known(node)
-    if said is not None:
-        return said
+    value = known(node)
+    if value is not None:
+        return value
     match node:
         case Constant():
             return type(node.value) in {str, bool, int, float, type(None)}

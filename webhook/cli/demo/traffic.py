@@ -38,7 +38,7 @@ class Traffic:
         self._client = client
         self._tell = tell
         self.counts: Counter[str] = Counter()
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
 
     async def leave_some(self) -> None:
         """Objects that violate policies which come later: for the audit to find."""
@@ -96,7 +96,7 @@ class Traffic:
         self.counts[outcome] += 1
 
     def _say_once(self, outcome: str, message: str) -> None:
-        if outcome not in self._said:
-            self._said.add(outcome)
+        if outcome not in self._reported:
+            self._reported.add(outcome)
             first = {"denied": "denied", "fault": "refused for a fault", "lost": "not answered"}
             self._tell(f"The first request that is {first[outcome]}: {message}")

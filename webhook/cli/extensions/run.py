@@ -29,7 +29,7 @@ from webhook.review.subject import Subject, object_of_value, shown_object, value
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.external_data.exchange import Ask, AskedSoFar
+    from webhook.external_data.exchange import AnswersSoFar, Ask
     from webhook.policies.manifests import Manifest
     from webhook.policy_kinds.kind import PolicyKind
     from webhook.review.outcome import StoredSubject
@@ -179,7 +179,7 @@ class Extending:
         except InvalidReview as error:
             raise CannotTest(f"reading: AdmissionReview: {error}") from None
 
-        def attempt(answers: AskedSoFar) -> tuple[StoredSubject, tuple[Unresolved, ...]]:
+        def attempt(answers: AnswersSoFar) -> tuple[StoredSubject, tuple[Unresolved, ...]]:
             subject = self._subject(value, answers)
             stored = mutate(self._policies, subject)
             mutated = stored.mutated
@@ -187,7 +187,7 @@ class Extending:
 
         return answered(attempt, self._ask)
 
-    def _subject(self, value: Any, answers: AskedSoFar) -> Subject:
+    def _subject(self, value: Any, answers: AnswersSoFar) -> Subject:
         limits = Limits(time.monotonic() + self._seconds)
         return Subject(
             value,

@@ -164,8 +164,8 @@ def _without_settings(kind: str, ignored: tuple[str, ...] = ()) -> Callable[[Jso
 
     def member(settings: Json) -> Json:
         _only(settings, ignored)
-        if meant := [key for key in ignored if settings.get(key)]:
-            raise NoEquivalent(f"{kind} has nothing like the setting {', '.join(meant)}")
+        if present := [key for key in ignored if settings.get(key)]:
+            raise NoEquivalent(f"{kind} has nothing like the setting {', '.join(present)}")
         return {"kind": kind}
 
     return member

@@ -115,8 +115,8 @@ def read(file: str) -> str:
     try:
         return Path(file).read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
-        said = f"open {file}: {system_words(error)}"
-        raise Stopped(f"failed to open file: {said}") from None
+        message = f"open {file}: {system_words(error)}"
+        raise Stopped(f"failed to open file: {message}") from None
 
 
 def _file(file: str, options: LayoutOptions) -> None:
@@ -178,8 +178,8 @@ def write(
             stream.truncate()
             stream.write(text.encode("utf-8", "surrogateescape"))
     except OSError as error:
-        said = f"open {file}: {system_words(error)}"
-        raise Stopped(f"failed to open file for writing: {said}") from None
+        message = f"open {file}: {system_words(error)}"
+        raise Stopped(f"failed to open file for writing: {message}") from None
 
 
 def _print(text: str) -> None:

@@ -43,10 +43,10 @@ def module_document(module: Module, *, comments: bool = True) -> OrderedFields:
     if comments and module.comments:
         document["comments"] = [
             OrderedFields(
-                Text=base64.b64encode(said.encode()).decode(),
+                Text=base64.b64encode(comment.encode()).decode(),
                 Location=OrderedFields(file=module.file, row=at.row, col=at.col),
             )
-            for at, said in module.comments
+            for at, comment in module.comments
         ]
     return document
 

@@ -192,13 +192,13 @@ class ClusterPolicies:
             active, errors = self._policy.counts
             self._registry.replace(TEMPLATES, {("active",): active, ("error",): errors})
             gauge(self._registry, snapshot)
-            said = {
+            fields = {
                 "revision": snapshot.revision,
                 "digest": snapshot.digest,
                 "templates": active,
                 "constraints": len(snapshot.constraints),
             }
-            self._news.append(("policies in force", said))
+            self._news.append(("policies in force", fields))
         else:
             self._registry.set(SNAPSHOT_REVISION, snapshot.revision)
 
@@ -380,8 +380,12 @@ class ClusterPolicies:
         for gvk, reads in now.items():
             if self._kept.get(gvk) is not reads:
                 paths = reads.texts
-                said = {"kind": data_kind(gvk), "paths": paths[:SHOWN], "more": len(paths[SHOWN:])}
-                self._news.append(("paths of synced objects are kept", said))
+                fields = {
+                    "kind": data_kind(gvk),
+                    "paths": paths[:SHOWN],
+                    "more": len(paths[SHOWN:]),
+                }
+                self._news.append(("paths of synced objects are kept", fields))
         self._kept = now
 
     def take_unestablished(self, crds: Mapping[str, str]) -> None:

@@ -385,11 +385,11 @@ class RevisionKeeper:
 
     def signed(self, item: Json) -> Json:
         """A revision, or one that was read, with the signature of what it says."""
-        said = {
+        status = {
             **object_of(item.get("status")),
             "signature": self._keys.sign(read_revision(item).signed_bytes),
         }
-        return {**item, "status": said}
+        return {**item, "status": status}
 
     async def make(self, made: Json) -> Json:
         """Make a revision that counts, in the place of one that does not; as the API server has it.
@@ -535,10 +535,13 @@ def _slim(item: Json) -> Json:
     subject = {name: text(spec, "subject", name) for name in ("apiVersion", "kind", "name", "uid")}
     owners = objects_of(item["metadata"].get("ownerReferences"))
     metadata["ownerReferences"] = [{"uid": owner.get("uid")} for owner in owners]
-    said = object_of(item.get("status"))
-    status = {"outcome": object_of(said.get("outcome")), "signature": said.get("signature", "")}
-    if FIELD in said:
-        status[FIELD] = said[FIELD]
+    old_status = object_of(item.get("status"))
+    status = {
+        "outcome": object_of(old_status.get("outcome")),
+        "signature": old_status.get("signature", ""),
+    }
+    if FIELD in old_status:
+        status[FIELD] = old_status[FIELD]
     return {"metadata": metadata, "spec": spec | {"subject": subject}, "status": status}
 
 

@@ -144,9 +144,9 @@ class KnownRevisions:
     def _ignore(self, item: Mapping[str, Any], why: Distrust | Unreadable, error: str = "") -> None:
         """Do as if this were not there, and say so once."""
         metadata = item["metadata"]
-        said = metadata.get("uid", ""), why
-        if self._ignored.get(metadata["name"]) != said:
-            self._ignored[metadata["name"]] = said
+        identity = metadata.get("uid", ""), why
+        if self._ignored.get(metadata["name"]) != identity:
+            self._ignored[metadata["name"]] = identity
             self._log.warning(
                 "a PolicyRevision was ignored", revision=metadata["name"], why=why, error=error
             )

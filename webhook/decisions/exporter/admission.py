@@ -190,7 +190,9 @@ def admission_record(
         if responses.recalled:
             record.update(MEMO)
         if responses.answers:
-            record["externalData"] = asked(responses.answers, include_answers=include_answers)
+            record["externalData"] = provider_calls(
+                responses.answers, include_answers=include_answers
+            )
     judge(record, responses, outcome.allowed, outcome.error, outcome.refusal, outcome.policies)
     if include_objects:
         record["object"] = request.object
@@ -200,7 +202,7 @@ def admission_record(
     return record
 
 
-def asked(answers: ProviderAnswers, *, include_answers: bool) -> list[dict[str, Any]]:
+def provider_calls(answers: ProviderAnswers, *, include_answers: bool) -> list[dict[str, Any]]:
     """What providers were asked on the way, and with ``include_answers`` what they said."""
     return [
         {
@@ -272,7 +274,9 @@ def audit_record(
     if responses is not None:
         record["constraintsEvaluated"] = responses.evaluated
         if responses.answers:
-            record["externalData"] = asked(responses.answers, include_answers=include_answers)
+            record["externalData"] = provider_calls(
+                responses.answers, include_answers=include_answers
+            )
     judge(record, responses, outcome.allowed, outcome.error, outcome.refusal, outcome.policies)
     if include_objects:
         record["object"] = obj

@@ -216,8 +216,8 @@ def _result(constraints: list[Any], result: Any) -> dict[str, Any]:
     described = constraints[number]
     if type(described) is not dict:
         raise _wrong("a constraint is not an object")
-    said = dict(zip(RESULT_NAMES, values, strict=True))
-    return {**described, **said, "cause": cause, **existing}
+    fields = dict(zip(RESULT_NAMES, values, strict=True))
+    return {**described, **fields, "cause": cause, **existing}
 
 
 def _wrong(how: str) -> ProtocolError:

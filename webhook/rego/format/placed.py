@@ -258,7 +258,7 @@ class BodyPlacer:
             first = self.terms.token_place(place.offset)
             return n.ExprNode(n.SomeNode(self.terms.terms(literal.names), first), place)
         withs = [self._with(one) for one in literal.with_]
-        made = n.ExprNode(self._said(literal, place), place, withs=withs)
+        made = n.ExprNode(self._terms(literal, place), place, withs=withs)
         made.negated = getattr(literal, "negated", False)
         return made
 
@@ -266,7 +266,7 @@ class BodyPlacer:
         target = self.terms.term(one.target)
         return n.WithNode(target, self.terms.term(one.value), self.terms.at(one.location))
 
-    def _said(self, literal: ast.Literal_, place: Place) -> Any:
+    def _terms(self, literal: ast.Literal_, place: Place) -> Any:
         first = self.terms.token_place(place.offset)
         match literal:
             case ast.Expr():
@@ -338,8 +338,8 @@ class FilePlacer:
         package = self.terms.terms(module.package.path)
         package[0].kind = "var"
         comments = [
-            n.CommentNode(at.row, at.col, self.terms.at(at).text, f"#{said.rstrip(SPACES)}")
-            for at, said in module.comments
+            n.CommentNode(at.row, at.col, self.terms.at(at).text, f"#{comment.rstrip(SPACES)}")
+            for at, comment in module.comments
         ]
         return n.FileNode(
             package,

@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from tests.manifests import ROOT
-from webhook.webhook_rules.asking import (
+from webhook.webhook_rules.coverage import (
     WHOLLY,
-    AskedState,
-    Surroundings,
-    asking_of,
+    CoverageState,
+    WebhookContext,
+    coverage_of,
     generators_of,
 )
 from webhook.webhook_rules.entries import MUTATING_PATH, VALIDATING_PATH, entries_of
@@ -35,7 +35,7 @@ def extent_and_text(
     operations: tuple[str, ...] = (),
     **around: Any,
 ) -> tuple[str, str]:
-    """AskedExtent and text of a constraint with a match; by the manifests where nothing else is given."""
+    """CoverageExtent and text of a constraint with a match; by the manifests where nothing else is given."""
     known = configurations or (yaml.safe_load(OURS.read_text()),)
     document = {
         "apiVersion": "constraints.gatekeeper.sh/v1beta1",
@@ -46,7 +46,7 @@ def extent_and_text(
     need = need_of(document, lambda _: frozenset(operations))
     assert need is not None
     entries = {"webhook": entries_of(known, VALIDATING_PATH, "waddle-system")}
-    asking = asking_of(need, Surroundings(entries, **around))
+    asking = coverage_of(need, WebhookContext(entries, **around))
     return asking.extent, asking.text
 
 
@@ -183,13 +183,13 @@ def test_namespaces_that_config_excludes() -> None:
 
 def test_mutators_are_asked_by_the_mutating_configuration() -> None:
     entries = entries_of([yaml.safe_load(Path(MUTATING).read_text())], MUTATING_PATH, "")
-    around = Surroundings({"mutation-webhook": entries})
+    around = WebhookContext({"mutation-webhook": entries})
 
     def extent(kind: str, spec: dict[str, Any]) -> str:
         document = {"apiVersion": "mutations.gatekeeper.sh/v1", "kind": kind, "spec": spec}
         need = need_of(document, lambda _: frozenset())
         assert need is not None
-        return asking_of(need, around).extent
+        return coverage_of(need, around).extent
 
     pods = {"applyTo": [{"groups": [""], "kinds": ["Pod"], "versions": ["v1"]}]}
     leases = {"applyTo": [{"groups": ["coordination.k8s.io"], "kinds": ["Lease"]}]}
@@ -236,7 +236,7 @@ PODS_ELSEWHERE = {
 }
 
 
-def asked_of(annotation: str, match: dict[str, Any], *webhooks: dict[str, Any]) -> AskedState:
+def asked_of(annotation: str, match: dict[str, Any], *webhooks: dict[str, Any]) -> CoverageState:
     """How far a constraint of a failure policy is asked by a configuration of these webhooks."""
     document = {
         "apiVersion": "constraints.gatekeeper.sh/v1beta1",
@@ -247,7 +247,7 @@ def asked_of(annotation: str, match: dict[str, Any], *webhooks: dict[str, Any]) 
     need = need_of(document, lambda _: frozenset())
     assert need is not None
     entries = entries_of([configuration(*webhooks)], VALIDATING_PATH, "waddle-system")
-    return asking_of(need, Surroundings({"webhook": entries}))
+    return coverage_of(need, WebhookContext({"webhook": entries}))
 
 
 def test_an_entry_of_a_failure_policy_leaves_out_the_others_constraints() -> None:
@@ -348,7 +348,7 @@ def test_policies_of_kyverno_are_asked_by_the_resources_that_they_name(
     need = need_of(policy, lambda _: frozenset())
     assert need is not None
     entries = entries_of([yaml.safe_load(OURS.read_text())], VALIDATING_PATH, "waddle-system")
-    found = asking_of(need, Surroundings({"webhook": entries}))
+    found = coverage_of(need, WebhookContext({"webhook": entries}))
     assert found.extent == extent, found
     assert text in found.text
 
@@ -370,7 +370,7 @@ def test_policies_of_kyverno_are_asked_of_the_entry_that_fails_open() -> None:
     need = need_of(kyverno_policy(rule("", "pods"), failurePolicy="Fail"), lambda _: frozenset())
     assert need is not None
     alone = entries_of([configuration(entry("fail", "Fail"))], VALIDATING_PATH, "waddle-system")
-    found = asking_of(need, Surroundings({"webhook": alone}))
+    found = coverage_of(need, WebhookContext({"webhook": alone}))
     assert found.text.startswith("no webhook of mesh calls /v1/admit/ignore: add one")
 
 
@@ -455,7 +455,7 @@ def test_by_gatekeepers_configuration(
     need = need_of(document, lambda _: frozenset(operations))
     assert need is not None
     entries = {"webhook": entries_of([GATEKEEPERS], VALIDATING_PATH, "gatekeeper-system")}
-    asking = asking_of(need, Surroundings(entries))
+    asking = coverage_of(need, WebhookContext(entries))
     assert asking.extent == extent, asking
     assert text in asking.text
 
