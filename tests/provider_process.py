@@ -210,14 +210,14 @@ ANSWER_RULES: Final[Mapping[str, AnswerRule]] = {
 }
 
 
-def answer_to(keys: Sequence[str], asked: Counter[str]) -> Answer:
-    """What comes of a request; ``asked`` counts how often each key was asked."""
+def answer_to(keys: Sequence[str], counts: Counter[str]) -> Answer:
+    """What comes of a request; ``counts`` counts how often each key was asked."""
     items: list[Item] = []
     chosen: tuple[AnswerRule, str, int] | None = None
     for key in keys:
-        asked[key] += 1
+        counts[key] += 1
         name, number = _rule(key)
-        items += ITEM_RULES.get(name, ITEM_RULES[""])(key, number, asked[key])
+        items += ITEM_RULES.get(name, ITEM_RULES[""])(key, number, counts[key])
         if chosen is None and name in ANSWER_RULES:
             chosen = ANSWER_RULES[name], key, number
     answer = Answer(_enveloped({"idempotent": True, "items": items}))

@@ -253,9 +253,9 @@ def test_the_chart_renders_what_the_console_s_login_and_live_review_add(tmp_path
         "oidc.clientID": "waddle-console",
         "oidc.redirectURL": "https://waddle.example.com/oidc/callback",
     }
-    said = ",".join(f"console.{name}={value}" for name, value in values.items())
+    settings = ",".join(f"console.{name}={value}" for name, value in values.items())
 
-    assert helmed("--include-crds", "--set", said) == without_namespace(objects)
+    assert helmed("--include-crds", "--set", settings) == without_namespace(objects)
     pod = pod_of(objects, "waddle-console")["spec"]
     [container] = pod["containers"]
     mounts = {one["mountPath"] for one in container["volumeMounts"]}

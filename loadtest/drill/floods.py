@@ -167,10 +167,10 @@ def trying(running: Server, tries: Tries) -> Iterator[Callable[[], tuple[int, in
 
     A hundred threads beside those that measure would be what is measured.
     """
-    heard, sender = multiprocessing.get_context("spawn").Pipe(duplex=False)
+    receiver, sender = multiprocessing.get_context("spawn").Pipe(duplex=False)
     with elsewhere(tries.carry_out, running.ports["admission"], sender):
         sender.close()  # A process that fails is heard of.
-        yield heard.recv
+        yield receiver.recv
 
 
 def let_in(running: Server, tries: Tries) -> tuple[int, int]:

@@ -175,8 +175,8 @@ def asked(server: Server, provider: str, *keys: str) -> dict[str, Any]:
     verdict = server.admit(obj, userInfo=user)
     assert not verdict["allowed"]
     assert verdict["status"]["code"] == 403
-    heard: dict[str, Any] = json.loads(verdict["status"]["message"].partition("] ")[2])
-    return heard
+    answer: dict[str, Any] = json.loads(verdict["status"]["message"].partition("] ")[2])
+    return answer
 
 
 def new(rule: str) -> str:
@@ -222,11 +222,11 @@ def test_a_fault_is_told_to_the_policy_as_gatekeeper_tells_it_and_counted(
 ) -> None:
     series = f'waddle_provider_requests_total{{outcome="{outcome}",provider="{provider}"}}'
     before = server.metric(series) or 0
-    heard = asked(server, provider, new("known"), new(rule))
-    said = heard.pop("system_error")
-    assert heard == FAILS
-    assert said.startswith(begin)
-    assert more in said
+    answer = asked(server, provider, new("known"), new(rule))
+    error = answer.pop("system_error")
+    assert answer == FAILS
+    assert error.startswith(begin)
+    assert more in error
     assert (server.metric(series) or 0) == before + 1
     # It is nobody else's fault.
     assert asked(server, "good", new("known"))["status_code"] == 200
@@ -236,8 +236,8 @@ def test_a_fault_is_told_to_the_policy_as_gatekeeper_tells_it_and_counted(
 def test_a_provider_that_is_unknown_or_cannot_be_used_is_told_to_the_policy(
     server: Server, provider: str
 ) -> None:
-    heard = asked(server, provider, "nginx")
-    assert heard == {
+    answer = asked(server, provider, "nginx")
+    assert answer == {
         **FAILS,
         "status_code": 400,
         "system_error": "key is not found in provider cache",
@@ -255,9 +255,9 @@ def test_no_timeout_is_five_seconds(server: Server) -> None:
 
 def test_items_are_told_as_they_are(server: Server) -> None:
     good, bad, gone = new("known"), new("error"), new("missing")
-    heard = asked(server, "good", good, bad, gone)
-    assert heard["responses"] == [[good, f"{good} is known"]]
-    assert heard["errors"] == [[bad, f"{bad} is refused"]]
+    answer = asked(server, "good", good, bad, gone)
+    assert answer["responses"] == [[good, f"{good} is known"]]
+    assert answer["errors"] == [[bad, f"{bad} is refused"]]
     other = new("other")
     assert asked(server, "good", other)["responses"] == [[f"instead of {other}", "other"]]
     null = new("null")
@@ -270,18 +270,18 @@ def test_one_failing_key_of_many_fails_its_own_request_alone(server: Server) -> 
     """Real providers fail whole requests: those of another template or review go on."""
     many = [new("known") for _ in range(200)]
     failing = new("system")
-    heard = asked(server, "good", *many, failing)
-    assert heard["system_error"] == f"{failing} cannot be looked up"
-    assert heard["responses"] == []
+    answer = asked(server, "good", *many, failing)
+    assert answer["system_error"] == f"{failing} cannot be looked up"
+    assert answer["responses"] == []
     assert asked(server, "good", *many)["count"] == 200
 
 
 def test_ten_thousand_keys_are_not_asked_for(server: Server, good: ProviderProcess) -> None:
     before = len(good.asked())
-    heard = asked(server, "good", *(f"key-{number}" for number in range(10_000)))
-    said = heard.pop("system_error")
-    assert heard == FAILS
-    assert said == "10000 keys are asked for at once, and 1000 may be"
+    answer = asked(server, "good", *(f"key-{number}" for number in range(10_000)))
+    error = answer.pop("system_error")
+    assert answer == FAILS
+    assert error == "10000 keys are asked for at once, and 1000 may be"
     assert len(good.asked()) == before
 
 
@@ -350,9 +350,9 @@ def test_a_provider_that_restarts_between_two_rounds_is_asked_again(
             good.restart()
             return str(answer.result()["status"]["message"])
 
-    said = between(lambda: any(chain in one["keys"] for one in good.asked()))
+    message = between(lambda: any(chain in one["keys"] for one in good.asked()))
     # It ends as any chain does: what was answered before the restart counts.
-    assert "is known" in said or "fails: " in said
+    assert "is known" in message or "fails: " in message
     assert asked(server, "good", new("known"))["status_code"] == 200
 
 
@@ -380,9 +380,9 @@ def test_a_provider_that_is_deleted_between_two_rounds_is_unknown_in_the_second(
             )
             file.unlink()
             until(lambda: asked(server, "good", new("known"))["status_code"] == 400, "it is gone")
-            said = answer.result()["status"]["message"]
+            message = answer.result()["status"]["message"]
         # What was asked is answered, and what hangs on the answer finds nobody.
-        assert "key is not found in provider cache" in said
+        assert "key is not found in provider cache" in message
 
 
 def test_the_answer_to_ten_megabytes_is_never_held(server: Server) -> None:
@@ -390,8 +390,8 @@ def test_the_answer_to_ten_megabytes_is_never_held(server: Server) -> None:
     asked(server, "large", new("big"))
     before = rss_bytes(server)
     with ThreadPoolExecutor(8) as pool:
-        for heard in pool.map(lambda _: asked(server, "large", new("big")), range(8)):
-            assert heard["status_code"] == 500
+        for answer in pool.map(lambda _: asked(server, "large", new("big")), range(8)):
+            assert answer["status_code"] == 500
     assert rss_bytes(server) - before < 8 * LARGE_BYTES
 
 

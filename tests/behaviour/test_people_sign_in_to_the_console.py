@@ -163,8 +163,8 @@ def test_a_right_to_one_namespace_shows_that_namespace_and_no_other(
         ):
             shown = person.ask(path).body
             # What the address asks for is said again, as a choice that finds nothing.
-            for asked in (b"namespace=bank", b'value="bank"', b">bank (0)<"):
-                shown = shown.replace(asked, b"")
+            for filter_text in (b"namespace=bank", b'value="bank"', b">bank (0)<"):
+                shown = shown.replace(filter_text, b"")
             assert b"bank" not in shown
         assert b"no-bank" not in person.ask("/violations?format=csv").body
         assert b"no-bank" not in person.ask("/violations?format=sarif").body

@@ -71,12 +71,12 @@ def test_wait_fails_while_a_pod_is_being_deleted(stage):
     assert stage.wait(timeout=LONG).returncode == 0
 
 
-@pytest.mark.parametrize("which", ["template", "constraint"])
-def test_wait_fails_while_a_policy_is_being_deleted(stage, which):
+@pytest.mark.parametrize("kind", ["template", "constraint"])
+def test_wait_fails_while_a_policy_is_being_deleted(stage, kind):
     """A finalizer holds it, and every replica still says that it enforces it."""
     pod = stage.replica("a")
-    made = stage.template if which == "template" else stage.constraint
-    path = f"{TEMPLATES}/{stage.kind.lower()}" if which == "template" else stage.constraint_path
+    made = stage.template if kind == "template" else stage.constraint
+    path = f"{TEMPLATES}/{stage.kind.lower()}" if kind == "template" else stage.constraint_path
     held = made | {"metadata": made["metadata"] | {"finalizers": ["waddle.test/held"]}}
     held = stage.api.request("PUT", path, held)
     name = f"{made['kind']}/{made['metadata']['name']}"

@@ -318,7 +318,7 @@ def nowhere(tmp_path_factory: pytest.TempPathFactory):
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
-def grant(stage: Stage, who: str, rule: dict[str, list[str]], *, everywhere: bool = False) -> None:
+def grant(stage: Stage, user: str, rule: dict[str, list[str]], *, everywhere: bool = False) -> None:
     """Let a user do something, in the stage's namespace or everywhere."""
     name = f"{stage.name}-{'-'.join(rule['resources'])}"
     scope = "" if everywhere else f"/namespaces/{stage.name}"
@@ -329,7 +329,7 @@ def grant(stage: Stage, who: str, rule: dict[str, list[str]], *, everywhere: boo
     binding = {
         "metadata": metadata,
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": who}],
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
     }
     stage.api.request("POST", f"{RBAC}{scope}/{kind.lower()}bindings", binding)
 

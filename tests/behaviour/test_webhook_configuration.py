@@ -43,7 +43,7 @@ class Reviewer:
         file = self.folder / "pair.pem"
         file.write_bytes(pair.certificate + pair.key)
         self.bundle = base64.b64encode(pair.certificate).decode()
-        asked = self.asked
+        requests = self.asked
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
@@ -54,7 +54,7 @@ class Reviewer:
                     for part in (request["resource"]["resource"], request.get("subResource"))
                     if part
                 )
-                asked.append(f"{self.path.partition('?')[0]} {resource}")
+                requests.append(f"{self.path.partition('?')[0]} {resource}")
                 answer = {
                     "apiVersion": "admission.k8s.io/v1",
                     "kind": "AdmissionReview",

@@ -30,12 +30,12 @@ class Terminal:
         os.close(other)
         self.text = ""
 
-    def read_until(self, wanted: str) -> str:
+    def read_until(self, pattern: str) -> str:
         """All that was written when a pattern is there; its match is what is asked for."""
         end = time.monotonic() + PATIENCE_SECONDS
-        while not (found := re.search(wanted, self.text)):
+        while not (found := re.search(pattern, self.text)):
             ready, _, _ = select.select([self._side], [], [], max(0.0, end - time.monotonic()))
-            assert ready, f"{wanted} never came: {self.text}"
+            assert ready, f"{pattern} never came: {self.text}"
             self.text += os.read(self._side, 65536).decode().replace("\r\n", "\n")
         return found[0]
 

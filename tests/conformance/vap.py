@@ -95,7 +95,7 @@ def main(folder: Path) -> int:
         else:
             numbers["wrong"] += 1
             print(f"{answer.name}: {answer.given}, not {answer.expected}: {answer.why}")
-    print(", ".join(f"{count} {what}" for what, count in sorted(numbers.items())))
+    print(", ".join(f"{count} {outcome}" for outcome, count in sorted(numbers.items())))
     return 1 if numbers["wrong"] or not numbers else 0
 
 

@@ -102,7 +102,7 @@ def tidy(played: int) -> None:
         sys.unraisablehook = hook
 
 
-def _of_no_world(what: object) -> None:
+def _of_no_world(unraisable: object) -> None:
     """What a killed process had under way cannot end in order, and says so when it is collected."""
 
 

@@ -48,14 +48,14 @@ def lies(items: Iterable[Json], replicas: Collection[Replica], dead: Collection[
     in_force = {replica.name: _in_force(replica) for replica in replicas}
     for item in items:
         entries = (item.get("status") or {}).get("byPod") or []
-        what = f"{item['kind']} {item['metadata']['name']}"
+        title = f"{item['kind']} {item['metadata']['name']}"
         entries = [entry for entry in entries if entry["id"] not in dead]
-        said = sorted(entry["id"] for entry in entries)
-        if said != sorted(in_force):
-            return f"byPod of {what} names {said}, there are {sorted(in_force)}"
+        writers = sorted(entry["id"] for entry in entries)
+        if writers != sorted(in_force):
+            return f"byPod of {title} names {writers}, there are {sorted(in_force)}"
         for entry in entries:
             if why := _lie(item, entry, in_force[entry["id"]]):
-                return f"byPod of {what} says of {entry['id']} {why}: {entry}"
+                return f"byPod of {title} says of {entry['id']} {why}: {entry}"
     return ""
 
 

@@ -134,9 +134,9 @@ class ExtensionEnforcement(Enforcement):
         if ours.expansions != all_at_once.expansions:
             return f"{replica.name} expands by {ours.expansions}, not {all_at_once.expansions}"
         mutators = {key: version_of(item) for key, item in ours.mutators.items()}
-        wanted = {key: version_of(item) for key, item in all_at_once.mutators.items()}
-        if mutators != wanted:
-            return f"{replica.name} mutates by {mutators}, not {wanted}"
+        expected = {key: version_of(item) for key, item in all_at_once.mutators.items()}
+        if mutators != expected:
+            return f"{replica.name} mutates by {mutators}, not {expected}"
         circle = {key for key in all_at_once.kept_out if key[0] == EXPANSION}
         if ours.kept_out != all_at_once.kept_out - circle:
             return f"{replica.name} keeps out {ours.kept_out}, not {all_at_once.kept_out}"
@@ -155,9 +155,9 @@ class ExtensionEnforcement(Enforcement):
         for key, item in held.items():
             entries = (item.get("status") or {}).get("byPod") or []
             entries = [entry for entry in entries if entry["id"] not in dead]
-            said = sorted(entry["id"] for entry in entries)
-            if said != sorted(known):
-                return f"byPod of {key} names {said}, there are {sorted(known)}"
+            writers = sorted(entry["id"] for entry in entries)
+            if writers != sorted(known):
+                return f"byPod of {key} names {writers}, there are {sorted(known)}"
             for entry in entries:
                 if why := _lie(key, item, entry, known[entry["id"]]):
                     return f"byPod of {key} says of {entry['id']} {why}: {entry}"

@@ -163,7 +163,7 @@ def asking(empty_plane: Plane, replica: PlantedReplica) -> Iterator[Asked]:
         until(lambda: "" not in found.twice("answered"), "both webhooks are in place")
         yield found
         denial = "denied the request: [words] denied by answered"
-        assert all(denial in said for said in found.twice("answered"))
+        assert all(denial in message for message in found.twice("answered"))
 
 
 def refusals(replica: Replica, reason: str) -> float:

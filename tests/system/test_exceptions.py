@@ -175,10 +175,10 @@ class Over(NamedTuple):
 def seen_over(replica: Replica) -> Over:
     """Ask a replica until it refuses again."""
     excused, until_ = 0.0, time.time() + 2 * PATIENCE_SECONDS
-    while (asked := time.time()) < until_:
+    while (sent_at := time.time()) < until_:
         if replica.denies(WORD):
             return Over(excused, time.time())
-        excused = asked
+        excused = sent_at
         time.sleep(0.01)
     raise AssertionError(f"{replica.name} never refused again")
 

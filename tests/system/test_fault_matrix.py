@@ -219,10 +219,10 @@ def ask_one(replica: Replica, tries: list[Try]) -> None:
     before = faults_counted(replica)
     for one in tries:
         check_answer(one, replica.admit(one.subject()))
-    wanted = Counter(
+    expected = Counter(
         (one.kind, one.cause, one.row.metric) for one in tries if one.row.metric != "—"
     )
-    assert faults_counted(replica) - before == wanted
+    assert faults_counted(replica) - before == expected
 
 
 def suspend(replica: Replica, one: Try) -> None:

@@ -312,11 +312,11 @@ def test_what_the_library_refuses_the_api_server_refuses_too(plane: Plane) -> No
 
             def agree(replica: Replica = replica, objects: Any = objects) -> bool:
                 nonlocal differences, refused
-                said = [compared(plane, replica, document) for document in objects]
-                refused = sum(bool(policy) for policy, _ in said)
+                comparisons = [compared(plane, replica, document) for document in objects]
+                refused = sum(bool(policy) for policy, _ in comparisons)
                 differences = [
                     (document["metadata"]["name"], *one)
-                    for document, one in zip(objects, said, strict=True)
+                    for document, one in zip(objects, comparisons, strict=True)
                     if one[0] != one[1]
                 ]
                 return refused > 15 and not differences

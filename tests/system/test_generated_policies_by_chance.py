@@ -81,7 +81,7 @@ class Policy:
     def refusals(self, document: Json, namespace: Json) -> list[str]:
         """What the webhook says of its creation."""
         of = {"group": "chance.example", "version": "v1"}
-        asked = {
+        request = {
             "uid": "u",
             "kind": {**of, "kind": "Thing"},
             "resource": {**of, "resource": "things"},
@@ -91,7 +91,7 @@ class Policy:
             "userInfo": {"username": "admin"},
             "object": document,
         }
-        review = AugmentedReview(read_request(asked), namespace=namespace)
+        review = AugmentedReview(read_request(request), namespace=namespace)
         return [one.msg for one in self.client.snapshot.review(review, limits=UNLIMITED).results]
 
 

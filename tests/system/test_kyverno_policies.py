@@ -199,8 +199,8 @@ def test_a_policy_that_cannot_be_used_is_told_and_leaves_the_last_good_one(
     options = ("--kubeconfig", policed.cluster.kubeconfig, "-n", NAMESPACE)
     output = waddle("status", *options)
     assert "ValidatingPolicy/host: spec.validations[0].expression: " in output.stdout, output.stderr
-    (said,) = json.loads(waddle("status", *options, "-o", "json").stdout)["kyvernoPolicies"]
-    assert (said["name"], said["state"]) == ("ValidatingPolicy/host", "Unusable")
+    (row,) = json.loads(waddle("status", *options, "-o", "json").stdout)["kyvernoPolicies"]
+    assert (row["name"], row["state"]) == ("ValidatingPolicy/host", "Unusable")
 
 
 def test_one_that_nobody_is_asked_about_is_told_until_a_rule_sends_what_it_is_for(

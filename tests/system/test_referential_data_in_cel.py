@@ -156,12 +156,12 @@ def run(plane: Plane, stack: ExitStack, name: str) -> Replica:
 def has_no_policy(plane: Plane) -> None:
     """The API server has no such data: its status says why there is no policy of its own."""
 
-    def said() -> list[str]:
+    def messages() -> list[str]:
         entries = [one.get("vapGenerationStatus", {}) for one in plane.by_pod(TEMPLATE)]
         return [str(one.get("warning", "")) for one in entries if one.get("state") == "error"]
 
     until(
-        lambda: len(said()) == 2 and all("variables.inventory" in one for one in said()),
+        lambda: len(messages()) == 2 and all("variables.inventory" in one for one in messages()),
         "both replicas say why",
     )
     assert plane.api.request("GET", POLICIES)["items"] == []

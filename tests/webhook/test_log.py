@@ -44,17 +44,17 @@ def test_an_event_has_zap_s_fields_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "wanted"),
+    ("level", "expected"),
     [("DEBUG", 4), ("INFO", 3), ("WARNING", 2), ("ERROR", 1)],
 )
-def test_lower_levels_are_left_out(level: str, wanted: int) -> None:
+def test_lower_levels_are_left_out(level: str, expected: int) -> None:
     lines = Lines(level=level)
     log = lines.log.logger("x")
     log.debug("a")
     log.info("a")
     log.warning("a")
     log.error("a")
-    assert len(lines.raw) == wanted
+    assert len(lines.raw) == expected
 
 
 def test_the_level_s_key_and_spelling_can_be_chosen() -> None:

@@ -39,10 +39,10 @@ def questions(seed: int, *, strange: float = 0.06) -> Iterator[Question]:
 _Asked = TypeVar("_Asked")
 
 
-def until(asked: Iterator[_Asked], seconds: float) -> Iterator[_Asked]:
+def until(questions: Iterator[_Asked], seconds: float) -> Iterator[_Asked]:
     """Those that are asked for so long."""
     deadline = time.monotonic() + seconds
-    return itertools.takewhile(lambda _: time.monotonic() < deadline, asked)
+    return itertools.takewhile(lambda _: time.monotonic() < deadline, questions)
 
 
 def main(arguments: list[str]) -> int:
@@ -68,8 +68,8 @@ def main(arguments: list[str]) -> int:
         report(Question(text), why)
 
     with CelOracle(build("cel-oracle")) as oracle:
-        asked = until(questions(seed, strange=options.strange), options.seconds * 0.55)
-        compare(oracle, asked, report, counted)
+        asking = until(questions(seed, strange=options.strange), options.seconds * 0.55)
+        compare(oracle, asking, report, counted)
         named = until(map(Question, macros(random.Random(seed))), options.seconds * 0.1)
         compare(oracle, named, report, counted)
         changed = until(map(Question, mutations(random.Random(seed))), options.seconds * 0.1)
@@ -78,8 +78,8 @@ def main(arguments: list[str]) -> int:
         composition.compare(oracle, pairs, told_of_pair, counted)
     for _, text in sorted(found):
         print(f"==== {text}")
-    for what, count in counted.most_common():
-        print(f"{count} {what}")
+    for outcome, count in counted.most_common():
+        print(f"{count} {outcome}")
     print(f"{kinds.total()} differences of {len(kinds)} kinds")
     return int(bool(found))
 

@@ -71,9 +71,9 @@ def readings() -> Iterator[str]:
         known = dict.fromkeys(overload.free, types.INT)
         for at, of in enumerate(overload.args):
             for text in READ.get((name, at), ()) if of == types.STRING else ():
-                for said in _said(text):
+                for reading in _said(text):
                     args = [right(filled(one, known)) for one in overload.args]
-                    args[at] = said
+                    args[at] = reading
                     call = written(name, args, member=overload.member)
                     yield call
                     yield from _parts(call, overload.result)

@@ -106,14 +106,14 @@ class Batch:
         return None
 
 
-def batches(asked: Iterable[Asked], level: str = LATEST) -> Iterator[Batch]:
+def batches(questions: Iterable[Asked], level: str = LATEST) -> Iterator[Batch]:
     """The rules in modules, each of one place: what is replaced in one is replaced in all of it.
 
     What is too new for the level is left out.
     """
     waiting: dict[tuple[str, bool], list[Asked]] = {}
     about = values.terms(large=level == LATEST)
-    for one in asked:
+    for one in questions:
         imports = level == LATEST and one.imports
         if level != LATEST and (NEW.search(one.text) or NEWER.search(one.text)):
             continue

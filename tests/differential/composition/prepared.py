@@ -46,10 +46,10 @@ class Prepared:
 
 
 def prepared(
-    oracle: Oracle, asked: Iterable[Asked], options: CompileOptions = GENERAL_OPTIONS
+    oracle: Oracle, questions: Iterable[Asked], options: CompileOptions = GENERAL_OPTIONS
 ) -> Iterator[Prepared]:
     """Those that both engines accept, for the general code and for a constraint's own."""
-    for batch in batches(asked, options.level):
+    for batch in batches(questions, options.level):
         refused_here(batch)
         refused_there(oracle, batch)
         if not batch.asked:

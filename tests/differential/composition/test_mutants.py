@@ -67,10 +67,10 @@ RULES = {
 def questions(opa: Oracle, *rules: Asked) -> list[Question]:
     """Prepared, and answered as by OPA."""
     options = CompileOptions(compile_parts=WRITTEN.compile_parts)
-    asked = [*map(Question, prepared(opa, rules, options))]
-    assert all(one.is_as_real() for one in asked)
-    assert through_lines(asked)
-    return asked
+    prepared_questions = [*map(Question, prepared(opa, rules, options))]
+    assert all(one.is_as_real() for one in prepared_questions)
+    assert through_lines(prepared_questions)
+    return prepared_questions
 
 
 def fault(module: str, right: str, wrong: str) -> Mutant:
@@ -82,17 +82,17 @@ def fault(module: str, right: str, wrong: str) -> Mutant:
 
 @alone
 def test_a_generator_without_a_fault_writes_the_same_code_and_one_with_it_is_killed(opa: Oracle):
-    asked = questions(opa, *(Asked(name, "body", rule) for name, rule in RULES.items()))
+    batch = questions(opa, *(Asked(name, "body", rule) for name, rule in RULES.items()))
     for module in ("inline.py", "expression.py", "function_requests.py"):
-        assert Trial(without_a_fault(module), asked).outcome().fate is Fate.UNTOLD
-    found = Trial(fault("expression.py", '" and ".join', '" or ".join'), asked).outcome()
+        assert Trial(without_a_fault(module), batch).outcome().fate is Fate.UNTOLD
+    found = Trial(fault("expression.py", '" and ".join', '" or ".join'), batch).outcome()
     assert found.fate is Fate.KILLED
-    assert found.killer in asked
+    assert found.killer in batch
 
 
 @alone
 def test_several_at_once_are_told_apart(opa: Oracle):
-    asked = questions(opa, Asked("p", "body", RULES["p"]))
+    batch = questions(opa, Asked("p", "body", RULES["p"]))
     wrong = fault("expression.py", '" and ".join', '" or ".join')
     broken = fault("expression.py", '" and ".join', '" and ) ".join')
     some = [
@@ -106,7 +106,7 @@ def test_several_at_once_are_told_apart(opa: Oracle):
 
     def trials() -> Iterator[Trial]:
         for one in some:
-            begun.append(Trial(one, asked))
+            begun.append(Trial(one, batch))
             yield begun[-1]
 
     over = []
@@ -121,12 +121,12 @@ def test_several_at_once_are_told_apart(opa: Oracle):
 
 @alone
 def test_a_fault_that_only_costs_time_is_killed_by_the_tests_of_fast_ways(opa: Oracle):
-    asked = questions(
+    batch = questions(
         opa, Asked("p", "body", "p contains i if { some i, v in input.parameters.vs; v == null }")
     )
     mutant = fault("unification.py", "if a.value is None or", "if a.value is None and")
-    assert Trial(mutant, asked).outcome().fate is Fate.SURVIVED
-    assert Trial(mutant, asked, UNIT_TESTS).outcome().fate is Fate.CAUGHT
+    assert Trial(mutant, batch).outcome().fate is Fate.SURVIVED
+    assert Trial(mutant, batch, UNIT_TESTS).outcome().fate is Fate.CAUGHT
 
 
 def test_each_fault_that_has_a_reason_can_be_put_in():

@@ -173,8 +173,8 @@ async def _by_replica(made: Session, folder: Path, files: Files) -> Findings:
 
 def _by_command(folder: Path, files: Files, *arguments: str) -> Findings:
     kubeconfig = str(folder / "kubeconfig")
-    asked = ("audit", "--once", "-n", NAMESPACE, "--kubeconfig", kubeconfig, "-o", "json")
-    run = waddle(*asked, *arguments, *files.options)
+    command = ("audit", "--once", "-n", NAMESPACE, "--kubeconfig", kubeconfig, "-o", "json")
+    run = waddle(*command, *arguments, *files.options)
     assert not run.stderr, run.stderr
     found: Findings = {name: frozenset() for name in names(files.world)}
     document = json.loads(run.stdout)

@@ -312,8 +312,8 @@ def test_an_answer_that_says_nothing_is_told_with_its_line(tmp_path):
     done = waddle("check", "-f", file)
     assert done.returncode == 1
     assert "spec.resourceAttributes: is required" in done.stdout
-    asked = {**REVIEW, "status": {}}  # a question, which is an object like any other
-    assert "SubjectAccessReview" not in waddle("check", "-f", written(tmp_path, asked)).stdout
+    question = {**REVIEW, "status": {}}  # a question, which is an object like any other
+    assert "SubjectAccessReview" not in waddle("check", "-f", written(tmp_path, question)).stdout
 
 
 def test_errors_that_are_ignored_are_told_and_so_are_annotations(tmp_path):
@@ -416,13 +416,13 @@ def test_what_does_nothing_is_told_with_file_and_line(tmp_path):
     begins = [1]
     for text in texts:
         begins.append(begins[-1] + text.count("\n") + 2)
-    for at, said in enumerate(
+    for at, message in enumerate(
         (
             "ValidatingAdmissionPolicy/unbound: no binding names it, so nothing is reviewed by it",
             "ValidatingAdmissionPolicyBinding/lost: there is no ValidatingAdmissionPolicy nobody",
         )
     ):
-        assert f"warning: {file}:{begins[at]}: {said}" in done.stdout
+        assert f"warning: {file}:{begins[at]}: {message}" in done.stdout
     assert f"{file}:{begins[3]}: ValidatingAdmissionPolicyBinding/here: its paramRef" in done.stdout
 
 

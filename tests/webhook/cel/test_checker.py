@@ -166,7 +166,7 @@ def test_what_cannot_be_read_is_told_where_it_stands(source, expected):
     found = problems(source)[: len(expected)]
     assert [at for at, _ in found] == [at for at, _ in expected]
     assert all(
-        text.startswith(wanted) for (_, text), (_, wanted) in zip(found, expected, strict=True)
+        text.startswith(words) for (_, text), (_, words) in zip(found, expected, strict=True)
     )
 
 

@@ -66,10 +66,10 @@ def compared(expression, variables):
         assert not expression.tells or message == error_of(expression, variables), expression.source
         return False
     try:
-        wanted = expression.exact(dict(variables), Meter())
+        expected = expression.exact(dict(variables), Meter())
     except EvaluationError as error:
         raise AssertionError(f"{expression.source}: {found!r} instead of {error}") from None
-    assert same(found, wanted), f"{expression.source}: {found!r} instead of {wanted!r}"
+    assert same(found, expected), f"{expression.source}: {found!r} instead of {expected!r}"
     return True
 
 

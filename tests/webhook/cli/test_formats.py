@@ -262,11 +262,11 @@ def test_several_forms_at_once(tmp_path, command):
     suite = {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite", "tests": [test]}
     (tmp_path / "suite.yaml").write_text(yaml.safe_dump(suite))
     (tmp_path / "pod.yaml").write_text(yaml.safe_dump(pod()))
-    what = ["-f", "p.yaml"] if command == "test" else ["suite.yaml"]
+    arguments = ["-f", "p.yaml"] if command == "test" else ["suite.yaml"]
 
     def run(*outputs):
         given = [part for output in outputs for part in ("-o", output)]
-        return waddle(command, *what, *given, cwd=tmp_path)
+        return waddle(command, *arguments, *given, cwd=tmp_path)
 
     both = run("github", "sarif=s.json", "junit=j.xml", "table=t.txt")
 

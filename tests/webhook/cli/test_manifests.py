@@ -81,15 +81,15 @@ def test_warnings_alone_exit_0_and_deny_only_hides_them(policies, tmp_path):
 def test_standard_input_is_read_where_asked_and_where_nothing_else_is_given(policies, tmp_path):
     thing = manifest(tmp_path, pod())
     with thing.open() as stream:
-        asked = gators_lines("-f", policies, "-f", "-", stdin=stream)
+        lines = gators_lines("-f", policies, "-f", "-", stdin=stream)
     everything = manifest(
         tmp_path, *yaml.safe_load_all((policies / "all.yaml").read_text()), pod(), name="all.yaml"
     )
     with everything.open() as stream:
         alone = gators_lines(stdin=stream)
 
-    assert len(asked.stdout.splitlines()) == 3
-    assert asked.stdout == alone.stdout
+    assert len(lines.stdout.splitlines()) == 3
+    assert lines.stdout == alone.stdout
 
 
 @pytest.mark.slow

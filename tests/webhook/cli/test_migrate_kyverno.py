@@ -188,8 +188,8 @@ def test_check_compiles_policies_in_cel_and_says_where_one_is_wrong(tmp_path: Pa
     line = 1 + (tmp_path / "policies.yaml").read_text().splitlines().index(
         "  - expression: objekt == 1"
     )
-    wanted = f"policies.yaml:{line}: ValidatingPolicy/p: spec.validations[0].expression: ERROR: "
-    assert wanted in output
+    expected = f"policies.yaml:{line}: ValidatingPolicy/p: spec.validations[0].expression: ERROR: "
+    assert expected in output
     assert "0 policies can be used, 1 cannot" in output
 
 

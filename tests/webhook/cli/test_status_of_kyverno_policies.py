@@ -24,8 +24,8 @@ def document(kind: str, name: str, namespace: str = "", **spec: Any) -> dict[str
 def standings(documents: list[dict[str, Any]], mode: str = "enforce") -> list[KyvernoStanding]:
     """How they stand beside the webhook configuration of the manifests."""
     around = [one.document for one in read_file(CONFIGURATION)]
-    who = read_coverage(around, "waddle-system", ["ValidatingWebhookConfiguration"])
-    return standings_of(documents, mode, who)
+    coverage = read_coverage(around, "waddle-system", ["ValidatingWebhookConfiguration"])
+    return standings_of(documents, mode, coverage)
 
 
 def pods_with(*arguments: str) -> dict[str, Any]:

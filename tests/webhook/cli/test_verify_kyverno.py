@@ -247,12 +247,12 @@ spec:
 
 
 def test_users_servers_entries_and_a_cluster_are_those_of_the_test(folder: Path) -> None:
-    asked = (
+    expression = (
         "request.userInfo.username == 'ada' && http.Get('https://a.test/x').body.ok"
         " && globalContext.Get('limits', '').max == 3"
         " && resource.get('v1', 'configmaps', 'default', 'own').data.a == 'b'"
     )
-    policy = POLICY.replace("object.spec.containers.all(c, !c.image.endsWith(':latest'))", asked)
+    policy = POLICY.replace("object.spec.containers.all(c, !c.image.endsWith(':latest'))", expression)
     test = """\
 resources: [objects.yaml]
 userinfo: user.yaml
@@ -472,8 +472,8 @@ def test_a_policy_without_a_binding_is_tested_by_all_that_it_matches(folder: Pat
 def test_each_fault_of_a_test_names_its_line(
     folder: Path, old: str, new: str, message: str
 ) -> None:
-    code, said = written(folder, MUTATING, HEAD + PATCHES.replace(old, new, 1), new=PATCHED)
+    code, output = written(folder, MUTATING, HEAD + PATCHES.replace(old, new, 1), new=PATCHED)
     assert code == 1
-    assert f"{folder / '.kyverno-test/kyverno-test.yaml'}{message}" in said
+    assert f"{folder / '.kyverno-test/kyverno-test.yaml'}{message}" in output
     if "a.yaml" in new or "old.yaml" in new:
-        assert "No such file or directory; correct the name, or add the file" in said
+        assert "No such file or directory; correct the name, or add the file" in output

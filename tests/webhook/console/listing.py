@@ -132,11 +132,11 @@ class Listing:
         """Whether somebody may, by what is ``granted``; the real rules are RBAC's."""
         spec = (await request.json())["spec"]
         self.asked.append(spec)
-        wanted = spec["resourceAttributes"]
-        namespace = wanted.get("namespace", "")
+        attributes = spec["resourceAttributes"]
+        namespace = attributes.get("namespace", "")
         allowed = any(
-            (who, wanted.get("group", ""), wanted["resource"], where) in self.granted
-            for who in (spec["user"], *spec["groups"])
+            (subject, attributes.get("group", ""), attributes["resource"], where) in self.granted
+            for subject in (spec["user"], *spec["groups"])
             for where in {namespace, ""}
         )
         return JSONResponse({"status": {"allowed": allowed}}, 201)

@@ -61,8 +61,8 @@ class Person:
 
     def sign_in(self, user: str, to: str = "/") -> Answer:
         """Open a page, say at the provider who one is, and see what comes of it."""
-        asked = self.go(to)
-        assert b"Who are you?" in asked.body, (asked.status, asked.body)
+        answer = self.go(to)
+        assert b"Who are you?" in answer.body, (answer.status, answer.body)
         return self.go(self.address, {"user": user})
 
     def json(self, path: str) -> Answer:

@@ -48,9 +48,9 @@ def trying(playground: Playground) -> Iterator[Try]:
     """Tries something in a playground, which ends."""
 
     def try_(
-        mode: str, shown: Picture | None = None, log: Recorded | None = None, **said: str
+        mode: str, shown: Picture | None = None, log: Recorded | None = None, **fields: str
     ) -> dict[str, Any]:
-        tried = Attempt.of({"mode": mode, **said})
+        tried = Attempt.of({"mode": mode, **fields})
         return asyncio.run(playground.attempt(tried, lambda: None, shown or picture(), log))
 
     yield try_
@@ -167,8 +167,8 @@ def test_what_the_process_did_not_foresee_is_told_as_a_fault_of_ours():
     assert found == {
         "error": "it could not be tried: the process failed, by a fault of Waddle's own"
     }
-    said = Attempt(mode="cel", policy="1")
-    assert asyncio.run(playground.attempt(said, lambda: None, picture())) == {"value": 1}
+    attempt = Attempt(mode="cel", policy="1")
+    assert asyncio.run(playground.attempt(attempt, lambda: None, picture())) == {"value": 1}
     playground.stop()
 
 
@@ -179,15 +179,15 @@ def test_what_is_too_long_is_not_even_read(attempt: Try):
 def test_beyond_a_few_who_wait_the_next_is_told_to_come_again():
     async def crowd() -> list[Any]:
         playground = Playground()
-        said = Attempt.of({"mode": "cel", "policy": "1"})
+        attempt = Attempt.of({"mode": "cel", "policy": "1"})
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_told(playground, said)) for _ in range(6)]
+            tasks = [group.create_task(_told(playground, attempt)) for _ in range(6)]
         playground.stop()
         return [task.result() for task in tasks]
 
-    async def _told(playground: Playground, said: Attempt) -> Any:
+    async def _told(playground: Playground, attempt: Attempt) -> Any:
         try:
-            return await playground.attempt(said, lambda: None, picture())
+            return await playground.attempt(attempt, lambda: None, picture())
         except Busy:
             return "busy"
 
@@ -229,6 +229,6 @@ def test_an_object_and_a_review_are_decided_by_the_policies_in_force():
         ("a: b", "kind"),
         ("- 1", "object"),
     ):
-        said = reviewed(text, PolicySet(client.snapshot))
-        assert word in str(said.get("error") or said["reviews"][0]["error"])
+        answer = reviewed(text, PolicySet(client.snapshot))
+        assert word in str(answer.get("error") or answer["reviews"][0]["error"])
     assert "no policy is known" in reviewed("a: b", None)["error"]

@@ -188,9 +188,9 @@ def compared(chance: random.Random, count: int) -> Counter[str]:
         if found is None:
             counted["raised"] += 1
             continue
-        wanted = one_by_one(variables, validations)
-        assert wanted is not None, policy
-        assert same([list(one) for one in found], [list(one) for one in wanted]), policy
+        expected = one_by_one(variables, validations)
+        assert expected is not None, policy
+        assert same([list(one) for one in found], [list(one) for one in expected]), policy
         counted["returned"] += 1
     return counted
 
@@ -306,6 +306,6 @@ def test_what_parameters_decide_is_theirs_alone(parameters: Any) -> None:
         "expression 'object.s + '!' in variables.all' resulted in error: composited variable "
         '"all" fails to evaluate: no such key: parameters'
     )
-    wanted = {"abc": [], "x": [failed], "": [failed], None: [lacking]}
+    expected = {"abc": [], "x": [failed], "": [failed], None: [lacking]}
     first = None if parameters is None else parameters.get("allowed", [""])[0]
-    assert decided(parameters, **source) == wanted[first]
+    assert decided(parameters, **source) == expected[first]

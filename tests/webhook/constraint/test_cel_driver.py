@@ -116,12 +116,12 @@ def test_an_error_is_a_violation_unless_the_failure_policy_ignores_it(policy, me
 
 
 @pytest.mark.parametrize(
-    ("said", "fails", "refused"),
+    ("stated", "fails", "refused"),
     [({}, True, True), ({}, False, False), ({"failurePolicy": "Fail"}, False, True)],
 )
-def test_what_an_error_is_where_nothing_is_said_is_the_driver_s_to_know(said, fails, refused):
+def test_what_an_error_is_where_nothing_is_said_is_the_driver_s_to_know(stated, fails, refused):
     subject = Client(targets=[AdmissionTarget()], drivers=[CelDriver(fails=fails)])
-    code = [{"engine": "K8sNativeValidation", "source": {**one("object.spec.x == 1"), **said}}]
+    code = [{"engine": "K8sNativeValidation", "source": {**one("object.spec.x == 1"), **stated}}]
     subject.add_template(template("K8sCel", "", schema=ANY, target={"code": code}))
     subject.add_constraint(constraint("K8sCel"))
     assert bool(subject.snapshot.review(AugmentedObject(pod(n=1))).results) is refused

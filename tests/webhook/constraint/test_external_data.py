@@ -219,7 +219,7 @@ def test_without_anybody_to_ask_there_is_no_verdict_and_the_provider_is_named() 
         "external_data: nobody answers for the provider p here"
     ]
     assert outcome.responses.results == ()
-    advised = reviewed(one(ONE), lambda asked: {asked[0]: nobody("p", "give answers")})
+    advised = reviewed(one(ONE), lambda request: {request[0]: nobody("p", "give answers")})
     assert advised.responses.faults[0].message.endswith("here: give answers")
 
 

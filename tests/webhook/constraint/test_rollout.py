@@ -63,7 +63,7 @@ def test_an_annotation_is_stages_with_what_ends_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "message"),
     [
         (constraint(rollout=""), "begins with dryrun or warn"),
         (constraint(rollout="deny"), "begins with dryrun or warn"),
@@ -76,10 +76,10 @@ def test_an_annotation_is_stages_with_what_ends_them() -> None:
     ],
 )
 def test_an_annotation_that_cannot_be_followed_is_refused(
-    document: dict[str, Any], said: str
+    document: dict[str, Any], message: str
 ) -> None:
     """Naming what of it."""
-    with pytest.raises(InvalidRollout, match=said):
+    with pytest.raises(InvalidRollout, match=message):
         read_rollout(document)
 
 

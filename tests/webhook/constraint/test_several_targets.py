@@ -16,8 +16,8 @@ TERRAFORM = "validation.resourcechange.terraform.cloud.google.com"
 ADMISSION = "admission.k8s.gatekeeper.sh"
 
 
-def client(asked=None, *targets):
-    return Client(targets=(*TARGETS, *targets), drivers=[RegoDriver()], reviewed_targets=asked)
+def client(ask=None, *targets):
+    return Client(targets=(*TARGETS, *targets), drivers=[RegoDriver()], reviewed_targets=ask)
 
 
 def both(*names, rego="true"):

@@ -136,7 +136,7 @@ def test_those_that_nobody_is_asked_about_are_counted_until_a_rule_sends_what_th
 
         operations = "webhook", "status"
         async with session(
-            tmp_path, *operations, prepare=prepare, asked=False, kyverno="enforce"
+            tmp_path, *operations, prepare=prepare, is_covered=False, kyverno="enforce"
         ) as made:
             made.make(*POLICIES, policy())
             await made.until(lambda: counted(made, "notasked") == 1, "it is not asked")

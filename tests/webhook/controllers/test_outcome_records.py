@@ -28,8 +28,8 @@ PRUNED = {**WITHOUT, "status": {}}
 def answer(code, document=None):
     """As the API server gives it."""
     reasons = {403: "Forbidden", 404: "NotFound", 409: "AlreadyExists", 500: "InternalError"}
-    said = document or {"kind": "Status", "code": code, "reason": reasons[code]}
-    return code, [json.dumps(said).encode()], "end"
+    body = document or {"kind": "Status", "code": code, "reason": reasons[code]}
+    return code, [json.dumps(body).encode()], "end"
 
 
 def saying(verdict, uid, **more):

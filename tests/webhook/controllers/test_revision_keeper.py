@@ -280,8 +280,8 @@ def dropped(folder, *steps, answers=(DONE,), writers=WRITERS, in_force=0):
                 kept.keeper.change([change("set", one) for one in step])
                 while not kept.keeper.keeper.queue.is_idle:  # noqa: ASYNC110  # no event tells
                     await asyncio.sleep(0.01)
-            asked = [one for one, _ in kept.requests if one in generation_at]
-            return [generation_at[one] for one in asked], kept.lines
+            names = [one for one, _ in kept.requests if one in generation_at]
+            return [generation_at[one] for one in names], kept.lines
 
     return asyncio.run(run())
 
@@ -333,9 +333,9 @@ def test_revisions_of_a_constraint_that_went_with_its_kind_go(
                 await asyncio.sleep(0.01)
             return [path for path, _ in kept.requests]
 
-    asked = asyncio.run(run())
-    assert OF_CONSTRAINT in asked
-    assert (own in asked) is goes
+    requested = asyncio.run(run())
+    assert OF_CONSTRAINT in requested
+    assert (own in requested) is goes
 
 
 def refused(*generations):

@@ -99,11 +99,11 @@ def test_the_copy_beside_the_generation_counts_as_the_status_does(records):
 
 def test_a_roll_out_that_was_taken_away_has_no_record_ever_after(records):
     latest = records.signed(UID, record("deny", sequence=2))
-    heard = []
-    records.listeners.append(heard.append)
+    notified = []
+    records.listeners.append(notified.append)
     assert verified_record(records, staged(latest)) == latest
     assert verified_record(records, staged(latest, annotations={})) is None
-    assert len(heard) == 2
+    assert len(notified) == 2
     assert records.of_generation(UID, 1)["state"] == ENDED
     assert verified_record(records, staged(latest)) is None
     assert records.following(UID, 1) == 4

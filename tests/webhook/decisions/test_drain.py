@@ -228,8 +228,8 @@ class TornOnce(OSDisk):
         self.fail("names")
         super().sync_directory(directory)
 
-    def fail(self, what: str) -> None:
-        if self.failing == what:
+    def fail(self, part: str) -> None:
+        if self.failing == part:
             self.failing = ""
             raise OSError(errno.EIO, "Input/output error")
 

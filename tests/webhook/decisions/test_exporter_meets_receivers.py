@@ -31,15 +31,15 @@ MISBEHAVIOURS: dict[str, tuple[list[bytes], str]] = {
 }
 
 
-@pytest.mark.parametrize(("said", "message"), MISBEHAVIOURS.values(), ids=MISBEHAVIOURS.keys())
+@pytest.mark.parametrize(("replies", "message"), MISBEHAVIOURS.values(), ids=MISBEHAVIOURS.keys())
 def test_a_receiver_that_misbehaves_is_told_of_and_nothing_is_lost(
-    tmp_path: Path, said: list[bytes], message: str
+    tmp_path: Path, replies: list[bytes], message: str
 ) -> None:
     """Its connection is made anew, and all that it has not acknowledged sent again."""
 
     async def misbehaving(peer: Peer) -> None:
         await peer.read()
-        peer.writer.write(b"\n".join(said) + b"\n")
+        peer.writer.write(b"\n".join(replies) + b"\n")
         await peer.over.wait()
 
     lines: list[bytes] = []

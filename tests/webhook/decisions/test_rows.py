@@ -326,14 +326,14 @@ def test_a_row_that_cannot_be_written_is_a_record_behind_those_before_it() -> No
 
 
 def test_a_bug_in_rows_is_counted_for_each_and_told() -> None:
-    said: list[bytes] = []
+    lines: list[bytes] = []
     settings = read_settings(parse(b"sidecarURL: unix:///s", "test"))
-    exporter = Exporter(settings, Origin(), log.Log(said.append).logger("test"))
+    exporter = Exporter(settings, Origin(), log.Log(lines.append).logger("test"))
     decide(exporter, 3, Responses(results=(object(),), evaluated=1))  # type: ignore[arg-type]
     assert queued(exporter) == []
     assert exporter.counters.dropped == {"bug": 3}
     assert balanced(exporter)
-    assert b"a decision was not recorded" in said[-1]
+    assert b"a decision was not recorded" in lines[-1]
 
 
 def test_a_bug_in_one_row_keeps_no_other_from_being_recorded() -> None:

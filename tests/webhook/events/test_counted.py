@@ -11,9 +11,9 @@ from webhook.events import counted
 from webhook.events.counted import CountedEvents, event_name
 
 
-def event(time: int, name: str = "web.1", said: str = "a") -> dict[str, Any]:
+def event(time: int, name: str = "web.1", message: str = "a") -> dict[str, Any]:
     return {
-        "metadata": {"name": name, "namespace": "shop", "annotations": {"said": said}},
+        "metadata": {"name": name, "namespace": "shop", "annotations": {"said": message}},
         "message": "m",
         "firstTimestamp": time,
         "lastTimestamp": time,
@@ -35,11 +35,11 @@ def write(server: Any, *events: dict[str, Any], by: CountedEvents | None = None)
 
 def test_what_comes_again_is_counted_up_with_its_last_time_and_words():
     server = RefusingServer()
-    write(server, event(1), event(2), event(3, said="b"))
+    write(server, event(1), event(2), event(3, message="b"))
 
     assert server.asked == ["create", "merge", "merge"]
     assert server.events == {
-        ("shop", "web.1"): event(1, said="b") | {"count": 3, "lastTimestamp": 3}
+        ("shop", "web.1"): event(1, message="b") | {"count": 3, "lastTimestamp": 3}
     }
 
 
@@ -100,7 +100,7 @@ def test_one_that_says_no_count_was_made_once():
 
 
 @pytest.mark.parametrize(
-    ("refusals", "asked"),
+    ("refusals", "request_count"),
     [
         ([forbidden()], ["create"]),
         ([ApiUnreachable("gone")], ["create"]),
@@ -109,13 +109,13 @@ def test_one_that_says_no_count_was_made_once():
     ],
     ids=["made", "made by nobody", "counted up", "counted up by nobody"],
 )
-def test_what_the_api_server_refuses_is_the_callers_to_tell_and_not_asked_again(refusals, asked):
+def test_what_the_api_server_refuses_is_the_callers_to_tell_and_not_asked_again(refusals, request_count):
     server = RefusingServer(*refusals)
     with pytest.raises((ApiError, ApiUnreachable)) as raised:
         write(server, event(1), event(2))
 
     assert raised.value is refusals[-1]
-    assert server.asked == asked
+    assert server.asked == request_count
 
 
 def test_a_count_that_could_not_be_written_goes_on_where_it_was():

@@ -11,8 +11,8 @@ def body(**response):
     return json.dumps({"response": response}).encode()
 
 
-def items(*said):
-    return read_answer(body(items=list(said))).items
+def items(*entries):
+    return read_answer(body(items=list(entries))).items
 
 
 @pytest.mark.parametrize("nothing", [b"null", b"{}", b'{"response": null}', b'{"response": {}}'])

@@ -104,7 +104,7 @@ def test_conditions_are_judged_anew_of_facts_that_are_kept(world):
     sealed, _, _ = envelope(key, statement(world.image, PROVENANCE, made))
     world.layout.attach(world.image, bundle(sealed))
     fresh = {"cel": "timestamp(now) - timestamp(predicate.on) < duration('2h')"}
-    asked = policy(
+    verification = policy(
         [by_key(key)],
         signatures="Ignored",
         attestations=[{"predicateType": PROVENANCE, "conditions": [fresh]}],
@@ -118,7 +118,7 @@ def test_conditions_are_judged_anew_of_facts_that_are_kept(world):
         assert not (await known.value(at))["verified"]
         assert registry.asked == first
 
-    asking(world, [asked], questions)
+    asking(world, [verification], questions)
 
 
 def test_an_own_authority_s_certificate_ends_though_its_facts_are_kept(world):
@@ -199,7 +199,7 @@ def test_what_is_known_outlives_a_restart(world, tmp_path):
     sealed, _, _ = envelope(key, statement(world.image, PROVENANCE, {"built": "here"}))
     world.layout.attach(world.image, bundle(sealed))
     here = {"cel": "predicate.built == 'here'"}
-    asked = policy(
+    verification = policy(
         [by_key(key)], attestations=[{"predicateType": PROVENANCE, "conditions": [here]}]
     )
     path = tmp_path / "known.db"
@@ -210,7 +210,7 @@ def test_what_is_known_outlives_a_restart(world, tmp_path):
         file.write(file.take(), clock())
 
     file = FactsFile(path)
-    asking(world, [asked], first, file)
+    asking(world, [verification], first, file)
     file.close()
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -225,7 +225,7 @@ def test_what_is_known_outlives_a_restart(world, tmp_path):
         assert not (await known.value(IMAGE))["verified"]
 
     file = FactsFile(path)
-    asking(world, [asked], again, file)
+    asking(world, [verification], again, file)
     assert values[0]["verified"]
     assert values[0] == values[1]
 

@@ -31,9 +31,9 @@ def made(rule: Json, **spec: Any) -> Json:
     return policy
 
 
-def said(rule: Json, spec: Json, kind: str = "Pod", **asked: Any) -> str:
+def said(rule: Json, spec: Json, kind: str = "Pod", **fields: Any) -> str:
     """What the converted rule says of an object."""
-    metadata = {"name": "web", "namespace": "shop", **asked.pop("metadata", {})}
+    metadata = {"name": "web", "namespace": "shop", **fields.pop("metadata", {})}
     obj = {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
     group = "apps" if kind == "Deployment" else ""
     request = {
@@ -42,7 +42,7 @@ def said(rule: Json, spec: Json, kind: str = "Pod", **asked: Any) -> str:
         "name": "web",
         "namespace": "shop",
         "object": obj,
-        **asked,
+        **fields,
     }
     namespace = {"metadata": {"name": "shop", "labels": {"tier": "front"}}}
     verdict = ValidatingPolicy(made(rule)).say(
@@ -59,7 +59,7 @@ CONTAINERS = [{"name": "a", "image": "nginx:1"}, {"name": "b", "image": "redis:l
 
 
 @pytest.mark.parametrize(
-    ("asked", "spec", "result"),
+    ("pattern_given", "spec", "result"),
     [
         ({"hostNetwork": False}, {"hostNetwork": False}, "pass"),
         ({"hostNetwork": False}, {}, "fail"),
@@ -100,8 +100,8 @@ CONTAINERS = [{"name": "a", "image": "nginx:1"}, {"name": "b", "image": "redis:l
         ({"nodeName": "?*"}, {"nodeName": ""}, "fail"),
     ],
 )
-def test_a_pattern_holds_as_kyverno_says(asked: Json, spec: Json, result: str) -> None:
-    assert said(pattern(**asked), spec) == result
+def test_a_pattern_holds_as_kyverno_says(pattern_given: Json, spec: Json, result: str) -> None:
+    assert said(pattern(**pattern_given), spec) == result
 
 
 def test_of_several_patterns_one_has_to_hold() -> None:
@@ -281,8 +281,8 @@ def test_deny_is_asked_of_deletions_as_well() -> None:
     rule = {"validate": denied("{{ request.object.spec.x }}", "Equals", 1)}
     deleted = {"kind": "Pod", "metadata": {"name": "web"}, "spec": {"x": 1}}
     assert said(rule, {}, operation="DELETE", object=None, oldObject=deleted) == "fail"
-    asked = {"key": "{{ request.operation || 'BACKGROUND' }}", "operator": "NotEquals"}
-    rule["preconditions"] = {"all": [{**asked, "value": "DELETE"}]}
+    condition = {"key": "{{ request.operation || 'BACKGROUND' }}", "operator": "NotEquals"}
+    rule["preconditions"] = {"all": [{**condition, "value": "DELETE"}]}
     assert said(rule, {}, operation="DELETE", object=None, oldObject=deleted) == "skip"
 
 

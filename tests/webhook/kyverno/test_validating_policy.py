@@ -135,8 +135,8 @@ def test_objects_and_images_are_those_that_are_given() -> None:
         said("resource.get('v1', 'configmaps', 'shop', 'two') == null", world=world).result
         == "pass"
     )
-    asked = said(old, "redis:7", world)
-    assert asked.missing == ('no registry is asked about the image "redis:7"',)
+    reviewed = said(old, "redis:7", world)
+    assert reviewed.missing == ('no registry is asked about the image "redis:7"',)
 
 
 @pytest.mark.parametrize(
@@ -276,11 +276,11 @@ def test_objects_are_asked_for_by_both_spellings(expression: str) -> None:
 
 
 def test_what_is_not_given_is_told_and_an_error_unless_another_operand_decides() -> None:
-    asked = "resource.Get('v1', 'secrets', 'shop', 'one').data.a == 'b'"
-    verdict = said(asked)
+    expression = "resource.Get('v1', 'secrets', 'shop', 'one').data.a == 'b'"
+    verdict = said(expression)
     assert verdict.result == "error"
     assert verdict.missing == ('secrets "one" (v1) is not among what is given or synced',)
-    assert said(f"true || {asked}") == KyvernoVerdict("pass")
+    assert said(f"true || {expression}") == KyvernoVerdict("pass")
     whole = World(nothing_known, is_whole=True)
     assert (
         said("resource.Get('v1', 'secrets', 'shop', 'one') == null", world=whole).result == "pass"
@@ -364,9 +364,9 @@ def test_annotations_are_told_and_one_in_error_makes_an_error() -> None:
 
 def test_mode_json_reads_documents() -> None:
     of_json = policy("object.a == 1", evaluation={"mode": "JSON"}, matchConstraints={})
-    asked = PolicyQuestion({}, None, NOTHING)
-    assert of_json.say_of_json({"a": 1}, asked).result == "pass"
-    assert of_json.say_of_json({"a": 2}, asked) == KyvernoVerdict("fail", "no")
+    question = PolicyQuestion({}, None, NOTHING)
+    assert of_json.say_of_json({"a": 1}, question).result == "pass"
+    assert of_json.say_of_json({"a": 2}, question) == KyvernoVerdict("fail", "no")
 
 
 def test_values_of_a_secret_are_left_out_of_errors() -> None:
@@ -376,9 +376,9 @@ def test_values_of_a_secret_are_left_out_of_errors() -> None:
         "metadata": {"name": "x", "namespace": "shop"},
         "data": {"password": "aHVudGVyMg=="},
     }
-    asked = {**request(kind="Secret"), "object": secret}
+    reviewed = {**request(kind="Secret"), "object": secret}
     rule = {"resourceRules": [PODS | {"resources": ["secrets"]}]}
     about = policy("object.data[object.data.password] == 'a'", matchConstraints=rule)
-    verdict = about.say(PolicyQuestion(asked, None, NOTHING))
+    verdict = about.say(PolicyQuestion(reviewed, None, NOTHING))
     assert verdict.result == "error"
     assert "aHVudGVyMg==" not in verdict.message

@@ -11,7 +11,7 @@ from webhook.policies.request_reads import deciding_places, is_never_there, requ
 
 
 @pytest.mark.parametrize(
-    ("groups", "kind", "meant"),
+    ("groups", "kind", "suggestion"),
     [
         ([""], "pod", "Pod"),
         ([""], "pods", "Pod"),
@@ -39,9 +39,9 @@ from webhook.policies.request_reads import deciding_places, is_never_there, requ
     ],
 )
 def test_the_nearest_kind_is_told_of_what_there_is_not(
-    groups: list[str], kind: str, meant: str
+    groups: list[str], kind: str, suggestion: str
 ) -> None:
-    assert nearest(groups, kind) == meant
+    assert nearest(groups, kind) == suggestion
 
 
 def test_a_kind_that_was_seen_is_there() -> None:

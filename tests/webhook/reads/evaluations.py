@@ -115,8 +115,8 @@ def result(evaluator, parameters, review, inventory):
         outcome = evaluator.evaluate(parameters, review, state)
     except PolicyError as error:
         return str(error)
-    except Unanswered as asked:  # of providers: what is asked hangs on what is read, too
-        return repr(asked.requests)
+    except Unanswered as unanswered:  # of providers: what is asked hangs on what is read, too
+        return repr(unanswered.requests)
     return [(json.dumps(one.msg), json.dumps(one.details)) for one in outcome]
 
 

@@ -136,7 +136,7 @@ def test_a_test_that_takes_too_long_ends():
 def test_a_filter_sees_package_and_name():
     source = "package a\ntest_x if true\ntest_y if true"
 
-    assert list(outcomes(source, wanted=lambda name: name.endswith("a.test_y"))) == [
+    assert list(outcomes(source, selects=lambda name: name.endswith("a.test_y"))) == [
         "data.a.test_y"
     ]
 

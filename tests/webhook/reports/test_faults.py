@@ -130,8 +130,8 @@ class Store:
             self.bugs[namespace] -= 1
             raise self.error
 
-    async def swap(self, _, wanted, namespace):
-        entries = wanted["results"] if wanted else []
+    async def swap(self, _, desired, namespace):
+        entries = desired["results"] if desired else []
         self.written.append((namespace, [one["resources"][0]["name"] for one in entries]))
         return "create"
 

@@ -131,9 +131,9 @@ def test_what_had_no_answer_and_may_do_without_is_named() -> None:
         "metadata": {"name": "s"},
         "data": {"a": "hush"},
     }
-    asked = asks(location="data.a", failurePolicy="Ignore")
-    asked["spec"]["applyTo"] = [{"groups": [""], "versions": ["v1"], "kinds": ["Secret"]}]
-    found = review(policies(asked), Subject(AugmentedObject(secret)), ask=Asked(refused))
+    assigning = asks(location="data.a", failurePolicy="Ignore")
+    assigning["spec"]["applyTo"] = [{"groups": [""], "versions": ["v1"], "kinds": ["Secret"]}]
+    found = review(policies(assigning), Subject(AugmentedObject(secret)), ask=Asked(refused))
     assert "hush" not in str(found.unresolved)
 
 

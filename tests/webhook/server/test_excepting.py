@@ -90,7 +90,7 @@ def test_who_may_is_asked_for_each_constraint_by_name() -> None:
         "verb": "except",
         "name": "owned",
     }
-    assert [asked for _, asked in rights.asked] == [[{"resourceAttributes": right}]]
+    assert [attributes for _, attributes in rights.asked] == [[{"resourceAttributes": right}]]
     every = exception("e", "RequiredLabel/*", match={"name": "p"})
     assert answer(every, rights).allowed
     del right["name"]
@@ -104,9 +104,9 @@ def test_who_may_not_is_refused_and_told_what_it_takes() -> None:
     assert "the verb except on requiredlabel.constraints.gatekeeper.sh" in response.message
 
 
-@pytest.mark.parametrize("said", [AccessAnswer(fault="connection refused"), None])
-def test_whoever_cannot_be_asked_about_is_refused(said: AccessAnswer | None) -> None:
-    response = answer(wide(), Rights(said), query=b"timeout=1s")
+@pytest.mark.parametrize("access", [AccessAnswer(fault="connection refused"), None])
+def test_whoever_cannot_be_asked_about_is_refused(access: AccessAnswer | None) -> None:
+    response = answer(wide(), Rights(access), query=b"timeout=1s")
     assert (response.allowed, response.code) == (False, 503)
     assert "could not be asked" in response.message
 

@@ -194,19 +194,19 @@ async def answered(mutating: Mutating, request: AdmissionRequest) -> Any:
     return outcome
 
 
-def request_about(asked: Question) -> AdmissionRequest:
+def request_about(question: Question) -> AdmissionRequest:
     """The request of a random question."""
-    obj = asked["object"]
+    obj = question["object"]
     group, version, kind = gvk_of(obj)
     return read_request(
         {
             "uid": "u",
             "kind": {"group": group, "version": version, "kind": kind},
-            "operation": asked["operation"] or "CREATE",
+            "operation": question["operation"] or "CREATE",
             "name": "p",
             "namespace": namespace_of(obj),
             "object": obj,
-            "userInfo": {"username": asked["username"]},
+            "userInfo": {"username": question["username"]},
         }
     )
 
@@ -225,14 +225,14 @@ def test_random_objects_become_the_same_beside_the_thread_as_on_it(lane: SlowRev
     async def run() -> int:
         changed = 0
         for number in range(400):
-            asked = question(random.Random(f"lanes/{number}"))
-            if "object" not in asked or "expand" in asked:
+            case = question(random.Random(f"lanes/{number}"))
+            if "object" not in case or "expand" in case:
                 continue
             mutators = Mutators()
-            for document in asked["mutators"]:
+            for document in case["mutators"]:
                 with contextlib.suppress(InvalidMutator):
                     mutators.add(document)
-            request, on_error = request_about(asked), ("skip", "reject")[number % 2]
+            request, on_error = request_about(case), ("skip", "reject")[number % 2]
             answers = [
                 await answered(
                     Mutating(

@@ -30,21 +30,21 @@ def reviewed():
 
 
 def test_listeners_hear_of_each_answer_before_it_is_recorded(reviewed):
-    heard, log = [], Recorded()
-    recorder = ListenedRecorder([lambda *arguments: heard.append(arguments)] * 2, log)
+    events, log = [], Recorded()
+    recorder = ListenedRecorder([lambda *arguments: events.append(arguments)] * 2, log)
     request, responses, snapshot, (received, began) = reviewed
     answer = recorder.answered(request, responses, snapshot, received, began, ALLOWED)
     assert answer.message == "recorded"
-    assert heard == [(reviewed, ALLOWED)] * 2
+    assert events == [(reviewed, ALLOWED)] * 2
     assert log.arguments == [request, responses, snapshot, received, began]
     assert next(recorder.names) == "first"
 
 
 def test_listeners_do_not_hear_of_what_was_not_decided(reviewed):
-    heard, log = [], Recorded()
-    recorder = ListenedRecorder([lambda *arguments: heard.append(arguments)], log)
+    events, log = [], Recorded()
+    recorder = ListenedRecorder([lambda *arguments: events.append(arguments)], log)
     recorder.unanswered(reviewed, 504, "late")
-    assert heard == []
+    assert events == []
     assert log.refused == [504]
 
 

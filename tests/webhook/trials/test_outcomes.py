@@ -39,12 +39,12 @@ class Machine:
         self.bytes += job.get("keeps", 0)
         if job.get("wants"):
             raise MemoryError
-        said: bytes = job["said"]
-        return said
+        data: bytes = job["said"]
+        return data
 
 
-def job(said: bytes = b"", **fields: Any) -> dict[str, Any]:
-    return {"said": said, "cpuSeconds": 5, "memoryBytes": 70, **fields}
+def job(data: bytes = b"", **fields: Any) -> dict[str, Any]:
+    return {"said": data, "cpuSeconds": 5, "memoryBytes": 70, **fields}
 
 
 def answered(machine: Machine, *jobs: dict[str, Any]) -> list[tuple[tuple[float, int], bytes]]:
@@ -82,7 +82,7 @@ def test_each_job_has_bounds_of_its_own_and_tells_what_it_took_itself(machine):
 )
 def test_where_much_was_taken_the_next_is_left_to_another_process(machine, first, count):
     found = answered(machine, job(b"a", **first), job(b"b"))
-    assert [said for _, said in found] == [b"a", b"b"][:count]
+    assert [data for _, data in found] == [b"a", b"b"][:count]
     assert len(machine.bounds) == count, "it is not begun either"
 
 
@@ -92,10 +92,10 @@ def test_where_much_was_taken_the_next_is_left_to_another_process(machine, first
     ids=["the process", "the policy"],
 )
 def test_what_wants_more_memory_is_told_so_only_if_it_had_all(machine, wanting):
-    ((_, said),) = answered(machine, wanting)
-    assert marshal.loads(said) == NO_MEMORY
+    ((_, data),) = answered(machine, wanting)
+    assert marshal.loads(data) == NO_MEMORY
     found = answered(machine, job(b"a"), wanting, job(b"b"))
-    assert [said for _, said in found] == [b"a"], "it is to be asked for again, with all after it"
+    assert [data for _, data in found] == [b"a"], "it is to be asked for again, with all after it"
 
 
 def test_what_was_told_is_not_kept_until_the_next_is_known(machine):

@@ -324,15 +324,15 @@ def test_of_constraints_that_are_tried_together_the_guilty_one_costs_only_itself
 
 def found_out(replica, of, constraints, seconds=60.0):
     """What comes of constraints of one template that are tried together."""
-    asked = [TrialRequest(one, [of, one]) for one in constraints]
+    requests = [TrialRequest(one, [of, one]) for one in constraints]
     found: dict[int, Tried | None] = {}
 
     def tell(number, tried):
         assert number not in found
         found[number] = tried
 
-    replica.trials.found_out_all(asked, seconds, tell)
-    return [found[number] for number in range(len(asked))]
+    replica.trials.found_out_all(requests, seconds, tell)
+    return [found[number] for number in range(len(requests))]
 
 
 LONG = """
@@ -372,9 +372,9 @@ def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
     constraints = [
         constraint(name=f"c{n}", parameters={"times": 1000} if n < 3 else {}) for n in range(12)
     ]
-    asked = [TrialRequest(one, [of, one]) for one in constraints]
+    requests = [TrialRequest(one, [of, one]) for one in constraints]
     try:
-        replica.trials.found_out_all(asked, 60.0, tell)
+        replica.trials.found_out_all(requests, 60.0, tell)
     finally:
         is_over.set()
         killer.join()
@@ -398,18 +398,18 @@ def test_constraints_that_are_tried_together_are_told_what_each_is_told_alone():
         (other, constraint("K8sOther", "five")),
     ]
     together: dict[int, Tried | None] = {}
-    asked = [TrialRequest(one, [of, one]) for of, one in mixed]
-    replica.trials.found_out_all(asked, 1.0, together.__setitem__)
+    requests = [TrialRequest(one, [of, one]) for of, one in mixed]
+    replica.trials.found_out_all(requests, 1.0, together.__setitem__)
     alone: dict[int, Tried | None] = {}
-    for number, one in enumerate(asked):
+    for number, one in enumerate(requests):
         another = Replica()
         (alone[number],) = found_out(another, one.documents[0], [one.document], 1.0)
         another.trials.stop()
 
-    def said(found):
+    def messages(found):
         return {number: (one.verdict, one.message) for number, one in found.items()}
 
-    assert said(together) == said(alone)
+    assert messages(together) == messages(alone)
     assert [together[number].verdict for number in range(6)] == [
         *("passed", "refused", "passed", "passed", "refused", "passed")
     ]
@@ -425,14 +425,14 @@ def test_whoever_waits_for_a_trial_has_its_turn_before_the_rest_of_many():
     is_begun = threading.Event()
 
     def burst():
-        asked = [TrialRequest(one, [of, one]) for one in constraints]
+        requests = [TrialRequest(one, [of, one]) for one in constraints]
 
         def tell(number, tried):
             del tried
             order.append(number)
             is_begun.set()
 
-        replica.trials.found_out_all(asked, 60.0, tell)
+        replica.trials.found_out_all(requests, 60.0, tell)
 
     thread = threading.Thread(target=burst)
     thread.start()

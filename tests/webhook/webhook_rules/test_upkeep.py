@@ -81,11 +81,11 @@ def test_who_took_away_what_another_brings_back_waits_longer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("annotation", "seconds"),
     [("10m", 600.0), ("0s", 1.0), ("soon", DELAY), (5, DELAY), (None, DELAY), ("1500ms", 1.5)],
 )
-def test_the_delay_is_annotated(said: object, seconds: float) -> None:
-    annotations = {} if said is None else {"waddle.dev/webhook-rules-delay": said}
+def test_the_delay_is_annotated(annotation: object, seconds: float) -> None:
+    annotations = {} if annotation is None else {"waddle.dev/webhook-rules-delay": annotation}
     assert delay_of({"metadata": {"annotations": annotations}}) == seconds
 
 

@@ -112,10 +112,10 @@ def test_every_verb_with_every_flag_prints_what_opa_prints(program, tmp_path):
         timeout=PATIENCE_SECONDS,
     )
     found = [sprintf(template, list(map(decode, arguments))) for template, arguments in cases]
-    wanted = json.loads(finished.stdout)
+    expected = json.loads(finished.stdout)
     differing = [
         (case, want, ours)
-        for case, want, ours in zip(cases, wanted, found, strict=True)
+        for case, want, ours in zip(cases, expected, found, strict=True)
         if want != ours
     ]
     assert not differing, (seed, differing[:5])
