@@ -417,7 +417,7 @@ def ended(process: subprocess.Popen[str]) -> None:
 class Row(NamedTuple):
     """What was measured, and whether it holds."""
 
-    what: str
+    title: str
     ours: str
     theirs: str
     ratio: float
@@ -530,7 +530,7 @@ def page(rows: Sequence[Row]) -> str:
     """The result for people."""
     machine = "".join(f"| {name} | {value} |\n" for name, value in describe().items())
     table = "\n".join(
-        f"| {row.what} | {row.ours} | {row.theirs} | {row.ratio:.3f} "
+        f"| {row.title} | {row.ours} | {row.theirs} | {row.ratio:.3f} "
         + (
             "| | |"
             if row.goal is None

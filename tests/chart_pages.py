@@ -315,7 +315,9 @@ def readme(text: str) -> str:
             default = "(see values.yaml)" if len(shown) > 60 else f"`{shown}`"
             description = value.description
             if choices := BOUNDS.get(value.path, {}).get("enum"):
-                description += " One of " + ", ".join(f"`{choice}`" for choice in choices if choice) + "."
+                description += (
+                    " One of " + ", ".join(f"`{choice}`" for choice in choices if choice) + "."
+                )
             escaped = description.replace("|", "\\|")
             rows.append(f"| `{value.path}` | {default} | {escaped} |\n")
     return README + "".join(rows)

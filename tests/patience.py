@@ -28,7 +28,9 @@ def until(
     while not condition():
         waited = time.monotonic() - start
         if waited >= seconds:
-            raise AssertionError(f"never came: {description if isinstance(description, str) else description()}")
+            raise AssertionError(
+                f"never came: {description if isinstance(description, str) else description()}"
+            )
         time.sleep(min(max(waited * PAUSE_SHARE, PAUSE_SECONDS_MIN), PAUSE_SECONDS_MAX))
 
 

@@ -325,7 +325,11 @@ def test_promtool_says_of_each_alert_when_it_fires_and_when_not(
                 key: rendered(text, case.labels) for key, text in alert["annotations"].items()
             },
         }
-        for series, expectation in ((case.fires, [expected]), (case.too, [expected]), (case.quiet, [])):
+        for series, expectation in (
+            (case.fires, [expected]),
+            (case.too, [expected]),
+            (case.quiet, []),
+        ):
             if not series:
                 continue
             tests.append(

@@ -152,7 +152,11 @@ def test_both_engines_say_the_same_of_samples_and_of_samples_without_any_field(
                 if not {"apiVersion", "kind", "metadata"} <= manifest.keys():
                     continue
                 messages = [
-                    sorted(part for text in said(client, manifest) for part in text.split("; "))
+                    sorted(
+                        part
+                        for text in messages_about(client, manifest)
+                        for part in text.split("; ")
+                    )
                     for client in clients
                 ]
                 assert messages[0] == messages[1], manifest
@@ -160,7 +164,7 @@ def test_both_engines_say_the_same_of_samples_and_of_samples_without_any_field(
     assert denied
 
 
-def said(client: Client, manifest: dict[str, Any]) -> list[str]:
+def messages_about(client: Client, manifest: dict[str, Any]) -> list[str]:
     """Every message about an object."""
     return [text for found in findings(client, manifest).values() for text in found]
 

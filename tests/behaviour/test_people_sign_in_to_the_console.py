@@ -133,8 +133,8 @@ def test_what_a_user_sees_is_what_the_user_or_a_group_of_the_user_may_read(
     assert person.json("/").json()["replicas"] is None
     assert b"You may not see the replicas" in person.ask("/health").body
     assert person.json(f"/policy?kind={KIND}&name=owner").status == 404
-    assert {one["user"] for one in listing.asked} == {"ada@example.com"}
-    assert listing.asked[-1]["groups"] == [
+    assert {one["user"] for one in listing.reviews} == {"ada@example.com"}
+    assert listing.reviews[-1]["groups"] == [
         "oidc:developers",
         "oidc:system:masters",
         "system:authenticated",
@@ -184,9 +184,9 @@ def test_answers_are_remembered(person: Person, listing: Listing):
     person.sign_in("ada")
 
     def is_remembered() -> bool:
-        before = len(listing.asked)
+        before = len(listing.reviews)
         person.ask("/")
-        return len(listing.asked) == before
+        return len(listing.reviews) == before
 
     # Some may be half a minute old just then, or of a kind that was not followed before.
     until(is_remembered, "nothing is asked for another page")

@@ -46,7 +46,7 @@ class Case:
 
     name: str
     content: dict[str, Any]
-    wanted: dict[str, Any]
+    expected: dict[str, Any]
     variables: dict[str, Any]
 
 
@@ -144,7 +144,7 @@ def _verdict(test: dict[str, Any]) -> tuple[str, str]:
 
 
 def _judge_spec(case: Case) -> Outcome:
-    expected = case.wanted["verdict"]
+    expected = case.expected["verdict"]
     try:
         verdict, detail = _verdict(case.content)
     except UnreadableError as error:
@@ -153,10 +153,10 @@ def _judge_spec(case: Case) -> Outcome:
         return Outcome(case, "passed")
     if expected != "compile" and _names_messages(case.content):
         return Outcome(case, "skipped", NEEDS_MESSAGES)
-    if case.content.get("disableCheck") and case.wanted["detail"].startswith(NO_OVERLOAD):
+    if case.content.get("disableCheck") and case.expected["detail"].startswith(NO_OVERLOAD):
         return Outcome(case, "skipped", NOT_PLANNED)
     return Outcome(
-        case, "failed", f"{verdict} ({detail}) instead of {expected} ({case.wanted['detail']})"
+        case, "failed", f"{verdict} ({detail}) instead of {expected} ({case.expected['detail']})"
     )
 
 
@@ -172,7 +172,7 @@ _VARIABLES = ("object", "oldObject", "request", "namespaceObject", "params")
 
 
 def _judge_line(case: Case) -> Outcome:
-    fault = difference(found_of(case.wanted["expr"], case.variables), case.wanted)
+    fault = difference(found_of(case.expected["expr"], case.variables), case.expected)
     return Outcome(case, "failed" if fault else "passed", fault or "")
 
 
@@ -211,14 +211,14 @@ def difference(found: dict[str, Any], expected: dict[str, Any]) -> str | None:
 
 def judge(case: Case) -> Outcome:
     """How one case goes."""
-    return _judge_spec(case) if "verdict" in case.wanted else _judge_line(case)
+    return _judge_spec(case) if "verdict" in case.expected else _judge_line(case)
 
 
 def planted(case: Case) -> Case:
     """The case with an expectation that nothing meets."""
-    if "verdict" in case.wanted:
-        return replace(case, wanted={"verdict": "none", "detail": ""})
-    return replace(case, wanted={**case.wanted, "type": "none", "stage": "none"})
+    if "verdict" in case.expected:
+        return replace(case, expected={"verdict": "none", "detail": ""})
+    return replace(case, expected={**case.expected, "type": "none", "stage": "none"})
 
 
 def run(folder: Path, *, mutate: bool = False) -> list[Outcome]:

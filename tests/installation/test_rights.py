@@ -115,7 +115,9 @@ AUDIT_FORBIDDEN = [
 ]
 
 
-def allowed(api: Api, verb: str, of_resource: tuple[str, str, str, str], account: str = "waddle") -> bool:
+def allowed(
+    api: Api, verb: str, of_resource: tuple[str, str, str, str], account: str = "waddle"
+) -> bool:
     group, resource, name, namespace = of_resource
     resource, _, subresource = resource.partition("/")
     review = {

@@ -254,7 +254,9 @@ class CertificateWorld:
             case "cut" | "silent":
                 for link in list(self.network.links):
                     if chance.random() < 0.5:
-                        (self.network.reset if misfortune == "cut" else self.network.go_silent)(link)
+                        (self.network.reset if misfortune == "cut" else self.network.go_silent)(
+                            link
+                        )
             case "busy":
                 server.busy = chance.choice([0.1, 0.5])
             case "torn":

@@ -329,7 +329,7 @@ class ClusterWorld:
             case "new replica" if len(self.replicas) < 3:
                 self.start_replica()
             case _:
-                self._spoil(happening, replica, server)
+                self._cause(happening, replica, server)
 
     async def _die(self, replica: Replica) -> None:
         """A process ends, or whatever it could reach, and its Pod stays; others take its turns."""
@@ -348,7 +348,7 @@ class ClusterWorld:
         self.dead[replica.name] = fate
         self.loop.tell("fate", f"the Pod {replica.name} stays and is {fate}")
 
-    def _spoil(self, fault: str, replica: Replica, server: ApiServer) -> None:
+    def _cause(self, fault: str, replica: Replica, server: ApiServer) -> None:
         chance = self.loop.random
         match fault:
             case "cut" | "silent":

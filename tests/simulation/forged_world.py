@@ -302,7 +302,14 @@ class Forger(TrialUsers):
         """What no replica has said of a revision, in the name of one, by the name of a key."""
         chance = self.chance
         verdict = chance.choice(sorted(VERDICTS))
-        outcome = TrialOutcome(verdict, "replica-1", "", __version__, "2026-01-01T00:00:00Z", "forged")  # type: ignore[arg-type]
+        outcome = TrialOutcome(
+            verdict,  # type: ignore[arg-type]
+            "replica-1",
+            "",
+            __version__,
+            "2026-01-01T00:00:00Z",
+            "forged",
+        )
         named = {
             (one.get("status") or {}).get("signature", "").partition(":")[0]
             for one in self.storage.items(self.storage.kinds[REVISIONS]).values()

@@ -29,7 +29,7 @@ class Ledger:
     exporters: list[Exporter] = dataclasses.field(default_factory=list)
     crashed: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
     """By queue: incarnations that ended by a crash, or whose disk failed, and when."""
-    spoiled: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+    disturbances: list[tuple[float, float]] = dataclasses.field(default_factory=list)
     """When processes were paused, from and to."""
     dropped: Counter[tuple[str, str]] = dataclasses.field(default_factory=Counter)
     """By sink and incarnation of a sidecar: what its log dropped, as it told."""
@@ -133,5 +133,5 @@ def _check_order(ledger: Ledger, receiver: Receiver, disks: list[Disk]) -> None:
 def _was_spoiled(ledger: Ledger, disks: list[Disk], start: float, stop: float) -> bool:
     """Whether a cursor may not have been saved between these moments."""
     return any(start <= when <= stop for disk in disks for when in disk.failures) or any(
-        begin <= stop and end >= start for begin, end in ledger.spoiled
+        begin <= stop and end >= start for begin, end in ledger.disturbances
     )

@@ -96,9 +96,9 @@ class LogWorld(LogParts):
                     await killed(self.loop, pod.server)
                 await self.crash_sidecar(pod, power=False)
             case _:
-                self._spoil(happening, pod)
+                self._worsen(happening, pod)
 
-    def _spoil(self, fault: str, pod: Pod) -> None:
+    def _worsen(self, fault: str, pod: Pod) -> None:
         """Something gets worse, and stays so."""
         loop = self.loop
         chance = loop.random
@@ -111,7 +111,7 @@ class LogWorld(LogParts):
                 if process is not None and not process.dead:
                     seconds = chance.choice([0.5, 15.0])
                     process.pause(seconds)
-                    self.ledger.spoiled.append((loop.seconds, loop.seconds + seconds))
+                    self.ledger.disturbances.append((loop.seconds, loop.seconds + seconds))
             case "full":
                 pod.disk.foreign = max(0, pod.disk.capacity - chance.choice([0, 100, 1000]))
             case "failing disk":

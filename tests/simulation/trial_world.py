@@ -149,7 +149,7 @@ class TrialWorld(ClusterWorld):
         self.users = TrialUsers(loop.random, self.storage)
         self.ended: Counter[str] = Counter()
         """How often a policy was tried that goes beyond its bounds, on all replicas, by its text."""
-        self.said: dict[str, float] = {}
+        self.claims: dict[str, float] = {}
         """When each replica first said something of a template."""
         self.storage.listeners.append(self._happened)
         self.fails = loop.random.choice([0.0, 0.0, 0.3])
@@ -164,12 +164,12 @@ class TrialWorld(ClusterWorld):
 
     def _happened(self, change: Happened) -> None:
         if change.served.kind == "ConstraintTemplatePodStatus" and change.after is not None:
-            self.said.setdefault(change.after["status"]["id"], self.loop.now())
+            self.claims.setdefault(change.after["status"]["id"], self.loop.now())
 
     def _ends(self, text: str) -> None:
         """A policy goes beyond its bounds. Until replicas have heard of each other each tries it."""
         silent_since = self.loop.now() - HEARD_SECONDS
-        if all(self.said.get(one.name, math.inf) < silent_since for one in self.replicas):
+        if all(self.claims.get(one.name, math.inf) < silent_since for one in self.replicas):
             self.ended[text] += 1
 
     def _new_client(self, trier: Trier | None) -> Client:

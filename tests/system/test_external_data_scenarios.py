@@ -135,7 +135,7 @@ def test_what_the_provider_refuses_or_cannot_say_is_denied_and_what_it_knows_is_
         plane.delete_template("knownimages")
         crd = f"{CRD_PATH}/knownimages.constraints.gatekeeper.sh"
         until(lambda: try_request(plane.api, "GET", crd) is None, "its CRD is collected")
-    requests = provider.asked()
+    requests = provider.requests()
     assert {("error/app:1",), ("system/app:1",), ("app:1",)} <= {
         tuple(one["keys"]) for one in requests
     }

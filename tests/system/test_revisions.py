@@ -96,7 +96,9 @@ def test_the_last_good_revision_is_enforced_after_every_replica_was_restarted(
             assert shown == {digest_of(document)}
         # One that has spoken of the template and not of the constraint yet is not counted yet.
         until(
-            lambda where=where: conditions(plane, where)["Enforced"]["message"].startswith(expected),
+            lambda where=where: conditions(plane, where)["Enforced"]["message"].startswith(
+                expected
+            ),
             "the condition counts all three",
         )
     assert replicas[0].metric('waddle_policies_not_newest{cause="earlier",kind="template"}') == 1

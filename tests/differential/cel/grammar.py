@@ -141,7 +141,9 @@ class Grammar:
             if made is not None:
                 return made
         if pick < 0.34:
-            test, then, other = (self.of(one, depth - 1) for one in (types.BOOL, result_type, result_type))
+            test, then, other = (
+                self.of(one, depth - 1) for one in (types.BOOL, result_type, result_type)
+            )
             return f"({test} ? {then} : {other})"
         return self.call(result_type, depth)
 

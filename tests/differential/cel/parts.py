@@ -35,7 +35,9 @@ def parts_of(expression: str, value: Any) -> list[str]:
     match value:
         case Optional():
             conditions = [f"({expression}).hasValue()"]
-            return conditions if value.value is NOTHING else [*conditions, f"({expression}).value()"]
+            return (
+                conditions if value.value is NOTHING else [*conditions, f"({expression}).value()"]
+            )
         case list():
             indices = range(min(len(value), MOST))
             return [f"size({expression})", *(f"({expression})[{at}]" for at in indices)]

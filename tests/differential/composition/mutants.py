@@ -94,7 +94,7 @@ def through_lines(questions: Sequence[Question]) -> dict[tuple[str, int], list[i
 class Chooser:
     """Which questions a mutant is tried with, the most promising first."""
 
-    asked: Sequence[Question]
+    questions: Sequence[Question]
     through: Mapping[tuple[str, int], list[int]]
     chance: random.Random
     killers: dict[Question, None] = field(default_factory=dict)
@@ -103,11 +103,11 @@ class Chooser:
     def chosen(self, mutant: Mutant) -> list[Question]:
         """Those that go through its line."""
         # What runs while modules are imported is in no question's way: a table, a constant.
-        numbers = self.through.get((mutant.module, mutant.line), []) or range(len(self.asked))
+        numbers = self.through.get((mutant.module, mutant.line), []) or range(len(self.questions))
         corners_: list[Question] = []
         others: list[Question] = []
-        for one in map(self.asked.__getitem__, numbers):
-            (corners_ if one.rule.asked.place.endswith("corner") else others).append(one)
+        for one in map(self.questions.__getitem__, numbers):
+            (corners_ if one.rule.rule.place.endswith("corner") else others).append(one)
         others = self.chance.sample(others, min(QUESTIONS, len(others)))
         within = {*corners_, *others}
         first = [one for one in reversed(self.killers) if one in within]

@@ -45,7 +45,7 @@ class Mutant:
 
     module: str
     line: int
-    what: str
+    description: str
     source: str
     """The line as it is without the fault."""
     tree: Callable[[], ast.Module]
@@ -54,7 +54,7 @@ class Mutant:
     @property
     def name(self) -> str:
         """For a list of those that survive; lines move, their text seldom does."""
-        return f"{self.module} | {self.what} | {self.source}"
+        return f"{self.module} | {self.description} | {self.source}"
 
 
 def mutants(module: str, text: str) -> Iterator[Mutant]:
@@ -67,7 +67,9 @@ def mutants(module: str, text: str) -> Iterator[Mutant]:
             continue
         for description, change in _changes(node):
             source = lines[node.lineno - 1].strip()
-            yield Mutant(module, node.lineno, description, source, partial(_changed, tree, at, change))
+            yield Mutant(
+                module, node.lineno, description, source, partial(_changed, tree, at, change)
+            )
 
 
 def _changed(tree: ast.Module, at: int, change: Change) -> ast.Module:

@@ -79,7 +79,7 @@ def test_a_rule_that_answers_otherwise_is_found(opa: Oracle, monkeypatch: pytest
     counted: Counter[str] = Counter()
     (batch,) = batches(questions)
     (found,) = compared(opa, batch, counted)
-    assert (found.asked.name, found.way) == ("a", "general")
+    assert (found.rule.name, found.way) == ("a", "general")
     assert "ab" in found.shown()
     assert counted["refused"] == 1
     assert counted["asked"] == 2

@@ -113,7 +113,7 @@ def test_several_at_once_are_told_apart(opa: Oracle):
     for trial in ended(trials(), jobs=2):
         assert len(begun) - len(over) <= 2
         over.append(trial)
-        expected = Fate.UNTOLD if trial.mutant.what == "no fault" else Fate.KILLED
+        expected = Fate.UNTOLD if trial.mutant.description == "no fault" else Fate.KILLED
         assert trial.outcome().fate is expected
     assert sorted(map(id, over)) == sorted(map(id, begun))
     assert [one.mutant for one in begun] == some

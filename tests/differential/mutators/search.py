@@ -36,7 +36,13 @@ def search(
 
 
 def _kind(question: Question, failed: bool) -> str:
-    kind = "location" if "location" in question else "expansion" if "expand" in question else "mutation"
+    kind = (
+        "location"
+        if "location" in question
+        else "expansion"
+        if "expand" in question
+        else "mutation"
+    )
     return f"{kind}, {'an error' if failed else 'answered'}"
 
 

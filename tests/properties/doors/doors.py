@@ -41,7 +41,7 @@ from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.result import Responses
 from webhook.constraint.targets.known import TARGETS
-from webhook.decisions.exporter.admission import provider_calls
+from webhook.decisions.exporter.admission import calls_of
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.policies.loader import PolicyLoader
@@ -96,7 +96,7 @@ class Files:
         self.log = Log(lambda _: None).logger("doors")
         self.stored: dict[str, Json] = {}
         """The objects as the server's mutators leave them."""
-        self.asked: dict[str, list[Json]] = {}
+        self.provider_calls: dict[str, list[Json]] = {}
         """What the server's records say of providers, by object."""
         self.excused: dict[str, Sequence[Result]] = {}
         """What exceptions take out of what the server finds, by object."""
@@ -129,7 +129,7 @@ class _Server:
         )
         assert loader.load(), loader.faults()
         preparations = Preparations(providers=_Asker(files.ask))
-        self.heard = _Heard()
+        self.listener = _Listener()
         self._mutation = Mutation(
             serving,
             MutationOptions(10.0, on_error="reject"),
@@ -139,7 +139,7 @@ class _Server:
         )
         options = AdmissionOptions(10.0, mutation_on_error="reject")
         self._admission = Admission(
-            serving, options, registry, files.log, self.heard, preparations=preparations
+            serving, options, registry, files.log, self.listener, preparations=preparations
         )
 
     def admit(self, obj: Json, old: Json | None = None) -> Json:
@@ -148,7 +148,7 @@ class _Server:
         assert answer.allowed, answer
         patch = [] if answer.patch is None else decode(base64.b64decode(answer.patch))
         stored: Json = apply_patch(obj, patch)
-        self.heard.responses = None
+        self.listener.responses = None
         self._admission(read_review(review_of(stored, old)), b"", time.monotonic())
         return stored
 
@@ -160,10 +160,10 @@ def serve(files: Files) -> Findings:
     for obj in files.world.objects:
         name, stored = obj["metadata"]["name"], server.admit(obj)
         files.stored[name] = stored
-        responses = server.heard.responses
+        responses = server.listener.responses
         found[name] = of_responses(responses)
         files.excused[name] = () if responses is None else responses.excused
-        files.asked[name] = provider_calls(
+        files.provider_calls[name] = calls_of(
             (responses and responses.answers) or {}, include_answers=True
         )
     return found
@@ -184,7 +184,7 @@ class _Asker:
         return future
 
 
-class _Heard:
+class _Listener:
     """A recorder that keeps what was found last."""
 
     def __init__(self) -> None:
@@ -387,7 +387,10 @@ def replayed(files: Files, by_server: Findings) -> list[str]:
     """What a replay of the server's decisions finds that it did not, or not any more."""
     records = [
         _record(files.stored[name], without_excusals(found))
-        | {"externalData": files.asked[name], "excused": [*map(_excused, files.excused[name])]}
+        | {
+            "externalData": files.provider_calls[name],
+            "excused": [*map(_excused, files.excused[name])],
+        }
         for name, found in by_server.items()
     ]
     from webhook.policies.policy_files import PolicyFiles
@@ -563,7 +566,7 @@ def updates(files: Files) -> dict[str, Findings]:
     server, by_server = _Server(files), {}
     for obj, old in changes:
         server.admit(obj, old)
-        by_server[obj["metadata"]["name"]] = of_responses(server.heard.responses)
+        by_server[obj["metadata"]["name"]] = of_responses(server.listener.responses)
     folder.mkdir()
     _write(folder / "reviews.yaml", [review_of(obj, old) for obj, old in changes])
     loaded = Policies.load(files.policies, providers=files.answers)

@@ -129,7 +129,9 @@ def test_gator_says_the_same(program, tmp_path):
                 assert (ours.returncode == 0) == (theirs.returncode == 0), compared
                 lines = {line for line in theirs.stderr.splitlines() if line.startswith("- ")}
                 our_lines = {line for line in ours.stdout.splitlines() if line.startswith("- ")}
-                assert sorted(map(alternatives, lines)) == sorted(map(alternatives, our_lines)), compared
+                assert sorted(map(alternatives, lines)) == sorted(map(alternatives, our_lines)), (
+                    compared
+                )
 
 
 def alternatives(line):

@@ -252,7 +252,9 @@ def test_users_servers_entries_and_a_cluster_are_those_of_the_test(folder: Path)
         " && globalContext.Get('limits', '').max == 3"
         " && resource.get('v1', 'configmaps', 'default', 'own').data.a == 'b'"
     )
-    policy = POLICY.replace("object.spec.containers.all(c, !c.image.endsWith(':latest'))", expression)
+    policy = POLICY.replace(
+        "object.spec.containers.all(c, !c.image.endsWith(':latest'))", expression
+    )
     test = """\
 resources: [objects.yaml]
 userinfo: user.yaml

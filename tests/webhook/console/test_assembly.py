@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.webhook.console.assembled import KIND, pod, policy, report, said
+from tests.webhook.console.assembled import KIND, pod, policy, report, status_by
 from tests.webhook.console.pictures import HOSTILE, SCRIPT
 from webhook.api.pod_status import StatusError
 from webhook.api.revision import digest_of, revision_object
@@ -32,9 +32,9 @@ def shown(*statuses: dict[str, Any], document: dict[str, Any] | None = None) -> 
 def test_a_policy_is_active_once_every_replica_enforces_it():
     document = policy()
     assert shown().state == "pending"
-    found = shown(said("a", document), said("b", document))
+    found = shown(status_by("a", document), status_by("b", document))
     assert (found.state, found.enforcing, found.counted) == ("active", 2, 2)
-    behind = shown(said("a", document))
+    behind = shown(status_by("a", document))
     assert (behind.state, behind.enforcing) == ("degraded", 1)
     assert [one.reason for one in behind.standings] == ["", "no status yet"]
 
@@ -43,9 +43,9 @@ def test_a_policy_that_a_replica_cannot_use_is_an_error_or_degraded_where_an_old
     document = policy()
     errors = [StatusError("", SCRIPT)]
     older = {"activeGeneration": 1}
-    bad = said("a", document, errors=errors, enforced=False, additions={"activeGeneration": 0})
-    kept = said("a", document, errors=errors, additions=older)
-    good = said("b", document)
+    bad = status_by("a", document, errors=errors, enforced=False, additions={"activeGeneration": 0})
+    kept = status_by("a", document, errors=errors, additions=older)
+    good = status_by("b", document)
     assert shown(bad, good).state == "error"
     assert shown(kept, good).state == "degraded"
     assert shown(kept, good).faults == (SCRIPT,)
@@ -193,7 +193,7 @@ def test_a_namespace_is_spared_beside_those_that_are_and_names_are_quoted():
 def test_a_policy_that_nobody_is_asked_about_is_not_asked():
     """By the configurations that are known; where none could be read nothing is said."""
     document = policy()
-    spoken = (said("a", document), said("b", document))
+    spoken = (status_by("a", document), status_by("b", document))
 
     def state(*around: dict[str, Any], read: tuple[str, ...] = ()) -> Any:
         objects = ClusterObjects(

@@ -237,7 +237,9 @@ def test_recorded_decisions_are_changed_by_what_the_webhook_enforces_alone(point
 )
 def test_a_query_has_its_answers(module, query, typed, answers):
     assert answer("rego", module, query=query, typed=typed) == {
-        "answers": [{"expressions": expressions, "bindings": bound} for expressions, bound in answers]
+        "answers": [
+            {"expressions": expressions, "bindings": bound} for expressions, bound in answers
+        ]
     }
 
 

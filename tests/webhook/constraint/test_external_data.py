@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.webhook.constraint.policies import client, constraint, pod, template
-from tests.webhook.external_data.recorded import Asked, good, said
+from tests.webhook.external_data.recorded import Asked, good, response_of
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.external_data.exchange import (
@@ -126,7 +126,7 @@ violation[{{"msg": m}}] {rule}"""
     provider = Asked()
     assert reviewed(rego, provider).responses.results == ()
     assert provider.rounds == [(ProviderRequest("p", ("k",)),)]
-    bad = Asked(lambda request: said(request, "bad"))
+    bad = Asked(lambda request: response_of(request, "bad"))
     assert [one.msg for one in reviewed(rego, bad).responses.results] == ["bad"]
 
 

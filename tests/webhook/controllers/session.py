@@ -149,7 +149,9 @@ class Session:
         while not condition():
             if asyncio.get_running_loop().time() > end:
                 shown = b"".join(self.lines[-20:]).decode()
-                raise AssertionError(f"never came: {description or condition}; {self.states[-1:]} {shown}")
+                raise AssertionError(
+                    f"never came: {description or condition}; {self.states[-1:]} {shown}"
+                )
             await asyncio.sleep(0.01)
 
     def serves(self, kind: str, name: str) -> Any:

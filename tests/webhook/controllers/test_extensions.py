@@ -128,7 +128,11 @@ def test_a_generation_that_cannot_be_used_leaves_the_one_before_in_force_and_say
     }
     found.take("AssignMetadata", "a", broken())
     status = status_of(found)
-    assert (status["observedGeneration"], status["activeGeneration"], status["enforced"]) == (2, 1, False)
+    assert (status["observedGeneration"], status["activeGeneration"], status["enforced"]) == (
+        2,
+        1,
+        False,
+    )
     assert "invalid location for assignmetadata a: nowhere" in status["errors"][0]["message"]
     assert [item.generation for item in found.value(MUTATIONS).mutators] == [1]
     assert found.faults() == {"AssignMetadata a: " + status["errors"][0]["message"]: True}
@@ -247,7 +251,11 @@ def test_a_generation_too_deep_to_be_looked_at_says_so_and_the_one_before_stays(
     found.published()
     found.take("Assign", "a", stored(assign("a", "spec.x", nested(levels)), 2))
     status = status_of(found)
-    assert (status["observedGeneration"], status["activeGeneration"], status["enforced"]) == (2, 1, False)
+    assert (status["observedGeneration"], status["activeGeneration"], status["enforced"]) == (
+        2,
+        1,
+        False,
+    )
     assert "deeper than" in status["errors"][0]["message"]
     assert [item.generation for item in found.value(MUTATIONS).mutators] == [1]
     assert found.counts(MUTATIONS)[1] == 1

@@ -23,11 +23,11 @@ def test_a_new_policy_is_tried_told_of_and_then_applied(tmp_path, trials):
         assert held.released == []
         await held.until_released()
         assert held.released == [event(template())]
-        assert held.said(template()) == ("passed", "uid-1")
+        assert held.last_outcome(template()) == ("passed", "uid-1")
         held.policies.add_template(template())
         assert held.holds(constraint())
         await held.until_released(2)
-        assert held.said(constraint()) == ("passed", "uid-1")
+        assert held.last_outcome(constraint()) == ("passed", "uid-1")
         assert not held.holds(constraint())  # What is known of it need not be found out.
 
     played(tmp_path, trials, story)
@@ -43,7 +43,7 @@ def test_what_changes_while_it_is_held_is_applied_as_it_is_at_last(tmp_path, tri
         assert all(held.holds(one) for one in (first, second, labelled))
         await held.until_released()
         assert [one.object for one in held.released] == [labelled]
-        assert held.said(labelled) == ("passed", "uid-1")
+        assert held.last_outcome(labelled) == ("passed", "uid-1")
 
     played(tmp_path, trials, story)
 
@@ -153,7 +153,7 @@ def test_a_bug_in_writing_an_outcome_costs_its_policy_alone(tmp_path, trials, mo
         other["spec"]["crd"]["spec"]["names"]["kind"] = "K8sOther"
         assert held.holds(other)
         await held.until_released(2)
-        assert held.said(other) == ("passed", "uid-1")
+        assert held.last_outcome(other) == ("passed", "uid-1")
 
     played(tmp_path, trials, story)
 

@@ -142,9 +142,9 @@ class Bench:
         metadata = {"name": "config", "namespace": NAMESPACE, "uid": "c", "generation": 1}
         config = {"kind": "Config", **CONFIG, "metadata": metadata}
         self.reconciler.take_policy(Event("set", CONFIG_KIND, Key(NAMESPACE, "config"), config))
-        assert self.watches.wanted == set()  # Until it is known what templates read.
+        assert self.watches.requested == set()  # Until it is known what templates read.
         self.reconciler.take_policy(Event("synced", TEMPLATE))
-        assert self.watches.wanted == {CONFIG_MAP}
+        assert self.watches.requested == {CONFIG_MAP}
 
     def take(self, kind: str, path: str, generation: int = 1, **metadata: Any) -> None:
         """A template, and a constraint of it."""

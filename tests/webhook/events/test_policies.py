@@ -64,7 +64,7 @@ def put(*refusals):
     log: Any = Silent()
     writer = EventWriter(server, log)
     asyncio.run(writer.write(made(message="two")))
-    return server.events[key], server.asked, writer, log.lines
+    return server.events[key], server.requests, writer, log.lines
 
 
 def test_where_another_writer_was_faster_what_it_wrote_is_counted_up():

@@ -107,7 +107,7 @@ def match(chance):
     return found
 
 
-def said(chance, made, of_constraint, client):
+def verdicts_of_both(chance, made, of_constraint, client):
     """What both say of some requests; how many were refused."""
     bound = made.bindings["gatekeeper-named-one"]
     policy = GeneratedPolicy(made.policies[bound["spec"]["policyName"]])
@@ -147,7 +147,7 @@ def test_a_policy_says_what_the_webhook_says_of_random_requests(seed, alone):
     client.add_constraint(of_constraint)
     made = plan_of(of_template, of_constraint, options=Options(alone=alone), scope=EVERYTHING)
     for _ in range(4):
-        said(chance, made, of_constraint, client)
+        verdicts_of_both(chance, made, of_constraint, client)
 
 
 def both_say(source, of_constraint, reviewed, known=None, *, alone=False):
@@ -207,7 +207,9 @@ def test_a_policy_may_cost_ten_times_what_an_expression_may():
         loops = f"[1, 1, 1, 1, 1, 1, 1, 1, 1, 1].all(x{number}, {loops})"
     costs = [{"expression": f"{loops} && false", "message": name} for name in "abc"]
     reviewed = request(random.Random(1), "", "Pod", "default")
-    webhook, policy = both_say({"validations": costs}, constraint(), reviewed, NAMESPACES["default"])
+    webhook, policy = both_say(
+        {"validations": costs}, constraint(), reviewed, NAMESPACES["default"]
+    )
     assert policy == ["a", "b", "c"]
     assert webhook[:2] == ["a", "b"]
     assert webhook[2].endswith("actual cost limit exceeded")
@@ -221,7 +223,7 @@ def test_some_of_those_are_refused_by_each_form():
     client.add_constraint(of_constraint)
     for alone in (False, True):
         made = plan_of(of_template, of_constraint, options=Options(alone=alone), scope=EVERYTHING)
-        assert sum(said(chance, made, of_constraint, client) for _ in range(5)) > 5
+        assert sum(verdicts_of_both(chance, made, of_constraint, client) for _ in range(5)) > 5
 
 
 def test_an_expression_that_an_api_server_would_refuse_is_told():

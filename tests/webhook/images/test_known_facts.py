@@ -27,10 +27,10 @@ from webhook.metrics.registry import Registry
 class Counted(ImageLayout):
     """A folder that counts what it is asked."""
 
-    asked = 0
+    request_count = 0
 
     async def fetch(self, reference):
-        self.asked += 1
+        self.request_count += 1
         return await super().fetch(reference)
 
 
@@ -70,15 +70,15 @@ def test_facts_are_kept_by_digest_and_trust_and_tags_are_resolved_anew(world):
 
     async def questions(known, registry, clock):
         assert (await known.value(IMAGE))["verified"]
-        first = registry.asked
+        first = registry.request_count
         assert (await known.value(IMAGE))["verified"]
-        assert registry.asked == first
+        assert registry.request_count == first
         clock.now += known_facts.TAG_SECONDS + 1
         assert (await known.value(IMAGE))["verified"]
-        assert registry.asked == first + 1  # the tag alone
+        assert registry.request_count == first + 1  # the tag alone
         clock.now += known_facts.FACTS_SECONDS
         assert (await known.value(f"registry.example/app@{world.image}"))["verified"]
-        assert registry.asked > first + 1
+        assert registry.request_count > first + 1
         known.policies = (policy([by_key(new_key())]),)  # another root of trust
         assert not (await known.value(IMAGE))["verified"]
 
@@ -113,10 +113,10 @@ def test_conditions_are_judged_anew_of_facts_that_are_kept(world):
     async def questions(known, registry, clock):
         at = f"registry.example/app@{world.image}"
         assert (await known.value(at))["verified"]
-        first = registry.asked
+        first = registry.request_count
         clock.now += 3600
         assert not (await known.value(at))["verified"]
-        assert registry.asked == first
+        assert registry.request_count == first
 
     asking(world, [verification], questions)
 
@@ -217,10 +217,10 @@ def test_what_is_known_outlives_a_restart(world, tmp_path):
     async def again(known, registry, clock):
         known.restore(file.rows(clock()))
         values.append(await known.value(IMAGE))
-        assert registry.asked == 0
+        assert registry.request_count == 0
         (clock.now) += known_facts.TAG_SECONDS + 1
         await known.value(IMAGE)
-        assert registry.asked == 1
+        assert registry.request_count == 1
         known.policies = (policy([by_key(new_key())]),)  # facts of another root of trust
         assert not (await known.value(IMAGE))["verified"]
 

@@ -95,7 +95,9 @@ class Made:
             self.unreadable += 1
             return
         predicate_types, now = frozenset([PROVENANCE]), NOW.timestamp()
-        facts = examine(evidence, self.policy.authorities[0], self.policy.root, predicate_types, now)
+        facts = examine(
+            evidence, self.policy.authorities[0], self.policy.root, predicate_types, now
+        )
         self.refused += not (facts.has_signed or facts.statements)
 
 

@@ -74,7 +74,9 @@ def test_a_key_s_signature_is_taken_in_both_formats(world, kind):
         "signedAt": "",
         "why": [],
     }
-    assert not world.answer(verification, image=f"registry.example/app@{world.image}").value()["mutable"]
+    assert not world.answer(verification, image=f"registry.example/app@{world.image}").value()[
+        "mutable"
+    ]
 
 
 def test_a_bundle_may_sign_the_manifest_itself(world):
@@ -435,7 +437,9 @@ def test_attestations_and_their_conditions(world):
     root = world.sigstore.root()
 
     def asking(*conditions, **more):
-        attestations = [{"name": "built", "predicateType": PROVENANCE, "conditions": list(conditions)}]
+        attestations = [
+            {"name": "built", "predicateType": PROVENANCE, "conditions": list(conditions)}
+        ]
         return policy([keyless()], root, signatures="Ignored", attestations=attestations, **more)
 
     fresh = {
@@ -465,7 +469,9 @@ def test_attestations_and_their_conditions(world):
 
 def test_an_attestation_that_others_signed_or_that_is_about_another_image(world):
     attestations = [{"predicateType": PROVENANCE}]
-    verification = policy([keyless()], world.sigstore.root(), signatures="Ignored", attestations=attestations)
+    verification = policy(
+        [keyless()], world.sigstore.root(), signatures="Ignored", attestations=attestations
+    )
     stranger = new_key()
     world.layout.attach(
         world.image, bundle(envelope(stranger, statement(world.image, PROVENANCE))[0])
@@ -555,7 +561,9 @@ def test_identities_are_compared_whole(world):
 
 
 def test_the_time_that_is_told_is_the_newest_that_a_log_or_a_clock_has_proven(world):
-    verification = policy([keyless()], world.sigstore.root(), attestations=[{"predicateType": PROVENANCE}])
+    verification = policy(
+        [keyless()], world.sigstore.root(), attestations=[{"predicateType": PROVENANCE}]
+    )
     world.sign_keyless()
     world.sign_keyless(content=statement(world.image, PROVENANCE))
     later = NOW + dt.timedelta(minutes=5)

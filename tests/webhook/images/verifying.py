@@ -105,5 +105,8 @@ class World:
         answer = self.answer(*policies, **options)
         assert not answer.is_verified
         return "\n".join(
-            text for one in answer.judgements for authority in one.authorities for text in authority.why
+            text
+            for one in answer.judgements
+            for authority in one.authorities
+            for text in authority.why
         )

@@ -212,7 +212,9 @@ def test_an_identity_of_an_image_validating_policy_has_no_wildcards(world):
         assert is_verified(world, image_rule) is expected
 
 
-@pytest.mark.parametrize(("subject", "expected"), [(SUBJECT, True), ("https://ci.example/*", False)])
+@pytest.mark.parametrize(
+    ("subject", "expected"), [(SUBJECT, True), ("https://ci.example/*", False)]
+)
 def test_an_identity_of_a_bundle_has_no_wildcards_and_needs_no_certificate_log(
     world, subject, expected
 ):

@@ -20,7 +20,7 @@ def documented_stages() -> dict[str, int]:
     }
 
 
-def said() -> dict[str, int]:
+def stages_in_code() -> dict[str, int]:
     """The stage that each module's first line names."""
     found = {}
     for file in ROOT.rglob("*.py"):
@@ -31,7 +31,7 @@ def said() -> dict[str, int]:
 
 
 def test_each_module_names_the_stage_that_the_table_gives_it():
-    assert said() == documented_stages()
+    assert stages_in_code() == documented_stages()
 
 
 def test_stages_are_numbered_from_one_on_without_a_gap():

@@ -49,9 +49,9 @@ def awaited(mutating: Mutating, reader: Namespaces, answer: NamespaceAnswer | No
     async def work() -> Any:
         pending = mutating.ask(pod(), b"timeout=30s" if answer else b"timeout=60ms")
         assert isinstance(pending, Pending)
-        assert set(reader.asked) == {"shop"}
+        assert set(reader.lookups) == {"shop"}
         if answer is not None:
-            reader.asked["shop"].set_result(answer)
+            reader.lookups["shop"].set_result(answer)
         await pending.finished
         return pending.resume()
 
@@ -98,7 +98,7 @@ def test_nobody_waits_for_a_namespace_that_no_mutator_of_the_kind_could_ask_abou
     of_others["spec"]["applyTo"] = [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Scale"]}]
     found = Mutating(known(of_others).snapshot, reader).ask(pod())
     assert (found.allowed, found.message) == (True, NOT_MUTATED)
-    assert reader.asked == {}
+    assert reader.lookups == {}
 
 
 def test_before_there_are_mutators_the_api_server_is_told_to_ask_again() -> None:

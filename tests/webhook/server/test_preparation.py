@@ -41,12 +41,12 @@ class Namespaces:
     """A reader that answers when the test says so."""
 
     def __init__(self) -> None:
-        self.asked: dict[str, Future[NamespaceAnswer]] = {}
+        self.lookups: dict[str, Future[NamespaceAnswer]] = {}
 
     def read(self, name: str, seconds: float) -> Future[NamespaceAnswer]:
         """Note the question."""
         assert seconds > 0
-        return self.asked.setdefault(name, Future())
+        return self.lookups.setdefault(name, Future())
 
 
 def _client() -> Client:
@@ -134,11 +134,11 @@ def test_an_unknown_namespace_is_read_and_others_do_not_wait_for_it() -> None:
             assert found["response"]["allowed"] is False
             assert not waiting.done()
             document = thing("Namespace", "new", labels={"team": "a"})
-            reader.asked["new"].set_result(NamespaceAnswer(document))
+            reader.lookups["new"].set_result(NamespaceAnswer(document))
         status, found = waiting.result()
         assert (status, found["response"]["allowed"]) == (200, False)
         assert found["response"]["status"]["message"] == "[owned] label <owner> is missing"
-        assert set(reader.asked) == {"new"}
+        assert set(reader.lookups) == {"new"}
 
     run(work())
 
@@ -203,7 +203,7 @@ def test_nobody_waits_for_a_namespace_that_does_not_matter() -> None:
         for namespace, request in cases:
             status, _ = await ask(target, namespace, **request)
             assert status == 200
-        assert reader.asked == {}
+        assert reader.lookups == {}
 
     run(work())
 
@@ -279,11 +279,11 @@ class ApiServer:
 
     def __init__(self, *templates: dict[str, Any]) -> None:
         self.templates = {document["metadata"]["name"]: document for document in templates}
-        self.asked: list[str] = []
+        self.lookups: list[str] = []
 
     def template(self, name: str) -> dict[str, Any] | None:
         """As it is by now."""
-        self.asked.append(name)
+        self.lookups.append(name)
         return self.templates.get(name)
 
 
@@ -318,7 +318,7 @@ def test_a_constraint_whose_template_has_not_arrived_is_judged_by_the_api_server
         server = ApiServer(other())
         status, found = await admitted(of_other(), server)
         assert (status, found["response"]["allowed"]) == (200, True)
-        assert server.asked == ["other"]
+        assert server.lookups == ["other"]
 
         wrong = of_other()
         wrong["spec"]["parameters"] = {"label": 3}
@@ -427,7 +427,7 @@ def test_a_timeout_that_is_no_duration_is_refused_and_nothing_is_found_out() -> 
         status, found = await ask(endpoint(reader), "new", b"timeout=soon")
         assert status == 400
         assert "timeout must be a duration" in found["message"]
-        assert reader.asked == {}
+        assert reader.lookups == {}
 
     run(work())
 

@@ -45,7 +45,7 @@ class Called:
         """``access`` and ``answer`` are what is found out; a Future that is not done yet stays so."""
         self.access, self.answer = access, {"effect": "e"} if answer is None else answer
         self.tokens: list[str] = []
-        self.asked: list[tuple[bytes, bool]] = []
+        self.calls: list[tuple[bytes, bool]] = []
         self.lines: list[bytes] = []
         self.registry = Registry()
         log = Log(self.lines.append).logger("test")
@@ -56,7 +56,7 @@ class Called:
         return self.access if isinstance(self.access, Future) else answered(self.access)
 
     def validate(self, body: bytes, *, with_effect: bool) -> Future[dict[str, Any]]:
-        self.asked.append((body, with_effect))
+        self.calls.append((body, with_effect))
         return self.answer if isinstance(self.answer, Future) else answered(self.answer)
 
     async def post(
@@ -92,14 +92,14 @@ def test_the_bearer_token_alone_says_who_calls(
     called = Called()
     assert asyncio.run(called.post(b"{", b"}", headers=headers))[:2] == (200, {"effect": "e"})
     assert called.tokens == [token]
-    assert called.asked == [(b"{}", True)]
+    assert called.calls == [(b"{}", True)]
 
 
 def test_effects_are_withheld_from_who_may_not_read_all_that_policies_can() -> None:
     called = Called(Access(200))
     code, answer, _ = asyncio.run(called.post(b"{}"))
     assert (code, answer) == (200, {"effect": None, "effectWithheld": WITHHELD})
-    assert called.asked == [(b"{}", False)]
+    assert called.calls == [(b"{}", False)]
 
 
 @pytest.mark.parametrize("code", [401, 403])
@@ -108,7 +108,7 @@ def test_who_is_refused_is_told_why_and_nothing_is_validated(code: int) -> None:
     found, answer, headers = asyncio.run(called.post(b"{}"))
     assert (found, answer["message"]) == (code, "not you")
     assert headers.get(b"www-authenticate") == (b"Bearer" if code == 401 else None)
-    assert called.asked == []
+    assert called.calls == []
 
 
 def test_a_token_beyond_any_is_refused_unasked() -> None:
@@ -124,7 +124,7 @@ def test_a_body_beyond_any_policy_is_refused_before_the_rest_of_it_is_read() -> 
     parts = [b" " * (BODY_BYTES_MAX // 2)] * 3
     code, answer, _ = asyncio.run(called.post(*parts, b"never read"))
     assert (code, answer["message"]) == (413, f"body larger than {BODY_BYTES_MAX} bytes")
-    assert called.asked == []
+    assert called.calls == []
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_few_calls_wait_at_a_time_and_the_next_is_told_to_ask_again(
         called = Called(**{waits_for: pending})
         async with asyncio.TaskGroup() as tasks:
             waiting = [tasks.create_task(called.post(b"{}")) for _ in range(WAITING_MAX)]
-            seen = called.tokens if waits_for == "access" else called.asked
+            seen = called.tokens if waits_for == "access" else called.calls
             await turns_until(lambda: len(seen) == WAITING_MAX)
             code, answer, _ = await called.post(b"{}")
             assert code == 429

@@ -122,7 +122,7 @@ def test_kinds_are_watched_as_long_as_anybody_wants_them(cluster):
             assert manager.get(SECRET, "default", "x") is None
             second.add_watch(SECRET)
             await until(second, "synced")
-            assert first.wanted == {CONFIG_MAP}
+            assert first.requested == {CONFIG_MAP}
 
     asyncio.run(run())
 

@@ -190,9 +190,7 @@ def admission_record(
         if responses.recalled:
             record.update(MEMO)
         if responses.answers:
-            record["externalData"] = provider_calls(
-                responses.answers, include_answers=include_answers
-            )
+            record["externalData"] = calls_of(responses.answers, include_answers=include_answers)
     judge(record, responses, outcome.allowed, outcome.error, outcome.refusal, outcome.policies)
     if include_objects:
         record["object"] = request.object
@@ -202,7 +200,7 @@ def admission_record(
     return record
 
 
-def provider_calls(answers: ProviderAnswers, *, include_answers: bool) -> list[dict[str, Any]]:
+def calls_of(answers: ProviderAnswers, *, include_answers: bool) -> list[dict[str, Any]]:
     """What providers were asked on the way, and with ``include_answers`` what they said."""
     return [
         {
@@ -274,9 +272,7 @@ def audit_record(
     if responses is not None:
         record["constraintsEvaluated"] = responses.evaluated
         if responses.answers:
-            record["externalData"] = provider_calls(
-                responses.answers, include_answers=include_answers
-            )
+            record["externalData"] = calls_of(responses.answers, include_answers=include_answers)
     judge(record, responses, outcome.allowed, outcome.error, outcome.refusal, outcome.policies)
     if include_objects:
         record["object"] = obj

@@ -47,7 +47,7 @@ def names(target, value):
     return [document.name for document in target.documents(value, "file.json")]
 
 
-def meant(target, match, value):
+def matched_names(target, match, value):
     """The names of what a match means of a file."""
     test = target.matcher(match)
     return [one.name for one in target.documents(value, "file.json") if test(one)]
@@ -95,7 +95,7 @@ def test_what_is_no_plan_is_told_with_the_place(value, message):
 def test_addresses_are_globs_whose_stars_stop_at_dots(match, found):
     plan = {"resource_changes": [change("a.b"), change("module.c.a.b"), change("module.c[0].d.e")]}
 
-    assert meant(TERRAFORM, match, plan) == found
+    assert matched_names(TERRAFORM, match, plan) == found
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_what_is_no_asset_is_told(value, message):
 def test_ancestries_are_globs_whose_stars_stop_at_slashes(match, is_meant):
     GCP.validate_constraint({"spec": {"match": match}})
 
-    assert bool(meant(GCP, match, asset())) == is_meant
+    assert bool(matched_names(GCP, match, asset())) == is_meant
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_declared_target_matches_by_globs_and_labels(match, found):
     target.validate_constraint({"spec": {"match": match}})
 
     prefix = "file.json.services."
-    assert meant(target, match, COMPOSE) == [prefix + name for name in found]
+    assert matched_names(target, match, COMPOSE) == [prefix + name for name in found]
 
 
 def test_a_match_that_a_declared_target_does_not_know_is_refused():

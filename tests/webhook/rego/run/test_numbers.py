@@ -143,7 +143,9 @@ def test_arithmetic_prints_what_opa_prints(program, tmp_path):
     expected, source = [], ["package p"]
     for a in TEXTS:
         for name, function in UNARY.items():
-            source.append(f"r[{len(expected)}] := json.marshal({name}(object.get({{0: {a}}}, 0, 0)))")
+            source.append(
+                f"r[{len(expected)}] := json.marshal({name}(object.get({{0: {a}}}, 0, 0)))"
+            )
             expected.append(number_text(function(number(a))))
         for b in TEXTS:
             for sign, operation in OPERATIONS.items():
