@@ -269,9 +269,12 @@ class Policies:
 
         These are bound ValidatingAdmissionPolicies and Kyverno's ValidatingPolicies.
         """
-        own = ("/".join(one.key) for one in self._snapshot.constraints)
+        constraint_names = ("/".join(one.key) for one in self._snapshot.constraints)
         foreign = self._policies.foreign
-        return (*own, *("/".join(key) for key in (*foreign.keys, *foreign.document_keys)))
+        return (
+            *constraint_names,
+            *("/".join(key) for key in (*foreign.keys, *foreign.document_keys)),
+        )
 
     @property
     def unmatched(self) -> tuple[str, ...]:
@@ -279,11 +282,11 @@ class Policies:
 
         Their verdict is not "good": they were never asked.
         """
-        own = ("/".join(one.key) for one in self._matched.missing(self._snapshot))
+        constraint_names = ("/".join(one.key) for one in self._matched.missing(self._snapshot))
         foreign = self._policies.foreign
         every = (*foreign.keys, *foreign.document_keys)
         others = (key for key in every if key not in foreign.matched_keys)
-        return (*own, *("/".join(key) for key in others))
+        return (*constraint_names, *("/".join(key) for key in others))
 
     def review(  # what a request has
         self,

@@ -54,9 +54,9 @@ def policy_cost(parts: Sequence[tuple[str, Checked]], *, fails: bool) -> PolicyC
             warnings.append(f"{at}: {text}")
     for name, limit, noun in _TOGETHER:
         starts = begun if name == "validations" else f"spec.{name}"
-        own = [one for at, one in parts if at.startswith(starts)]
-        share, field = max((share, field), (cost_together(own) / limit, f"spec.{name}"))
-        text = cost_warning(own, limit, noun)
+        matching = [one for at, one in parts if at.startswith(starts)]
+        share, field = max((share, field), (cost_together(matching) / limit, f"spec.{name}"))
+        text = cost_warning(matching, limit, noun)
         if text and not any(one.startswith(starts) for one in warnings):
             warnings.append(f"spec.{name}: {text}")
     becomes = "failurePolicy Fail denies" if fails else "failurePolicy Ignore admits"

@@ -121,7 +121,7 @@ def _annotations(
 
     An API server compiles them with an authorizer, and evaluates them without one.
     """
-    made: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     faults = []
     purse = Purse(POLICY_COST, look)
     for key, expression in policy.audit_annotations.items():
@@ -133,5 +133,5 @@ def _annotations(
             continue
         text = value.strip(SPACES) if type(value) is str else ""
         if text:
-            made[key] = text.encode()[:ANNOTATION_BYTES_MAX].decode(errors="ignore")
-    return made, faults
+            annotations[key] = text.encode()[:ANNOTATION_BYTES_MAX].decode(errors="ignore")
+    return annotations, faults

@@ -514,10 +514,10 @@ SYSTEM: Final = "kube-system"
 
 def isolation(settings: ServeSettings) -> Isolation:
     """The choices as set."""
-    own = (settings.pod.namespace,) if settings.pod.namespace else OWN_NAMESPACES
+    own_namespaces = (settings.pod.namespace,) if settings.pod.namespace else OWN_NAMESPACES
     return Isolation(
         on_error=cast("OnError", settings.deciding.on_error),
         on_undecidable=cast("OnUndecidable", settings.deciding.on_undecidable),
         error_is_violation=settings.deciding.evaluation_errors == "violation",
-        spared_namespaces=frozenset((*own, SYSTEM)),
+        spared_namespaces=frozenset((*own_namespaces, SYSTEM)),
     )

@@ -153,12 +153,12 @@ async def read_admission_policies(
             for document in await _of_kind(client, discovery, kind):
                 if not is_generated(document):
                     _take(document, read, items, faults)
-    made = AdmissionPolicies(items)
+    policies = AdmissionPolicies(items)
     store = ParameterStore()
     unlisted: dict[GroupVersionKind, str] = {}
-    for gvk in made.kinds_of_parameters:
+    for gvk in policies.kinds_of_parameters:
         await _add_parameters(client, discovery, gvk, store, unlisted)
-    return AdmissionPolicyReading(made.with_parameters(store), faults, unlisted)
+    return AdmissionPolicyReading(policies.with_parameters(store), faults, unlisted)
 
 
 def type_warnings(document: Mapping[str, Any]) -> list[str]:

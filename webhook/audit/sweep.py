@@ -277,8 +277,8 @@ class Sweep:
         if time.monotonic() > self._turn_ends:
             await asyncio.sleep(0)
             self._turn_ends = time.monotonic() + TURN_SECONDS
-        own = metadata["name"] if gvk.group_kind == ("", "Namespace") else namespace
-        if self._scope.is_excluded(own):
+        namespace_name = metadata["name"] if gvk.group_kind == ("", "Namespace") else namespace
+        if self._scope.is_excluded(namespace_name):
             self._passed_over += 1
             await self._tell(obj, Responses(), 0, excluded=True)
             return

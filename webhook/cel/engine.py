@@ -52,7 +52,7 @@ class Expression:
         ``variables`` is left as it is.
         """
         if self.fast is not None:
-            left = meter.left
+            steps_left = meter.left
             try:
                 return self.fast(variables, meter)
             except TimeUp:
@@ -60,9 +60,9 @@ class Expression:
             except EvaluationError as error:
                 if self.tells and type(error) is EvaluationError:
                     raise
-                meter.rewind(left)
+                meter.rewind(steps_left)
             except Exception:  # noqa: BLE001  # whatever it was, the exact form says what it means
-                meter.rewind(left)
+                meter.rewind(steps_left)
         try:
             return self._exact_value(variables, meter)
         except RecursionError:

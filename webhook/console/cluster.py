@@ -284,7 +284,7 @@ class ClusterSource:
         """See what the webhook shows to whoever connects to it."""
         while True:
             known = list(self._objects.get(CONFIGURATIONS, {}).values())
-            own = [
+            own_certificates = [
                 item
                 for item in known
                 if any(
@@ -292,7 +292,9 @@ class ClusterSource:
                     for one in objects_of(item.get("webhooks"))
                 )
             ]
-            certificates = [one for item in own if (one := await serving_certificate.seen(item))]
+            certificates = [
+                one for item in own_certificates if (one := await serving_certificate.seen(item))
+            ]
             if certificates != self._certificates:
                 self._certificates = certificates
                 self._changed.set()
@@ -426,10 +428,10 @@ class ClusterSource:
         )
         configs = list(self._objects.get(CONFIG, {}).values())
         exclusions = exclusions_of(item for item in configs if name_of(item) == CONFIG_NAME)
-        made = self._extensions.policy_set(self._client.snapshot, exclusions)
+        policy_set = self._extensions.policy_set(self._client.snapshot, exclusions)
         if self._own is None:
-            return made
-        return replace(made, stages=(*made.stages, self._own))
+            return policy_set
+        return replace(policy_set, stages=(*policy_set.stages, self._own))
 
 
 def _staged(item: ShownPolicy) -> dict[str, Any]:

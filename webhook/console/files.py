@@ -180,14 +180,14 @@ def _elsewhere(client: Client, manifest: Manifest, category: str) -> str:
 def _policy(
     manifest: Manifest, category: str, faults: Sequence[PolicyFault], elsewhere: str
 ) -> ShownPolicy:
-    own = [
+    own_faults = [
         fault
         for fault in faults
         if (fault.file, fault.line, fault.title) == (manifest.file, manifest.line, manifest.title)
     ]
     state: PictureState = "not for admission" if elsewhere else "active"
-    if own:
-        state = "degraded" if all(fault.stays for fault in own) else "error"
+    if own_faults:
+        state = "degraded" if all(fault.stays for fault in own_faults) else "error"
     document = manifest.document
     return ShownPolicy(
         category,
@@ -196,7 +196,7 @@ def _policy(
         document,
         state,
         action=action_of(document) if category == "constraint" else "",
-        faults=tuple(fault.message for fault in own) or ((elsewhere,) if elsewhere else ()),
+        faults=tuple(fault.message for fault in own_faults) or ((elsewhere,) if elsewhere else ()),
         place=f"{manifest.file}:{manifest.line}",
     )
 

@@ -55,16 +55,16 @@ class ForeignRows:
 
     def _read(self, documents: list[Mapping[str, Any]]) -> None:
         self._documents, self._faults = documents, {}
-        own, kyvernos = [], []
+        own_policies, kyvernos = [], []
         for document in documents:
             try:
                 if is_admission_policy(gvk_of(document)):
-                    own.append(parts.read_admission_policy(document))
+                    own_policies.append(parts.read_admission_policy(document))
                 else:
                     kyvernos.append(parts.read_kyverno_policy(document))
             except ConstraintFrameworkError as error:
                 self._faults[id(document)] = str(error)
-        self._own, self._kyvernos = AdmissionPolicies(own), KyvernoPolicies(kyvernos)
+        self._own, self._kyvernos = AdmissionPolicies(own_policies), KyvernoPolicies(kyvernos)
 
     def _row(
         self,

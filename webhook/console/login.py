@@ -97,13 +97,13 @@ class Login:
             [visitor.user, list(visitor.groups), visitor.shown],
             self._now() + self._session_seconds,
         )
-        made = self._cookie(self._prefix + _SESSION, session, int(self._session_seconds))
-        if len(made) > COOKIE_BYTES_MAX:
+        session_cookie = self._cookie(self._prefix + _SESSION, session, int(self._session_seconds))
+        if len(session_cookie) > COOKIE_BYTES_MAX:
             raise SignInRefused(
                 f"{visitor.user} is of {len(visitor.groups)} groups, whose names do not fit into a"
                 " cookie: have the provider tell this client only those that the cluster knows"
             )
-        return Sent(sign_in.back, (made, self._cookie(name, "", 0)))
+        return Sent(sign_in.back, (session_cookie, self._cookie(name, "", 0)))
 
     def leave(self) -> str:
         """The cookie that ends a session."""

@@ -431,8 +431,8 @@ def _exceptions_from(picture: Picture, item: ShownPolicy) -> list[ObjectDocument
     if item.category != "constraint":
         return []
     named = ({"kind": item.kind, "name": item.name}, {"kind": item.kind, "name": ANY})
-    made = [_exception(one) for one in picture.policies if one.category == EXCEPTIONS.name]
-    return [one for one in made if any(pair in one["constraints"] for pair in named)]
+    rows = [_exception(one) for one in picture.policies if one.category == EXCEPTIONS.name]
+    return [one for one in rows if any(pair in one["constraints"] for pair in named)]
 
 
 def to_come(item: ShownPolicy) -> list[str]:

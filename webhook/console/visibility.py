@@ -121,8 +121,8 @@ def _violations(
     if picture.violations is None:
         return None, picture.why_no_violations
     if not picture.carriers:  # told by statuses
-        own = {f"{item.kind}/{item.name}" for item in policies}
-        return tuple(one for one in picture.violations if one.policy in own), ""
+        names = {f"{item.kind}/{item.name}" for item in policies}
+        return tuple(one for one in picture.violations if one.policy in names), ""
     carriers = {one.carrier for one in picture.violations if one.carrier is not None}
     readable = {one for one in carriers if has(granted, one)}
     if not readable and not any(has(granted, one) for one in picture.carriers):

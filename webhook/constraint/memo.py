@@ -261,15 +261,15 @@ class _Known(NamedTuple):
     def _rest(self, circles: tuple[Circle, ...]) -> _Rest:
         known = [self.groups[place] for circle in circles for place in circle.places]
         violations: dict[int, _Violations] = {id(group): _NOTHING for group in known}
-        left, evaluated = [], 0
+        remaining_steps, evaluated = [], 0
         for step in self.selection.matching:
             if all(id(group) in violations for group in step[1]):
                 evaluated += sum(map(len, step[1]))
             else:
-                left.append(step)
-        ids = {id(group) for _, groups in left for group in groups}
+                remaining_steps.append(step)
+        ids = {id(group) for _, groups in remaining_steps for group in groups}
         kept = {at: nothing for at, nothing in violations.items() if at in ids}
-        return _Rest(tuple(left), evaluated, sum(map(len, known)), kept)
+        return _Rest(tuple(remaining_steps), evaluated, sum(map(len, known)), kept)
 
 
 class Recall:
@@ -592,10 +592,10 @@ class _Store:
         self.bytes += size
         while self.bytes > self._bytes_max:
             segment = self._new or self._protected
-            _, left = segment.pop(next(iter(segment)))
-            self.bytes -= left
+            _, evicted = segment.pop(next(iter(segment)))
+            self.bytes -= evicted
             if segment is self._protected:
-                self._protected_bytes -= left
+                self._protected_bytes -= evicted
 
     def clear(self) -> None:
         """Keep nothing."""

@@ -71,10 +71,12 @@ class Suspension:
         for row, whom in ((self._all, ""), (self._own.get(requester), " for this user")):
             if row is None or not row.is_open:
                 continue
-            left = row.retry_at - now
-            if left > 0:
+            seconds_left = row.retry_at - now
+            if seconds_left > 0:
                 times = f"{row.faults} faults in a row"
-                return f"{row.message} (not asked again{whom} for {left:.0f} s, after {times})"
+                return (
+                    f"{row.message} (not asked again{whom} for {seconds_left:.0f} s, after {times})"
+                )
         for row in (self._all, self._own.get(requester)):
             if row is not None and row.is_open:
                 row.is_tried = True
@@ -96,11 +98,11 @@ class Suspension:
             self._requesters.add(requester)
             if len(self._requesters) > USERS_MAX:
                 self._requesters.clear()
-            own = self._own.pop(requester, None) or _Row()
+            own_row = self._own.pop(requester, None) or _Row()
             if len(self._own) >= USERS_MAX:
                 del self._own[next(iter(self._own))]
-            self._own[requester] = own
-            self._fail(own, message)
+            self._own[requester] = own_row
+            self._fail(own_row, message)
 
     def _fail(self, row: _Row, message: str) -> None:
         row.faults += 1

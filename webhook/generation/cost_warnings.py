@@ -35,17 +35,17 @@ def cost_warnings(source: CelSource) -> list[Json]:
         ("validations", POLICY_COST, "all of a policy"),
     ):
         # What variables cost is paid for by those who read them.
-        own = [
+        single = [
             (field, one)
             for field, one in expressions
             if field.startswith("matchCondition") == (group == "matchCondition")
         ]
         each = [
             _warning(f"source.{field}", [one], EXPRESSION_COST, "an expression")
-            for field, one in own
+            for field, one in single
         ]
         alone = [one for one in each if one is not None]
-        together = _warning(f"source.{group}", [one for _, one in own], limit, noun)
+        together = _warning(f"source.{group}", [one for _, one in single], limit, noun)
         warnings += alone if alone or together is None else [together]
     return warnings
 
@@ -68,8 +68,8 @@ def _checked(source: CelSource) -> list[tuple[str, Checked]]:
         return checked
 
     for index, variable in enumerate(source.variables):
-        made = check(f"variables[{index}].expression", variable.expression, params=True)
-        types[variable.name] = DYN if made is None else made.type
+        checked_variable = check(f"variables[{index}].expression", variable.expression, params=True)
+        types[variable.name] = DYN if checked_variable is None else checked_variable.type
     for index, condition in enumerate(source.match_conditions):
         check(f"matchCondition[{index}].expression", condition.expression)
     for index, one in enumerate(source.validations):

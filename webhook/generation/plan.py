@@ -179,7 +179,7 @@ class Planner:
     ) -> None:
         if one.made is None:
             return
-        made = one.made
+        generated = one.made
         if one.policy is not None:
             plan.policies[one.policy["metadata"]["name"]] = one.policy
         if one.binding is not None:
@@ -188,13 +188,13 @@ class Planner:
             document = one.given.document
             why = _ratcheted(document) or withdrawn(document)
             if why and decides_beside(one.given):
-                made = Made(made.generation, policy=made.policy, withdrawn=why)
+                generated = Made(generated.generation, policy=generated.policy, withdrawn=why)
             elif reason:
-                made = Made(made.generation, policy=made.policy, waiting=reason)
+                generated = Made(generated.generation, policy=generated.policy, waiting=reason)
                 plan.waiting.add(one.binding["metadata"]["name"])
             else:
                 plan.bindings[one.binding["metadata"]["name"]] = one.binding
-        plan.constraints[key] = made
+        plan.constraints[key] = generated
 
     # --- templates -----------------------------------------------------------------------------
 
@@ -216,10 +216,10 @@ class Planner:
         try:
             policy, warning = template_policy(document, code, scope, self._version)
         except (NotExpressible, NoOperation) as error:
-            made = Made(generation, error=str(error))
-            return _Template(document, scope, code, generates, made=made)
-        made = Made(generation, policy=policy["metadata"]["name"], warning=warning)
-        return _Template(document, scope, code, generates, policy, made)
+            generated = Made(generation, error=str(error))
+            return _Template(document, scope, code, generates, made=generated)
+        generated = Made(generation, policy=policy["metadata"]["name"], warning=warning)
+        return _Template(document, scope, code, generates, policy, generated)
 
     # --- constraints ---------------------------------------------------------------------------
 
@@ -258,13 +258,13 @@ class Planner:
                 given.document, template.code, template.scope, self._version
             )
         bound = binding(given.document, actions, self._version, alone=alone)
-        made = Made(
+        generated = Made(
             generation,
             policy=bound["spec"]["policyName"],
             binding=bound["metadata"]["name"],
             warning=warning,
         )
-        return _Constraint(given, template, policy, bound, made)
+        return _Constraint(given, template, policy, bound, generated)
 
 
 def _uids(

@@ -251,12 +251,12 @@ def _seconds_of(facts: ImageFacts, about: list[VerificationPolicy]) -> float:
             stated = {one.predicate_type for one in fact.statements}
             if (policy.needs_signature and not fact.has_signed) or policy.predicates - stated:
                 return MISSING_SECONDS
-    own = any(
+    has_authority = any(
         isinstance(one.trust, CertificateAuthority)
         for policy in about
         for one in policy.authorities
     )
-    return OWN_CERTIFICATE_SECONDS if own else FACTS_SECONDS
+    return OWN_CERTIFICATE_SECONDS if has_authority else FACTS_SECONDS
 
 
 def _trust_of(about: list[VerificationPolicy]) -> str:

@@ -125,11 +125,11 @@ def _mutating(spec: Json, template: str) -> Json:
     ]
     mutations = []
     for one in spec.get("mutations") or ():
-        made, applied = dict(one), one.get("applyConfiguration")
+        converted, applied = dict(one), one.get("applyConfiguration")
         if applied:
             expression = _of_template(applied.get("expression"), template)
-            made["applyConfiguration"] = {**applied, "expression": expression}
-        mutations.append(made)
+            converted["applyConfiguration"] = {**applied, "expression": expression}
+        mutations.append(converted)
     return {**spec, "matchConditions": conditions, "mutations": mutations}
 
 

@@ -87,8 +87,8 @@ def _check(condition: Json, where: str, queries: Queries, at: str) -> Check:
         if not conditions:
             return Check("false")
         return Check(f"!({conditions_of(conditions, _of(where, 'deny.conditions'), queries)})")
-    left = sorted(condition.keys() - _OF_FOREACH - {"message", "failureAction"})
-    raise Unwritable(_of(where, left[0] if left else "nothing is asked"))
+    unknown = sorted(condition.keys() - _OF_FOREACH - {"message", "failureAction"})
+    raise Unwritable(_of(where, unknown[0] if unknown else "nothing is asked"))
 
 
 def _of(where: str, name: str) -> str:
@@ -211,17 +211,17 @@ def _variable(given: Json, queries: Queries) -> Term:
     default: Any = given.get("default")
     if default is None:
         return term
-    made = term_of(default, queries)
-    if term.kind == "list" and made.kind == "list" and not made.there:
+    default_term = term_of(default, queries)
+    if term.kind == "list" and default_term.kind == "list" and not default_term.there:
         if not term.there:
             return term
-        return Term(f"({term.there} ? {term.text} : {made.text})", "list")
+        return Term(f"({term.there} ? {term.text} : {default_term.text})", "list")
     if term.kind == "any":
         other = queries.name()
-        text = f"[dyn({term.text})].map({other}, {other} == null ? dyn({made.loose}) : {other})[0]"
+        text = f"[dyn({term.text})].map({other}, {other} == null ? dyn({default_term.loose}) : {other})[0]"
         return Term(text)
     return (
-        Term(f"[dyn({term.loose})].map(v, v == null ? dyn({made.loose}) : v)[0]")
+        Term(f"[dyn({term.loose})].map(v, v == null ? dyn({default_term.loose}) : v)[0]")
         if term.there
         else term
     )

@@ -60,8 +60,8 @@ def conditions_of(given: Any, where: str, queries: Queries, *, skips_missing: bo
     blocks = objects_of(given) if type(given) is list else [object_of(given)]
 
     def in_turn(conditions: list[Json], *, is_all: bool) -> str:
-        made = [_condition(one, where, queries) for one in conditions]
-        return _in_turn(made, is_all=is_all, skips_missing=skips_missing)
+        written = [_condition(one, where, queries) for one in conditions]
+        return _in_turn(written, is_all=is_all, skips_missing=skips_missing)
 
     parts = []
     for block in blocks:
@@ -244,9 +244,9 @@ def _among(text: str, key: Term, value: Term, queries: Queries) -> str:
     if type(value.fixed) is not list:
         name = queries.name()
         other = name if value.items == "string" else f"string({name})"
-        own = key.fixed if type(key.fixed) is str else None
+        fixed_key = key.fixed if type(key.fixed) is str else None
         held = [f"{text} == {other}", _as_pattern(other, text, queries)]
-        if not key.is_plain and (own is None or any(mark in own for mark in "*?")):
+        if not key.is_plain and (fixed_key is None or any(mark in fixed_key for mark in "*?")):
             held.append(_as_pattern(text, other, queries))
         there = f"{value.there} && " if value.there else ""
         return f"({there}{value.text}.exists({name}, {' || '.join(held)}))"

@@ -113,7 +113,7 @@ def converted_policy(document: Json) -> ConvertedImages:
         raise Unwritable(f"spec.evaluation.mode: {evaluation['mode']}")
     if object_of(evaluation.get("admission")).get("enabled") is False:
         raise Unwritable("spec.evaluation.admission: a constraint decides on admissions, too")
-    made, base = ConvertedImages(), _own_name(document, name_of(document))
+    converted, base = ConvertedImages(), _own_name(document, name_of(document))
     globs = _globs_of_policy(spec)
     attestors = {
         str(one.get("name")): one for one in objects_in(spec.get("attestors"), "spec.attestors")
@@ -122,16 +122,16 @@ def converted_policy(document: Json) -> ConvertedImages:
         str(one.get("name")): one
         for one in objects_in(spec.get("attestations"), "spec.attestations")
     }
-    for at, requirement in enumerate(_requirements_of_policy(spec, validation, made)):
+    for at, requirement in enumerate(_requirements_of_policy(spec, validation, converted)):
         where = f"spec.attestors of {requirement.shown}"
         authorities, roots = [], []
         for name in requirement.attestors:
             if name not in attestors:
                 raise Unwritable(f"{where}: {name} is not there")
-            authority, root = authority_of_attestor(attestors[name], made.note)
+            authority, root = authority_of_attestor(attestors[name], converted.note)
             authorities.append(authority)
             roots.append(root)
-        made.documents.append(
+        converted.documents.append(
             _policy(
                 f"{base}-{at}" if at else base,
                 globs,
@@ -141,18 +141,18 @@ def converted_policy(document: Json) -> ConvertedImages:
                 _one_root(roots),
             )
         )
-    _digests(validation, made)
-    _credentials(spec, "credentials", made)
+    _digests(validation, converted)
+    _credentials(spec, "credentials", converted)
     actions = texts_in(spec.get("validationActions"), "spec.validationActions") or ["Deny"]
     action = next((made_of for one, made_of in _ACTIONS.items() if one in actions), "deny")
-    made.documents.append(_constraint(base, globs, _matched_by_policy(document, spec), action))
-    return made
+    converted.documents.append(_constraint(base, globs, _matched_by_policy(document, spec), action))
+    return converted
 
 
 def _of_rule(document: Json, spec: Json, rule: Json, name: str) -> ConvertedImages:
     refuse(rule, "", "context", "preconditions", "celPreconditions", "imageExtractors")
     refuse(spec, "spec", "validationFailureActionOverrides")
-    made, base = ConvertedImages(), _own_name(document, rule_policy_name(document, name))
+    converted, base = ConvertedImages(), _own_name(document, rule_policy_name(document, name))
     every: list[str] = []
     skipped: list[str] = []
     actions = set()
@@ -176,29 +176,31 @@ def _of_rule(document: Json, spec: Json, rule: Json, name: str) -> ConvertedImag
         for set_, place, predicate in requirements:
             authorities = [
                 authority_of_entry(
-                    one, f"{place}.entries[{number}]", number, made.note, is_bundle=is_bundle
+                    one, f"{place}.entries[{number}]", number, converted.note, is_bundle=is_bundle
                 )
                 for number, one in enumerate(set_["entries"])
             ]
-            number = len(made.documents)
+            number = len(converted.documents)
             named = f"{base}-{number}" if number else base
             root = {"file": "trusted_root.json"} if any(map(needs_root, authorities)) else None
-            made.documents.append(
+            converted.documents.append(
                 _policy(named, globs, authorities, set_["count"], predicate, root)
             )
         if is_bundle and entry.get("attestors"):
-            made.note("a bundle of any predicate type no longer counts as a signature")
+            converted.note("a bundle of any predicate type no longer counts as a signature")
         actions.add(str(entry.get("failureAction") or spec.get("validationFailureAction")))
-        _digests(entry, made)
-        _credentials(entry, "imageRegistryCredentials", made)
+        _digests(entry, converted)
+        _credentials(entry, "imageRegistryCredentials", converted)
     if len({one.lower() == "enforce" for one in actions}) > 1:
         raise Unwritable("verifyImages[].failureAction: they differ: write a rule for each")
     if skipped and len(rule["verifyImages"]) > 1:
         raise Unwritable("verifyImages[].skipImageReferences: write a rule for each entry")
     action = "deny" if actions.pop().lower() == "enforce" else "dryrun"
     match = _matched_by_rule(document, spec, rule)
-    made.documents.append(_constraint(base, list(dict.fromkeys(every)), match, action, skipped))
-    return made
+    converted.documents.append(
+        _constraint(base, list(dict.fromkeys(every)), match, action, skipped)
+    )
+    return converted
 
 
 # --- what is written ------------------------------------------------------------------------------
@@ -248,16 +250,16 @@ def _constraint(
     }
 
 
-def _digests(given: Json, made: ConvertedImages) -> None:
+def _digests(given: Json, converted: ConvertedImages) -> None:
     if given.get("mutateDigest", True):
-        made.note("mutateDigest: add policies/supply-chain/digests, it writes digests")
+        converted.note("mutateDigest: add policies/supply-chain/digests, it writes digests")
     elif given.get("verifyDigest", True):
-        made.note("verifyDigest: add policies/general/image-digests, it refuses tags")
+        converted.note("verifyDigest: add policies/general/image-digests, it refuses tags")
 
 
-def _credentials(given: Json, name: str, made: ConvertedImages) -> None:
+def _credentials(given: Json, name: str, converted: ConvertedImages) -> None:
     if given.get(name):
-        made.note(f"{name}: give the provider credentials: imageProvider.registrySecrets")
+        converted.note(f"{name}: give the provider credentials: imageProvider.registrySecrets")
 
 
 # --- images ---------------------------------------------------------------------------------------
@@ -268,7 +270,7 @@ def _globs(given: Any, where: str) -> list[str]:
     patterns = texts_in(given, where)
     if not patterns:
         raise Unwritable(f"{where} is empty")
-    return [made for one in patterns for made in _glob(one, where)]
+    return [glob for one in patterns for glob in _glob(one, where)]
 
 
 def _glob(pattern: str, where: str) -> Iterator[str]:
@@ -365,7 +367,7 @@ _GROUPS: Final = frozenset({"containers", "initContainers", "ephemeralContainers
 
 
 def _requirements_of_policy(
-    spec: Json, configured: Json, made: ConvertedImages
+    spec: Json, configured: Json, converted: ConvertedImages
 ) -> list[_Requirement]:
     """What the validations ask; each once, however many groups of containers it names."""
     groups: dict[_Requirement, set[str]] = {}
@@ -377,7 +379,7 @@ def _requirements_of_policy(
     if not groups:
         raise Unwritable("spec.validations is empty: nobody has to sign")
     if configured.get("required") is False and any(one != _GROUPS for one in groups.values()):
-        made.note("the images of every kind of container are asked about")
+        converted.note("the images of every kind of container are asked about")
     return list(groups)
 
 
@@ -468,8 +470,8 @@ def _matched_by_rule(document: Json, spec: Json, rule: Json) -> Json:
             match[label] = _selector(given[name], f"match.resources.{name}")
     if excluded := _excluded(rule, names):
         match["excludedNamespaces"] = excluded
-    if own := namespace_of(document):
-        match["namespaces"] = [own]
+    if namespace := namespace_of(document):
+        match["namespaces"] = [namespace]
     return match
 
 

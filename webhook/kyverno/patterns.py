@@ -39,9 +39,9 @@ def written(value: Any) -> str:
 
 def pattern_of(pattern: dict[str, Any], at: str = "object") -> HeldPattern:
     """The pattern of a whole object, or of what has a name; raises :class:`Unwritable`."""
-    made = _Writer()
-    expression = made.mapping(pattern, at, is_plain=True)
-    return HeldPattern(expression, made.conditions)
+    writer = _Writer()
+    expression = writer.mapping(pattern, at, is_plain=True)
+    return HeldPattern(expression, writer.conditions)
 
 
 class _Writer:

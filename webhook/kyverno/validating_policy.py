@@ -147,10 +147,10 @@ class ValidatingPolicy(KyvernoPolicy):
         """What it says of an admission request."""
         if not self.is_in_place(question):
             return SKIPPED
-        own = self.exceptions_of(question)
+        exceptions = self.exceptions_of(question)
         for rule in self._rules:
             if rule.is_about(question):
-                verdict = rule.say(question, own)
+                verdict = rule.say(question, exceptions)
                 if verdict is not SKIPPED:
                     return verdict
         return SKIPPED

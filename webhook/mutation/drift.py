@@ -126,11 +126,11 @@ def _changed_by(
     except ApplyError:
         return ()  # What others make must be there first: they are told of.
     if known is not None and type(mutator.assignment.setter) is ExternalData:
-        made = Mutated(changed, asks_providers=True)
+        mutated = Mutated(changed, asks_providers=True)
         try:
-            changed = settled(made, known, context.pace)
+            changed = settled(mutated, known, context.pace)
         except MutationError:
             return ()
-        if unresolved(made, known):
+        if unresolved(mutated, known):
             return ()
     return tuple(item["path"] for item in make_patch(obj, changed))

@@ -148,9 +148,9 @@ def advice_on_groups(
         if one.key not in concerned and concerned.isdisjoint(keys.values()):
             continue
         for name, key in keys.items():
-            own = constraints.get(key)
-            if own is not None and own.enforcement_action != "dryrun":
-                shown = f"{own.kind}/{own.name} ({own.enforcement_action})"
+            known_constraint = constraints.get(key)
+            if known_constraint is not None and known_constraint.enforcement_action != "dryrun":
+                shown = f"{known_constraint.kind}/{known_constraint.name} ({known_constraint.enforcement_action})"
                 yield _of_group(
                     one,
                     f"its member {name}, {shown}, is enforced itself and refuses what the group "

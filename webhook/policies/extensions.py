@@ -44,9 +44,9 @@ IN_FORCE: Final = ""
 class Extensions:
     """Collects the policies of manifests beside templates and constraints. Used by one task."""
 
-    def __init__(self, made: Mapping[Part, PolicyPart] | None = None) -> None:
-        """``made`` are parts in place of those that would be made here."""
-        self._parts = {part: part.make() for part in PARTS_OF_FILES} | dict(made or {})
+    def __init__(self, parts: Mapping[Part, PolicyPart] | None = None) -> None:
+        """``parts`` are parts in place of those that would be made here."""
+        self._parts = {part: part.make() for part in PARTS_OF_FILES} | dict(parts or {})
 
     @property
     def mutations(self) -> MutationSnapshot:
@@ -68,7 +68,7 @@ class Extensions:
 
     def policy_set(self, snapshot: Snapshot, exclusions: Exclusions | None = None) -> PolicySet:
         """All that decides: a snapshot, and what was loaded here."""
-        values = {part: made.value for part, made in self._parts.items()}
+        values = {part: part_.value for part, part_ in self._parts.items()}
         return policy_set(snapshot, exclusions or Exclusions(), values)
 
     def warnings_of(self, mutator: MutatorId) -> tuple[str, ...]:
@@ -131,11 +131,11 @@ def _put(
         yield _fault(manifest, str(error))
 
 
-def on_top(own: Sequence[Manifest], in_force: Iterable[dict[str, Any]]) -> list[Manifest]:
+def on_top(manifests: Sequence[Manifest], in_force: Iterable[dict[str, Any]]) -> list[Manifest]:
     """Manifests of files, and what is in force beside them and is not among them."""
-    known = {item.identity for item in own}
+    known = {item.identity for item in manifests}
     others = (Manifest(document, IN_FORCE, 0) for document in in_force)
-    return [*own, *(item for item in others if item.identity not in known)]
+    return [*manifests, *(item for item in others if item.identity not in known)]
 
 
 def _fault(manifest: Manifest, text: str, *, stays: bool = False) -> PolicyFault:

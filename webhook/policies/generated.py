@@ -157,14 +157,16 @@ def _pairs(
         lambda _: "",
         partial(withdrawn_for, exceptions, now=time.time()),
     )
-    agreement.without = {name: made.error for name, made in plan.templates.items() if made.error}
+    agreement.without = {
+        name: generated.error for name, generated in plan.templates.items() if generated.error
+    }
     pairs: dict[tuple[str, str], _Pair] = {}
-    for key, made in plan.constraints.items():
-        if why := made.error or made.withdrawn:
+    for key, generated in plan.constraints.items():
+        if why := generated.error or generated.withdrawn:
             agreement.without["/".join(key)] = why
             continue
         try:
-            pairs[key] = _pair(plan, made.binding, constraints[key].document)
+            pairs[key] = _pair(plan, generated.binding, constraints[key].document)
         except UnusablePolicy as error:
             agreement.without["/".join(key)] = f"an API server would refuse it: {error}"
     return pairs

@@ -381,13 +381,13 @@ class _Run:
             for one in rules
             if object_of(one.get("validate")).get("cel")
         }
-        for rule, made in converted(document):
+        for rule, policy in converted(document):
             name = f"{name_of(document)}/{rule}"
-            if isinstance(made, Unwritable):
-                self._not_run[name] = f"ClusterPolicy {name} is not run: {made}"
+            if isinstance(policy, Unwritable):
+                self._not_run[name] = f"ClusterPolicy {name} is not run: {policy}"
                 continue
             try:
-                self._policies[name] = _compiled(made)
+                self._policies[name] = _compiled(policy)
             except InvalidPolicy as error:
                 self._not_run[name] = f"ClusterPolicy {name} is not run: {error}"
 

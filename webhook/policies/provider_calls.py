@@ -48,10 +48,10 @@ def provider_calls(template: Template) -> ProviderCalls:
                 if isinstance(rule.head.ref.head, ast.Var) and _is_partial_set(rule)
             }
             for rule in module.rules:
-                own = sets | {name for term in _terms(rule) for name in _assigned_set(term)}
+                assigned = sets | {name for term in _terms(rule) for name in _assigned_set(term)}
                 for operand in _operands(rule):
                     names |= _provider(operand)
-                    lines += _set_lines(operand, own)
+                    lines += _set_lines(operand, assigned)
     return ProviderCalls(frozenset(names), tuple(lines))
 
 

@@ -118,12 +118,12 @@ def coverage_problems(
 
     On a ``cluster`` a manifest takes the place of the object of its name.
     """
-    own = [item.document for item in manifests]
+    documents = [item.document for item in manifests]
     standing, read = cluster or ([], frozenset())
-    named = {(gvk_of(one).group_kind, name_of(one)) for one in own}
+    named = {(gvk_of(one).group_kind, name_of(one)) for one in documents}
     kept = [one for one in standing if (gvk_of(one).group_kind, name_of(one)) not in named]
-    coverage, problems = read_coverage([*kept, *own], namespace, read), []
-    for document in own:
+    coverage, problems = read_coverage([*kept, *documents], namespace, read), []
+    for document in documents:
         state = coverage(document) if is_judged(document) else None
         if state is None:
             continue

@@ -115,14 +115,14 @@ def _try(entry: Entry, item: Constraint, seconds: float, until: float) -> Iterat
     messages: set[str] = set()
     spec = item.document.get("spec") or {}
     for sample in samples(spec.get("match")):
-        left = until - time.monotonic()
-        if left <= 0:
+        seconds_left = until - time.monotonic()
+        if seconds_left <= 0:
             return  # Trying is an effort; what was tried before it was within bounds.
         shown = f"on a sample {sample['kind']}"
         try:
-            _evaluate(entry, item, sample, min(seconds, left))
+            _evaluate(entry, item, sample, min(seconds, seconds_left))
         except PolicyError as error:
-            if error.overrun and left < seconds:
+            if error.overrun and seconds_left < seconds:
                 return  # It had less than it may take.
             if str(error) in messages:
                 continue

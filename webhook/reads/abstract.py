@@ -207,29 +207,29 @@ class AbstractReader:
 
 def constant(value: Any) -> Abstract:
     """A value that is written in a policy."""
-    left = [CONSTANT_PARTS_MAX]
-    made = _constant(value, left)
-    return ANYTHING if left[0] < 0 else made
+    budget = [CONSTANT_PARTS_MAX]
+    abstract = _constant(value, budget)
+    return ANYTHING if budget[0] < 0 else abstract
 
 
-def _constant(value: Any, left: list[int]) -> Abstract:
-    left[0] -= 1
-    if left[0] < 0:
+def _constant(value: Any, budget: list[int]) -> Abstract:
+    budget[0] -= 1
+    if budget[0] < 0:
         return ANYTHING
     if isinstance(value, dict):
         return Abstract(
-            fields=tuple((name, _constant(item, left)) for name, item in value.items()),
+            fields=tuple((name, _constant(item, budget)) for name, item in value.items()),
             container=True,
         )
     if isinstance(value, (list, tuple)):
         return Abstract(
-            fields=tuple((at, _constant(item, left)) for at, item in enumerate(value)),
+            fields=tuple((at, _constant(item, budget)) for at, item in enumerate(value)),
             container=True,
         )
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return scalar(value)
     parts = getattr(value, "parts", None)
     if parts is not None and not hasattr(value, "keys"):  # a set of Rego's
-        members = united(_constant(item, left) for item in parts())
+        members = united(_constant(item, budget) for item in parts())
         return Abstract(members=members, container=True)
     return ANYTHING

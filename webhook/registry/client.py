@@ -129,9 +129,9 @@ class RegistryClient:
         kind = answer.headers.get("Content-Type", "").partition(";")[0].strip()
         fetched = read_manifest(answer.content, kind, digest=reference.digest)
         digest = answer.headers.get("Docker-Content-Digest", "")
-        made = digest_of(answer.content, digest) if _is_sha(digest) else digest
-        if digest and digest != made:
-            raise UntrustedContent(f"{host} says {digest} of a manifest that is {made}")
+        computed = digest_of(answer.content, digest) if _is_sha(digest) else digest
+        if digest and digest != computed:
+            raise UntrustedContent(f"{host} says {digest} of a manifest that is {computed}")
         return fetched
 
     async def _blob(self, host: str, reference: Reference, descriptor: Descriptor) -> bytes:
@@ -144,9 +144,9 @@ class RegistryClient:
                 leaves=True,
             )
         )
-        made = digest_of(answer.content, descriptor.digest)
-        if made != descriptor.digest:
-            raise UntrustedContent(f"{host} gave a blob with {made}, not {descriptor.digest}")
+        computed = digest_of(answer.content, descriptor.digest)
+        if computed != descriptor.digest:
+            raise UntrustedContent(f"{host} gave a blob with {computed}, not {descriptor.digest}")
         return answer.content
 
     async def _referrers(
@@ -221,11 +221,13 @@ class RegistryClient:
         """Put a manifest under the reference's tag or digest; its digest."""
         path = f"/v2/{reference.repository}/manifests/{reference.target}"
         answer = await self._push("PUT", reference, path, content, media_type)
-        made = digest_of(content)
-        digest = answer.headers.get("Docker-Content-Digest", made)
+        computed = digest_of(content)
+        digest = answer.headers.get("Docker-Content-Digest", computed)
         if _is_sha(digest) and digest_of(content, digest) != digest:
-            raise UntrustedContent(f"{reference.host} says {digest} of a manifest that is {made}")
-        return made
+            raise UntrustedContent(
+                f"{reference.host} says {digest} of a manifest that is {computed}"
+            )
+        return computed
 
     async def _push(
         self,

@@ -198,11 +198,11 @@ def _matches(pattern: str, registry: str) -> bool:
     """Whether a host with ``*`` in some of its labels means a registry, as kubelets read it."""
     pattern_host, _, wanted_port = pattern.partition(":")
     host, _, port = registry.partition(":")
-    labels, own = pattern_host.split("."), host.split(".")
+    labels, host_labels = pattern_host.split("."), host.split(".")
     return (
         wanted_port == port
-        and len(labels) == len(own)
-        and all(map(fnmatch.fnmatchcase, own, labels))
+        and len(labels) == len(host_labels)
+        and all(map(fnmatch.fnmatchcase, host_labels, labels))
     )
 
 

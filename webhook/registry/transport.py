@@ -329,14 +329,14 @@ def _is_below(url: str, origin: str) -> bool:
 def _redirected(url: str, location: str, origin: str, request: RegistryRequest) -> str:
     """Where a redirect leads; raises :class:`UntrustedContent` for where nobody is sent."""
     target = urljoin(url, location)
-    parts, own = urlsplit(target), urlsplit(origin)
+    parts, origin_parts = urlsplit(target), urlsplit(origin)
     shown = f"{parts.scheme}://{parts.netloc}"[:200]
     if not location or not parts.hostname or parts.username is not None:
         raise UntrustedContent(f"{request.host} redirects to no address")
     if (
         parts.scheme != "https"
         and shown != origin
-        and not (own.scheme == "http" and parts.scheme == "http")
+        and not (origin_parts.scheme == "http" and parts.scheme == "http")
     ):
         raise UntrustedContent(f"{request.host} redirects to {shown}, which is not https")
     if shown == origin:
@@ -345,7 +345,7 @@ def _redirected(url: str, location: str, origin: str, request: RegistryRequest) 
         raise UntrustedContent(
             f"{request.host} redirects to another host, {shown}: only blobs may come from elsewhere"
         )
-    if _is_internal(parts.hostname) and not _is_internal(own.hostname or ""):
+    if _is_internal(parts.hostname) and not _is_internal(origin_parts.hostname or ""):
         raise UntrustedContent(f"{request.host} redirects to an internal address, {shown}")
     return target
 

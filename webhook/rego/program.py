@@ -176,8 +176,10 @@ class Compiled:
     def _write(self, requested: Mapping[DocumentPath, Node | None]) -> None:
         documents = self.documents()
         if not self.modifies:
-            own = {id(rule.module) for node in requested.values() if node for rule in node.rules}
-            documents.unit.sharing = lambda node, kind: self.sharing.named(node, kind, own)
+            modules = {
+                id(rule.module) for node in requested.values() if node for rule in node.rules
+            }
+            documents.unit.sharing = lambda node, kind: self.sharing.named(node, kind, modules)
         entries = [ENTRY] if len(requested) == 1 else [f"{ENTRY}{i}" for i in range(len(requested))]
         for entry, node in zip(entries, requested.values(), strict=True):
             assert node is not None

@@ -304,8 +304,8 @@ class _Lane:
         One who has half of what is held, or of what waits, has nobody else to blame.
         """
         waiting = [late, *(job for job in self._jobs if job is not late)]
-        own = [job for job in waiting if job.holder == late.holder]
-        if len(own) > 1 and len(own) * 2 >= len(waiting):
+        jobs_of_holder = [job for job in waiting if job.holder == late.holder]
+        if len(jobs_of_holder) > 1 and len(jobs_of_holder) * 2 >= len(waiting):
             return "requester"
         return self._memory.responsible(late.holder)
 

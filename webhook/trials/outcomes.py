@@ -85,8 +85,8 @@ class OutcomePipe:
                     taken = bytes(self._found[frames.LENGTH.size : whole])
                     del self._found[:whole]
                     return taken, False
-            left = until - time.monotonic()
-            if left <= 0 or not self._waits_for(self._source, left):
+            seconds_left = until - time.monotonic()
+            if seconds_left <= 0 or not self._waits_for(self._source, seconds_left):
                 return None, True
             part = os.read(self._source, 1 << 20)
             if not part:

@@ -267,7 +267,7 @@ class Trials:
         tell: Callable[[int, JobOutcome | None], None],
     ) -> list[int]:
         """Have some tried, the first at least; those that are to be asked for again."""
-        left: list[tuple[int, bytes]] = []
+        remaining: list[tuple[int, bytes]] = []
         jobs: list[Job] = []
         written: dict[int, bytes] = {}
         for number in numbers:
@@ -290,16 +290,16 @@ class Trials:
                     written[id(of)] = encode(of)
                 job |= {"documents": encode([one.document]), "of": written[id(of)]}
                 job["known"] = known[id(of)]
-            left.append((number, at))
+            remaining.append((number, at))
             jobs.append(job)
         done = 0
         for outcome in self._ask_all(jobs, self._small):
-            number, at = left[done]
+            number, at = remaining[done]
             done += 1
             if outcome is not None:
                 self._keep(at, outcome)
             tell(number, outcome)
-        return [number for number, _ in left[done:]]
+        return [number for number, _ in remaining[done:]]
 
     def _of_documents(
         self, documents: Sequence[Mapping[str, Any]], seconds: float

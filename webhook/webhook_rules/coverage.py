@@ -168,9 +168,9 @@ def _is_generated(
     """Whether a kind is sent from which ExpansionTemplates make this kind, in one step or several."""
     known, waiting = {kind}, [kind]
     while waiting:
-        made = waiting.pop()
+        reached = waiting.pop()
         for whole, sources in around.generators.items():
-            if not _meets(whole, made):
+            if not _meets(whole, reached):
                 continue
             for source in sources - known:
                 known.add(source)
@@ -307,7 +307,7 @@ def generators_of(
     templates: Iterable[Mapping[str, Any]],
 ) -> dict[GroupAndKind, frozenset[GroupAndKind]]:
     """For each kind that ExpansionTemplates make, the kinds they make it from."""
-    made: dict[GroupAndKind, frozenset[GroupAndKind]] = {}
+    generators: dict[GroupAndKind, frozenset[GroupAndKind]] = {}
     for document in templates:
         spec = object_of(document.get("spec"))
         generated = object_of(spec.get("generatedGVK"))
@@ -318,8 +318,8 @@ def generators_of(
             for group in texts_of(one.get("groups"))
             for kind in texts_of(one.get("kinds"))
         )
-        made[key] = made.get(key, frozenset()) | sources
-    return made
+        generators[key] = generators.get(key, frozenset()) | sources
+    return generators
 
 
 def operations_of(template: Mapping[str, Any] | None) -> frozenset[str]:

@@ -82,8 +82,10 @@ class WebhookEntry:
     def lock_outs(self) -> Iterator[str]:
         """What could not be written while nobody answers, and is needed to have answers again."""
         service = object_of(self.document.get("clientConfig")).get("service")
-        own = object_of(service).get("namespace")
-        for request in _of_repairs(*(one for one in (own, "kube-system") if type(one) is str)):
+        service_namespace = object_of(service).get("namespace")
+        for request in _of_repairs(
+            *(one for one in (service_namespace, "kube-system") if type(one) is str)
+        ):
             if self.fails_closed and self.withholds(request) is None:
                 where = f" of namespace {request.place}" if request.place else ""
                 yield (

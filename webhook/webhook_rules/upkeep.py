@@ -62,9 +62,9 @@ class EntryUpkeep:
         missing, excess = _beyond(needed, live), _beyond(live, needed)
         self.unneeded = {one: self.unneeded.get(one, now) for one in excess}
         self.taken = {one: count for one, count in self.taken.items() if one not in needed}
-        left = {one: self.unneeded[one] + self._wait(one, delay) - now for one in excess}
-        due = {one for one in excess if left[one] <= 0}
-        again = min((left[one] for one in excess - due), default=None)
+        waits = {one: self.unneeded[one] + self._wait(one, delay) - now for one in excess}
+        due = {one for one in excess if waits[one] <= 0}
+        again = min((waits[one] for one in excess - due), default=None)
         if missing or due:
             return RuleChange(simplified((live - due) | needed), again, bool(missing))
         return RuleChange(None, again)
@@ -111,7 +111,7 @@ def needed_parts(
     own_groups: Iterable[str],
 ) -> frozenset[RulePart]:
     """The rules that an entry needs; what fails open is asked about policies, too, as they change."""
-    own = {
+    own_parts = {
         RulePart(group, "*", operation)
         for group in (() if entry.fails_closed else own_groups)
         for operation in ("CREATE", "UPDATE")
@@ -122,7 +122,7 @@ def needed_parts(
         if None in (entry.failure_policy, one.failure_policy)
         or one.failure_policy == entry.failure_policy
     )
-    return simplified(own | parts_of(parts, generators, served))
+    return simplified(own_parts | parts_of(parts, generators, served))
 
 
 def with_rules(entry: WebhookEntry, parts: frozenset[RulePart]) -> WebhookEntry:

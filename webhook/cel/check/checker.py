@@ -309,12 +309,12 @@ class _Checker:
         meaning = self.lookup(node, node.type_name)
         if meaning is None:
             return self.undeclared(node.at, node.type_name)
-        made = made_of(meaning, node.type_name.removeprefix("."))
-        if made.fault is not None:
-            self.report(node.at, made.fault)
+        message_type = made_of(meaning, node.type_name.removeprefix("."))
+        if message_type.fault is not None:
+            self.report(node.at, message_type.fault)
         for one in node.fields:
             item = self.check(one.value)
-            field_type, fault = field_of(made.name, one.name, self.environment)
+            field_type, fault = field_of(message_type.name, one.name, self.environment)
             at = one.at if self.copied_at is None else self.copied_at
             if fault is not None:
                 self.report(at, fault)
@@ -322,7 +322,7 @@ class _Checker:
             if not self.mapping.fits(field_type, of):
                 types_told = f"is '{field_type}' but provided type is '{of}'"
                 self.report(at, f"expected type of field '{one.name}' {types_told}")
-        return made.type
+        return message_type.type
 
     # --- macros -------------------------------------------------------------------------------
 

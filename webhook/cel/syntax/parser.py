@@ -437,12 +437,12 @@ class _Parser:
     def named(self, first: Token, name: Token, dot: str) -> Expr:
         opening = self.accept("(")
         known = len(self.problems)
-        made = Call(opening.at, dot + name.text, self.arguments()) if opening else None
+        call = Call(opening.at, dot + name.text, self.arguments()) if opening else None
         if name.text in RESERVED and not self.is_message():
             self.forget(known)  # nobody looks at the operands
             self.report(first.at, f"reserved identifier: {name.text}")
             return Constant(first.at, None)
-        return Name(name.at, dot + name.text) if made is None else self.expanded(made)
+        return Name(name.at, dot + name.text) if call is None else self.expanded(call)
 
     def is_message(self) -> bool:
         """Whether fields follow the rest of a name."""

@@ -42,12 +42,12 @@ class Traffic:
 
     async def leave_some(self) -> None:
         """Objects that violate policies which come later: for the audit to find."""
-        for made in (
+        for document in (
             deployment("old-agent", privileged=True),
             deployment("old-shop"),
             deployment("shop", owner="shop-team"),
         ):
-            await self._client.create(DEPLOYMENTS, made, SHOP)
+            await self._client.create(DEPLOYMENTS, document, SHOP)
 
     async def run(self) -> None:
         """For ever, a tally now and then."""
@@ -72,18 +72,18 @@ class Traffic:
     async def _ask(self, number: int) -> None:
         """One of five in turn; the fifth is matched by the bad policy, once it is there."""
         resource, namespace = DEPLOYMENTS, SHOP
-        made = deployment(f"web-{number}", owner="shop-team")
+        document = deployment(f"web-{number}", owner="shop-team")
         match number % 5:
             case 1:
-                made = deployment(f"agent-{number}", owner="node-team", privileged=True)
+                document = deployment(f"agent-{number}", owner="node-team", privileged=True)
             case 3:
-                made = deployment(f"nobodys-{number}")
+                document = deployment(f"nobodys-{number}")
             case 4:
                 resource, namespace = CONFIG_MAPS, LAB
-                made = config_map(f"notes-{number}", LAB)
+                document = config_map(f"notes-{number}", LAB)
         try:
             await self._client.request(
-                "POST", resource.collection(namespace), query={"dryRun": "All"}, body=made
+                "POST", resource.collection(namespace), query={"dryRun": "All"}, body=document
             )
         except ApiError as error:
             outcome = {403: "denied", _FAULT: "fault"}.get(error.status, "lost")

@@ -118,9 +118,11 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
         for document in documents
         if is_judged(document) and (asking := coverage(document)) is not None
     }
-    own = await _admission_policies(client)
+    admission_policies = await _admission_policies(client)
     kyverno = await _kyverno_policies(client, kyverno_mode(pods), coverage)
-    return ClusterStanding(replicas, objects, exceptions, coverage_states, own, kyverno)
+    return ClusterStanding(
+        replicas, objects, exceptions, coverage_states, admission_policies, kyverno
+    )
 
 
 async def _kyverno_policies(

@@ -47,8 +47,12 @@ class ClusterStanding(NamedTuple):
 
 def as_table(standing: ClusterStanding, namespace: str) -> str:
     """A line for each object and a column for each replica, then exceptions; each with what is wrong."""
-    replicas, objects, exceptions, coverage, own, kyverno = standing
-    others = [*_exceptions(exceptions), *_admission_policies(own), *_kyverno_policies(kyverno)]
+    replicas, objects, exceptions, coverage, admission_policies, kyverno = standing
+    others = [
+        *_exceptions(exceptions),
+        *_admission_policies(admission_policies),
+        *_kyverno_policies(kyverno),
+    ]
     lines = [_replica_line(item) for item in replicas]
     if not lines:
         lines = [f"no replica of Waddle's webhook in namespace {namespace}"]
@@ -206,7 +210,7 @@ def _faults(item: Convergence) -> list[str]:
 
 def as_json(standing: ClusterStanding) -> str:
     """Everything, for programs."""
-    replicas, objects, exceptions, coverage, own, kyverno = standing
+    replicas, objects, exceptions, coverage, admission_policies, kyverno = standing
     document = {
         "replicas": [_replica(item) for item in replicas],
         "objects": [
@@ -251,7 +255,7 @@ def as_json(standing: ClusterStanding) -> str:
                 "costliestField": item.costliest or None,
                 "notes": list(item.notes),
             }
-            for item in own
+            for item in admission_policies
         ],
         "kyvernoPolicies": [
             {

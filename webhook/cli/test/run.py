@@ -386,8 +386,8 @@ def review_documents(
             continue
         reviewed += [(document, item) for document in split]
     extensions = Extensions()
-    own = [item for item in sources.manifests if is_foreign_policy(item.gvk)]
-    faults += [f"auditing documents: {fault}" for fault in extensions.load(own)]
+    foreign_policies = [item for item in sources.manifests if is_foreign_policy(item.gvk)]
+    faults += [f"auditing documents: {fault}" for fault in extensions.load(foreign_policies)]
     policies = extensions.policy_set(client.snapshot)
     foreign = policies.foreign
     sources.warnings.extend(

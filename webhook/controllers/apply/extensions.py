@@ -220,13 +220,13 @@ class ExtensionController:
 
         What they raise together is no single object's fault, and ends no following of the others.
         """
-        made = self._object_faults.attempt("extension", (noun,), make)
-        if isinstance(made, Exception):
+        value = self._object_faults.attempt("extension", (noun,), make)
+        if isinstance(value, Exception):
             kept: TogetherT = self._last[noun] if noun in self._last else nothing()
             return kept
         self._object_faults.clear("extension", noun)
-        self._last[noun] = made
-        return made
+        self._last[noun] = value
+        return value
 
     @property
     def rows(self) -> list[PolicyKind]:
@@ -262,8 +262,8 @@ class ExtensionController:
     def _shared_faults(self) -> dict[ExtensionKey, str]:
         """Return the faults that objects have because of others."""
         faults: dict[ExtensionKey, str] = {}
-        for part, made in self._parts.items():
-            faults |= self._together(f"faults of {part.name}", made.shared_faults, dict)
+        for part, part_value in self._parts.items():
+            faults |= self._together(f"faults of {part.name}", part_value.shared_faults, dict)
         return faults
 
     # --- saying so -----------------------------------------------------------------------------

@@ -343,12 +343,12 @@ class Prevalidation:
             if (outcome := self._outcome(held.document, held.revision)) is not None:
                 return outcome
             now = time.monotonic()
-            left = last - now if self._is_claimed(held) else turn - now
-            if left <= 0:
+            seconds_left = last - now if self._is_claimed(held) else turn - now
+            if seconds_left <= 0:
                 return None
             with contextlib.suppress(TimeoutError):
                 # Who has claimed it may die meanwhile.
-                async with asyncio.timeout(min(left, TURN_SECONDS)):
+                async with asyncio.timeout(min(seconds_left, TURN_SECONDS)):
                     await held.reported.wait()
 
     def _claimant(self, held: _Held) -> str:

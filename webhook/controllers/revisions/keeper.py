@@ -391,17 +391,17 @@ class RevisionKeeper:
         }
         return {**item, "status": status}
 
-    async def make(self, made: Json) -> Json:
+    async def make(self, document: Json) -> Json:
         """Make a revision that counts, in the place of one that does not; as the API server has it.
 
         Raises ApiError, ApiUnreachable.
         """
-        name = made["metadata"]["name"]
+        name = document["metadata"]["name"]
         if (uid := self._known.ignored_uid(name)) is not None:
             self.keeper.writes += 1
             await self._client.delete(REVISIONS, name, uid=uid)
         self.keeper.writes += 1
-        kept = await self._client.create(REVISIONS, self.signed(made))
+        kept = await self._client.create(REVISIONS, self.signed(document))
         self.check_kept(kept)
         self._known.take(kept)
         return kept
@@ -500,9 +500,9 @@ class RevisionKeeper:
         """Whether there is an outcome that a newer one has taken the place of."""
         return len(self._known.faulty(uid)) > 1
 
-    def take(self, made: Json) -> PolicyRevision | None:
+    def take(self, document: Json) -> PolicyRevision | None:
         """Take a revision that was made or read, before the watch brings it; it may not count."""
-        return self._known.take(made)
+        return self._known.take(document)
 
     def _failed(self, subject: _Subject, error: ApiError | ApiUnreachable) -> None:
         if isinstance(error, ApiError) and error.is_forbidden:

@@ -109,16 +109,16 @@ class KnownRevisions:
             self._by_uid.setdefault(revision.uid, {})[name] = revision
         return revision
 
-    def take(self, made: Json) -> PolicyRevision | None:
+    def take(self, document: Json) -> PolicyRevision | None:
         """Take a revision that was made or read, before the watch brings it; None where it does not count.
 
         The watch may have been faster: an outcome that stands is never in doubt again, and what
         has gone since stays so.
         """
-        revision = read_revision(made)
+        revision = read_revision(document)
         if self._keys.distrust(revision) is not None:
             return None
-        if made["metadata"].get("uid", "") not in self._gone:
+        if document["metadata"].get("uid", "") not in self._gone:
             self._ignored.pop(revision.name, None)
             known = self._by_uid.setdefault(revision.uid, {})
             before = known.get(revision.name)

@@ -73,7 +73,7 @@ class OutcomeRecords:
             attempt += 1
             try:
                 async with asyncio.timeout(WRITE_SECONDS):
-                    made = await self._written(document, digest, outcome, over)
+                    written = await self._written(document, digest, outcome, over)
             except (ApiError, ApiUnreachable, TimeoutError) as error:
                 is_final = isinstance(error, ApiError) and (error.is_forbidden or error.is_absent)
                 pause = REFUSED_SECONDS if is_final else 0.0
@@ -82,7 +82,7 @@ class OutcomeRecords:
                     return None
                 await asyncio.sleep(backoff.next_seconds())
             else:
-                if (standing := self._standing(made)) is None:
+                if (standing := self._standing(written)) is None:
                     self._failed(document, NOT_KEPT, REFUSED_SECONDS)
                 return standing
 

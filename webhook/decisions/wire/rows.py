@@ -101,17 +101,17 @@ def records(value: dict[str, Any]) -> list[dict[str, Any]]:
     if not 1 <= len(rows) <= ROWS_MAX:
         raise _wrong(f"it has {len(rows)} rows, of at most {ROWS_MAX}")
     if value.get("type") == "rows":
-        made = [_record_2(common, row) for row in rows]
+        decoded = [_record_2(common, row) for row in rows]
     else:
         clock = value.get("clock")
         if type(clock) not in {int, float}:
             raise _wrong("its clock is not a time")
-        made = [_record(common, clock, row) for row in rows]
-    for number, (record, more) in enumerate(made, first):
+        decoded = [_record(common, clock, row) for row in rows]
+    for number, (record, more) in enumerate(decoded, first):
         record["sequence"] = number
         if more:
             _add(record, constraints, more)
-    return [record for record, _ in made]
+    return [record for record, _ in decoded]
 
 
 def lines(value: dict[str, Any]) -> list[bytes]:

@@ -319,9 +319,9 @@ def make(function, check, {", ".join(scope)}):
         return {call}
     return checked
 """
-    made: dict[str, Any] = {}
-    exec(source, made)  # noqa: S102  # only names made above enter the source
-    make = made["make"]
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)  # noqa: S102  # only names made above enter the source
+    make = namespace["make"]
     return lambda function, check: make(function, check, **scope)
 
 

@@ -77,13 +77,13 @@ class ImportLayout:
         for one in imports:
             rows.setdefault(one.place.row, one)
         beside: dict[int, str] = {}
-        left = []
+        remaining = []
         for comment in lines.comments:
             if comment.row in rows:
                 beside[id(rows[comment.row])] = f" {comment.shown}"
             else:
-                left.append(comment)
-        lines.comments = left
+                remaining.append(comment)
+        lines.comments = remaining
         for group in _groups(imports):
             lines.insert(group[0].place.row)
             for one in sorted(group, key=lambda one: (one.names, one.alias)):
