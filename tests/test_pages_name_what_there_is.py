@@ -108,7 +108,7 @@ def test_refusals_are_worded_as_the_page_has_them() -> None:
     assert len(ours) > 4
     for row in ours:
         for message in re.findall(r"`([^`]+)`", row.split("|")[1]):
-            words = re.sub(r"not ready: policies are", "not ready: {what} are", message)
+            words = re.sub(r"not ready: policies are", "not ready: {missing} are", message)
             assert words.removesuffix(" …").removesuffix("…").removesuffix(" yet") in code, message
 
 
