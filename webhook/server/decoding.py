@@ -409,13 +409,13 @@ class Decoding:
         await asyncio.wait((waiting,), timeout=max(0.0, until - time.monotonic()))
         if waiting.done():
             return waiting.result()
-        whose: Responsible = "object"
+        responsible: Responsible = "object"
         if not decoding.running() or len(body) <= HUGE_BYTES:
             with self.memory.changed:
-                whose = lane.responsible(job)
+                responsible = lane.responsible(job)
         waiting.cancel()
         decoding.add_done_callback(self._give_back_room)
-        return Decoded(None, NOTHING, NoRoom(whose))
+        return Decoded(None, NOTHING, NoRoom(responsible))
 
     def _give_back_room(self, decoding: Future[Decoded]) -> None:
         """Nobody waits for what was decoded."""
@@ -459,8 +459,8 @@ class Decoding:
             memory.give(room)
             job.future.set_exception(error)
         else:
-            whose = job.holder or requester_of(request.username)
-            self.times.note(whose, time.thread_time() - began)
+            user = job.holder or requester_of(request.username)
+            self.times.note(user, time.thread_time() - began)
             is_large = job.footprint > HUGE_BYTES
             job.future.set_result(
                 Decoded(request, room._replace(large=large) if is_large else room)

@@ -207,18 +207,18 @@ class _ViolationWarnings:
 
     def add(self, result: Result) -> None:
         """Add a constraint's result."""
-        said = result.constraint.name, result.msg
-        if said in self._known:
+        key = result.constraint.name, result.msg
+        if key in self._known:
             return
         if self._bytes_left <= 0:
-            # Of a hundred thousand only those that are alike one after the other are counted once:
-            # to make room for all held the interpreter for 20 ms.
-            if said != self._last:
+            # Only those that are alike one after the other are counted once. To keep a hundred
+            # thousand held the interpreter for 20 ms.
+            if key != self._last:
                 self.missing += 1
-                self._last = said
+                self._last = key
             return
-        self._known.add(said)
-        text = one_line(f"[{said[0]}] {said[1]}")
+        self._known.add(key)
+        text = one_line(f"[{key[0]}] {key[1]}")
         self.texts.append(text)
         self._bytes_left -= len(text)
 
