@@ -104,10 +104,12 @@ def free_what_failed(error: BaseException) -> None:
         free_what_failed(context)
     while traceback is not None:
         frame = traceback.tb_frame
-        found = frame.f_locals
-        large += [one for one in found.values() if type(one) in (list, dict) and len(one) > _LARGE]
-        if type(found) is dict and frame.f_code.co_flags & _CO_OPTIMIZED:
-            found.clear()  # The copy that Python up to 3.12 keeps of a function's variables.
+        local_values = frame.f_locals
+        large += [
+            one for one in local_values.values() if type(one) in (list, dict) and len(one) > _LARGE
+        ]
+        if type(local_values) is dict and frame.f_code.co_flags & _CO_OPTIMIZED:
+            local_values.clear()  # The copy that Python up to 3.12 keeps of a function's variables.
         with contextlib.suppress(RuntimeError):  # It has not ended: it is the caller's.
             frame.clear()
         traceback = traceback.tb_next

@@ -32,10 +32,10 @@ def sorted_in_slices(values: Collection[T], key: Callable[[T], Any] | None = Non
 
 def distinct_in_slices(values: list[T]) -> set[T]:
     """Return values once each."""
-    found: set[T] = set()
+    distinct: set[T] = set()
     for start in range(0, len(values), SLICE):
-        found.update(values[start : start + SLICE])
-    return found
+        distinct.update(values[start : start + SLICE])
+    return distinct
 
 
 def all_of_type(values: Iterable[object], kind: type) -> bool:
