@@ -42,10 +42,14 @@ def test_its_provider_answers_each_key_and_never_one_that_hangs(
         async def values(document: dict[str, Any], seconds: int, *keys: str) -> dict[str, Any]:
             provider = {**document, "spec": {**document["spec"], "timeout": seconds}}
             client = ProviderClient(read_provider(provider), Pair(run.certificates))
+            future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            client.ask(keys, lambda answer, status: future.set_result((answer, status)))
             try:
-                answer, status = await client.ask(keys)
+                answer, status = await future
             finally:
                 client.retire()
+            if isinstance(answer, Exception):
+                raise answer
             assert status == 200
             return {item.key: item.value for item in answer.items}
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.external_data.cache import Lookup, ResponseCache
-    from webhook.external_data.client import ProviderClient
+    from webhook.external_data.client import ProviderCall, ProviderClient
     from webhook.external_data.exchange import ProviderRequest
     from webhook.external_data.provider import ClientPair, DataProvider
     from webhook.external_data.response import AnsweredKey, ProviderAnswer
@@ -56,8 +56,8 @@ UNAWAITED_MAX: Final = 64
 SWEEP_SECONDS: Final = 30.0
 """How often answers that are too old are let go, and clients of Providers that are no more."""
 
-LAST_GOODBYE_SECONDS: Final = 0.15
-"""Half as long again as the event loop waits for a peer's end of TLS."""
+TAKEN_AT_ONCE: Final = 8
+"""Of an audit's questions, in a turn of the loop: half a millisecond of them."""
 
 UNKNOWN: Final = "key is not found in provider cache"
 """Gatekeeper's word for a provider that is not known."""
@@ -74,22 +74,19 @@ class _Question(NamedTuple):
     """None for an answer that is asked for to be kept."""
 
 
-class _Told(NamedTuple):
-    """What came of a request: what to tell, and what the provider said, if it did."""
-
-    response: ProviderResponse
-    answer: ProviderAnswer | None
-
-
 class _Flight:
     """One request under way."""
 
-    __slots__ = ("provider", "task", "waiters")
+    __slots__ = ("began", "call", "keys", "provider", "requester", "station", "waiters")
 
-    def __init__(self, provider: DataProvider) -> None:
-        self.provider = provider
+    def __init__(self, station: _Station, keys: tuple[str, ...], requester: str) -> None:
+        self.station = station
+        self.provider = station.client.provider
+        self.keys = keys
+        self.requester = requester
+        self.began = time.monotonic()
         self.waiters: list[_Question] = []
-        self.task: asyncio.Task[_Told] | None = None
+        self.call: ProviderCall | None = None
 
     @property
     def is_awaited(self) -> bool:
@@ -107,7 +104,10 @@ class _Station:
 
 
 class Flights:
-    """Asks providers for whoever needs it; :meth:`run` on an event loop, the rest from any thread."""
+    """Asks providers for whoever needs it; :meth:`run` on an event loop, the rest from any thread.
+
+    What is asked on the thread of that loop is sent before :meth:`ask` returns.
+    """
 
     def __init__(
         self,
@@ -135,7 +135,8 @@ class Flights:
         """Each Provider as it was when its answers were kept."""
         self._due: deque[_Question] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._wakes = asyncio.Event()
+        self._loop_thread = 0
+        self._is_over = False
         self._is_waking = False
         """Whether the loop has been told that something is due, and has not looked yet."""
         self._stations: dict[str, _Station] = {}
@@ -204,11 +205,17 @@ class Flights:
         return provider
 
     def _begin(self, question: _Question) -> None:
+        """Take a question here, on the loop's own thread, else there."""
+        if self._loop is not None and threading.get_ident() == self._loop_thread:
+            self._take(question)
+            return
         self._due.append(question)
-        if (loop := self._loop) is not None and not self._is_waking:
+        if self._is_over:
+            self._refuse_due()
+        elif (loop := self._loop) is not None and not self._is_waking:
             self._is_waking = True
             try:
-                loop.call_soon_threadsafe(self._wakes.set)
+                loop.call_soon_threadsafe(self._take_due)
             except RuntimeError:  # the loop has just ended
                 self._refuse_due()
 
@@ -216,31 +223,39 @@ class Flights:
 
     async def run(self) -> None:
         """Make the requests until cancelled; then those who wait get an error."""
-        self._wakes = asyncio.Event()
+        self._loop_thread = threading.get_ident()
         self._loop = asyncio.get_running_loop()
         try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._tidy())
-                while True:
-                    self._wakes.clear()
-                    self._is_waking = False
-                    while self._due:
-                        self._take(self._due.popleft(), tasks)
-                    await self._wakes.wait()
+            self._take_due()
+            await self._tidy()
+        except asyncio.CancelledError:
+            self._is_over = True
+            raise
         finally:
             self._loop = None
             self._refuse_due()
             stations, self._stations = self._stations, {}
             for station in stations.values():
+                for flight in tuple(station.flights.values()):
+                    self._end(flight)
                 station.client.retire()
-            # A loop that is closed while TLS says goodbye ends with an error.
-            await asyncio.sleep(LAST_GOODBYE_SECONDS)
 
     def _refuse_due(self) -> None:
         while self._due:
             _tell(self._due.popleft(), failure(f"{SENT}: the process is stopping"))
 
-    def _take(self, question: _Question, tasks: asyncio.TaskGroup) -> None:
+    def _take_due(self) -> None:
+        """Take some questions of other threads, and the rest a turn later: admissions go on meanwhile."""
+        self._is_waking = False
+        for _ in range(TAKEN_AT_ONCE):
+            if not self._due:
+                return
+            self._take(self._due.popleft())
+        if (loop := self._loop) is not None:
+            self._is_waking = True
+            loop.call_soon(self._take_due)
+
+    def _take(self, question: _Question) -> None:
         """Join the flight of an equal request, or begin one; or say why there is none."""
         station = self._station(question.provider)
         keys = question.known.missing
@@ -249,10 +264,11 @@ class Flights:
             if refusal := self._refusal(station, question):
                 _tell(question, failure(refusal))
                 return
-            flight = station.flights[keys] = _Flight(question.provider)
-            flight.task = tasks.create_task(self._fly(station, keys, question.requester))
-            flight.task.add_done_callback(partial(self._landed, station, keys, flight))
-        flight.waiters.append(question)
+            flight = station.flights[keys] = _Flight(station, keys, question.requester)
+            flight.waiters.append(question)
+            flight.call = station.client.ask(keys, partial(self._landed, flight))
+        else:
+            flight.waiters.append(question)
         if question.future is not None:
             self._unawaited.pop(flight, None)
             question.future.add_done_callback(partial(self._left, flight))
@@ -296,53 +312,52 @@ class Flights:
 
     def _note_unawaited(self, flight: _Flight) -> None:
         """Nobody waits for a flight; of too many the oldest ends."""
-        if flight.task is None or flight.task.done() or flight.is_awaited:
+        if flight.call is None or flight.call.is_over or flight.is_awaited:
             return
         self._unawaited[flight] = None
         while len(self._unawaited) > UNAWAITED_MAX:
-            oldest = next(iter(self._unawaited))
-            del self._unawaited[oldest]
-            if oldest.task is not None:
-                oldest.task.cancel()
+            self._end(next(iter(self._unawaited)))
             self._registry.count(PROVIDER_ABANDONED)
 
-    async def _fly(self, station: _Station, keys: tuple[str, ...], requester: str) -> _Told:
-        """Make a request; what to tell whoever waits."""
-        name, began = station.client.provider.name, time.monotonic()
-        answer: ProviderAnswer | None = None
-        try:
-            answer, status = await station.client.ask(keys)
-        except ProviderFault as fault:
-            outcome, told = fault.outcome, failure(str(fault))
+    def _end(self, flight: _Flight) -> None:
+        """End a flight before it has an answer."""
+        if flight.call is not None:
+            flight.call.cancel()
+        self._tell_all(flight, failure(f"{SENT}: the request was ended"))
+
+    def _landed(self, flight: _Flight, answer: ProviderAnswer | Exception, status: int) -> None:
+        """A flight has come to its end: keep what it brought, and tell whoever waits."""
+        seconds = time.monotonic() - flight.began
+        station, name = flight.station, flight.provider.name
+        items: tuple[AnsweredKey, ...] = ()
+        if isinstance(answer, ProviderFault):
+            outcome, told = answer.outcome, failure(str(answer))
             if outcome in ("timeout", "transport"):
-                self._failed(station, requester, fault)
-        except Exception as error:  # noqa: BLE001  # the flight's boundary: others fly on
+                self._failed(station, flight.requester, answer)
+        elif isinstance(answer, Exception):
             outcome, told = "bug", failure(f"{SENT}: internal error")
-            self._log.fault("bug: a provider was not asked", error, provider=name)
+            self._log.fault("bug: a provider was not asked", answer, provider=name)
         else:
+            items = answer.items
             outcome = "system_error" if answer.system_error else "success"
             told = ProviderResponse((), (), status, answer.system_error, answer.is_idempotent)
-            self._answered(station, requester)
-        seconds = time.monotonic() - began
+            self._answered(station, flight.requester)
+            self._keep(flight, answer)
         self._count(name, outcome)
         self._registry.histogram(PROVIDER_SECONDS).observe(seconds)
-        return _Told(told._replace(milliseconds=round(seconds * 1000, 3)), answer)
+        self._tell_all(flight, told._replace(milliseconds=round(seconds * 1000, 3)), items)
 
-    def _landed(
-        self, station: _Station, keys: tuple[str, ...], flight: _Flight, task: asyncio.Task[_Told]
+    def _tell_all(
+        self, flight: _Flight, told: ProviderResponse, items: tuple[AnsweredKey, ...] = ()
     ) -> None:
-        """A flight has come to its end: keep what it brought, and tell whoever waits."""
-        if station.flights.get(keys) is flight:
-            del station.flights[keys]
+        flights = flight.station.flights
+        if flights.get(flight.keys) is flight:
+            del flights[flight.keys]
         self._unawaited.pop(flight, None)
-        told = _Told(failure(f"{SENT}: the request was ended"), None)
-        if not task.cancelled():
-            told = task.result()
-        if told.answer is not None:
-            self._keep(flight, told.answer)
-        items = () if told.answer is None else told.answer.items
-        for question in flight.waiters:
-            _tell(question, told.response, items)
+        # Futures refer back to the flight: with them it would stay until a full collection of garbage.
+        waiters, flight.waiters = flight.waiters, []
+        for question in waiters:
+            _tell(question, told, items)
 
     def _failed(self, station: _Station, requester: str, fault: ProviderFault) -> None:
         was_open = station.suspension.is_open

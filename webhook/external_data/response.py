@@ -17,7 +17,7 @@ from webhook.rego.builtins import go_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_IN_ONE_GO_BYTES: Final = 64 * 1024
+IN_ONE_GO_BYTES: Final = 64 * 1024
 """More is decoded a piece at a time, so that admissions go on meanwhile."""
 
 _EXACT_NAMES: Final = frozenset(
@@ -90,7 +90,7 @@ def read_answer(body: bytes) -> ProviderAnswer:
 
 def _decoded(body: bytes) -> Any:
     try:
-        return decode(body) if len(body) <= _IN_ONE_GO_BYTES else decode_in_pieces(body)
+        return decode(body) if len(body) <= IN_ONE_GO_BYTES else decode_in_pieces(body)
     except DecodeError as error:
         fault = str(error)
     # Bytes that are no UTF-8, and halves of characters, are U+FFFD to Go.
