@@ -16,9 +16,9 @@ from webhook.review.policy_set import NO_PROVIDERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from concurrent.futures import Future
 
     from webhook.external_data.exchange import ProviderAnswers, ProviderRequest, ProviderResponse
+    from webhook.external_data.flights import ProviderRound
     from webhook.external_data.provider import ClientPair, DataProvider
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
@@ -60,16 +60,16 @@ class ProviderRequests:
         """The answer to a request, where it is kept."""
         return self._flights.known(request)
 
-    def ask(
-        self, request: ProviderRequest, *, fresh: bool = False, requester: str = ""
-    ) -> Future[ProviderResponse]:
-        """The answer to a request, when it is there; with ``fresh`` asked for anew."""
-        return self._flights.ask(request, fresh=fresh, requester=requester)
+    def round(self, *, fresh: bool = False, requester: str = "") -> ProviderRound:
+        """Begin a round of requests; with ``fresh`` they are asked anew."""
+        return self._flights.round(fresh=fresh, requester=requester)
 
     async def ask_all(self, requests: tuple[ProviderRequest, ...]) -> ProviderAnswers:
         """The answers to several requests, which are asked beside each other."""
-        futures = {request: self.ask(request) for request in requests}
-        return {request: await asyncio.wrap_future(future) for request, future in futures.items()}
+        asking = self._flights.round()
+        for request in requests:
+            asking.begin(request)
+        return await asyncio.wrap_future(asking.end())
 
     async def run(self) -> None:
         """Ask for whoever wants it until cancelled; after a bug begin anew."""

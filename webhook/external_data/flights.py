@@ -21,7 +21,7 @@ from webhook.external_data.exchange import (
     ProviderResponse,
     failure,
 )
-from webhook.external_data.response import SENT, ProviderFault
+from webhook.external_data.response import SENT, ProviderAnswer, ProviderFault
 from webhook.external_data.suspension import Suspension
 from webhook.metrics.providers import (
     PROVIDER_ABANDONED,
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
     from webhook.external_data.cache import Lookup, ResponseCache
     from webhook.external_data.client import ProviderCall, ProviderClient
-    from webhook.external_data.exchange import ProviderRequest
+    from webhook.external_data.exchange import ProviderAnswers, ProviderRequest
     from webhook.external_data.provider import ClientPair, DataProvider
-    from webhook.external_data.response import AnsweredKey, ProviderAnswer
+    from webhook.external_data.response import AnsweredKey
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
 
@@ -70,8 +70,8 @@ class _Question(NamedTuple):
     provider: DataProvider
     known: Lookup
     requester: str
-    future: Future[ProviderResponse] | None
-    """None for an answer that is asked for to be kept."""
+    round: ProviderRound | None
+    """The round that waits for it; None for an answer that is asked for to be kept."""
 
 
 class _Flight:
@@ -91,7 +91,79 @@ class _Flight:
     @property
     def is_awaited(self) -> bool:
         """Whether somebody still waits for it."""
-        return any(item.future is not None and not item.future.cancelled() for item in self.waiters)
+        return any(item.round is not None and not item.round.is_given_up for item in self.waiters)
+
+
+class ProviderRound:
+    """The requests of one caller that are asked beside each other; any thread may begin them."""
+
+    __slots__ = (
+        "_begin",
+        "_future",
+        "_left",
+        "_lock",
+        "_missing",
+        "answers",
+        "flights",
+        "requester",
+    )
+
+    def __init__(
+        self,
+        begin: Callable[[ProviderRequest, ProviderRound], None],
+        left: Callable[[ProviderRound], None],
+        requester: str,
+    ) -> None:
+        self.answers: dict[ProviderRequest, ProviderResponse] = {}
+        self.requester = requester
+        self.flights: list[_Flight] = []
+        """Those that it waits for."""
+        self._begin = begin
+        self._left = left
+        self._lock = threading.Lock()
+        self._missing: set[ProviderRequest] = set()
+        self._future: Future[ProviderAnswers] | None = None
+
+    def begin(self, request: ProviderRequest) -> None:
+        """Have a request answered, once."""
+        if request not in self.answers and request not in self._missing:
+            self._missing.add(request)
+            self._begin(request, self)
+
+    def end(self) -> Future[ProviderAnswers]:
+        """All answers, when they are there: at the latest when the providers' time is over.
+
+        Nothing is begun after this. Whoever waits no longer cancels the future, and has what is in
+        ``answers`` by then; what was asked goes on.
+        """
+        future: Future[ProviderAnswers] = Future()
+        with self._lock:
+            self._future = future
+            is_whole = not self._missing
+        if is_whole:
+            future.set_result(self.answers)
+        else:
+            future.add_done_callback(self._given_up)
+        return future
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self._future is not None and self._future.cancelled()
+
+    def tell(self, request: ProviderRequest, response: ProviderResponse) -> None:
+        """Have the answer to a request; called by any thread."""
+        with self._lock:
+            self.answers[request] = response
+            self._missing.discard(request)
+            future = None if self._missing else self._future
+        if future is not None and future.set_running_or_notify_cancel():
+            future.set_result(self.answers)
+
+    def _given_up(self, future: Future[ProviderAnswers]) -> None:
+        if future.cancelled():
+            self._left(self)
+        self.flights = []  # They refer back to this.
 
 
 class _Station:
@@ -153,30 +225,34 @@ class Flights:
             return None
         return self._from_cache(request, lookup)
 
-    def ask(
-        self, request: ProviderRequest, *, fresh: bool = False, requester: str = ""
-    ) -> Future[ProviderResponse]:
-        """The answer to a request, when it is there: at the latest when the provider's time is over.
+    def round(self, *, fresh: bool = False, requester: str = "") -> ProviderRound:
+        """Begin a round of requests on behalf of somebody.
 
-        With ``fresh`` it is asked for anew unless it has just been answered. Whoever waits no
-        longer cancels the future; what was asked goes on. ``requester`` is for whom it is asked.
+        With ``fresh`` they are asked anew unless they have just been answered.
         """
-        future: Future[ProviderResponse] = Future()
+        return ProviderRound(self._ask_fresh if fresh else self._ask_kept, self._left, requester)
+
+    def _ask_fresh(self, request: ProviderRequest, asker: ProviderRound) -> None:
+        self._ask(request, asker, fresh=True)
+
+    def _ask_kept(self, request: ProviderRequest, asker: ProviderRound) -> None:
+        self._ask(request, asker, fresh=False)
+
+    def _ask(self, request: ProviderRequest, asker: ProviderRound, *, fresh: bool) -> None:
         provider = self._note_changes(request.provider)
         lookup = self._cache.look(request.provider, request.keys, fresh=fresh)
         if not lookup.missing:
-            future.set_result(self._from_cache(request, lookup))
+            asker.tell(request, self._from_cache(request, lookup))
         elif provider is None:
             self._count("", "unknown")
-            future.set_result(failure(UNKNOWN, UNKNOWN_PROVIDER))
+            asker.tell(request, failure(UNKNOWN, UNKNOWN_PROVIDER))
         elif len(lookup.missing) > ASKED_KEYS_MAX:
             told = f"{SENT}: {len(lookup.missing)} keys are asked for at once, and {ASKED_KEYS_MAX} may be"
             self._count(provider.name, "too_many_keys")
-            future.set_result(failure(told))
+            asker.tell(request, failure(told))
         else:
             self._count_keys(cached=len(lookup.items), asked=len(lookup.missing))
-            self._begin(_Question(request, provider, lookup, requester, future))
-        return future
+            self._begin(_Question(request, provider, lookup, asker.requester, asker))
 
     def _from_cache(self, request: ProviderRequest, lookup: Lookup) -> ProviderResponse:
         """What is kept; what of it ages is asked for again for the next."""
@@ -269,15 +345,16 @@ class Flights:
             flight.call = station.client.ask(keys, partial(self._landed, flight))
         else:
             flight.waiters.append(question)
-        if question.future is not None:
+        if question.round is not None:
             self._unawaited.pop(flight, None)
-            question.future.add_done_callback(partial(self._left, flight))
+            question.round.flights.append(flight)
         elif not flight.is_awaited:
             self._note_unawaited(flight)
 
     def _station(self, provider: DataProvider) -> _Station:
         station = self._stations.get(provider.name)
-        if station is None or station.client.provider != provider:
+        known = None if station is None else station.client.provider
+        if known is not provider and known != provider:
             if station is not None:
                 station.client.retire()
             # Here and not above: until a provider is asked nothing of it is needed.
@@ -285,6 +362,7 @@ class Flights:
 
             station = _Station(ProviderClient(provider, self._pair))
             self._stations[provider.name] = station
+        assert station is not None
         return station
 
     def _refusal(self, station: _Station, question: _Question) -> str:
@@ -298,17 +376,17 @@ class Flights:
             self._count(name, "suspended")
         return refusal
 
-    def _left(self, flight: _Flight, future: Future[ProviderResponse]) -> None:
-        """Somebody waits no longer, or has been told; called by any thread."""
-        if not future.cancelled():
-            return
+    def _left(self, asker: ProviderRound) -> None:
+        """Somebody waits no longer; called by any thread."""
+        flights = asker.flights
         with self._lock:
-            self._registry.count(PROVIDER_WAITS_ENDED)
+            self._registry.count(PROVIDER_WAITS_ENDED, by=len(flights))
         if (loop := self._loop) is not None:
-            try:
-                loop.call_soon_threadsafe(self._note_unawaited, flight)
-            except RuntimeError:  # the loop has just ended
-                return
+            for flight in flights:
+                try:
+                    loop.call_soon_threadsafe(self._note_unawaited, flight)
+                except RuntimeError:  # the loop has just ended
+                    return
 
     def _note_unawaited(self, flight: _Flight) -> None:
         """Nobody waits for a flight; of too many the oldest ends."""
@@ -328,24 +406,27 @@ class Flights:
     def _landed(self, flight: _Flight, answer: ProviderAnswer | Exception, status: int) -> None:
         """A flight has come to its end: keep what it brought, and tell whoever waits."""
         seconds = time.monotonic() - flight.began
+        milliseconds = round(seconds * 1000, 3)
         station, name = flight.station, flight.provider.name
-        items: tuple[AnsweredKey, ...] = ()
-        if isinstance(answer, ProviderFault):
-            outcome, told = answer.outcome, failure(str(answer))
-            if outcome in ("timeout", "transport"):
-                self._failed(station, flight.requester, answer)
-        elif isinstance(answer, Exception):
-            outcome, told = "bug", failure(f"{SENT}: internal error")
-            self._log.fault("bug: a provider was not asked", answer, provider=name)
-        else:
-            items = answer.items
-            outcome = "system_error" if answer.system_error else "success"
-            told = ProviderResponse((), (), status, answer.system_error, answer.is_idempotent)
+        if type(answer) is ProviderAnswer:
+            items, fault, is_idempotent = answer
+            outcome = "system_error" if fault else "success"
+            told = ProviderResponse((), (), status, fault, is_idempotent, milliseconds=milliseconds)
             self._answered(station, flight.requester)
             self._keep(flight, answer)
+        else:
+            items = ()
+            outcome, told = "bug", failure(f"{SENT}: internal error")
+            if isinstance(answer, ProviderFault):
+                outcome, told = answer.outcome, failure(str(answer))
+                if outcome in ("timeout", "transport"):
+                    self._failed(station, flight.requester, answer)
+            elif isinstance(answer, Exception):
+                self._log.fault("bug: a provider was not asked", answer, provider=name)
+            told = told._replace(milliseconds=milliseconds)
         self._count(name, outcome)
         self._registry.histogram(PROVIDER_SECONDS).observe(seconds)
-        self._tell_all(flight, told._replace(milliseconds=round(seconds * 1000, 3)), items)
+        self._tell_all(flight, told, items)
 
     def _tell_all(
         self, flight: _Flight, told: ProviderResponse, items: tuple[AnsweredKey, ...] = ()
@@ -377,9 +458,10 @@ class Flights:
     def _keep(self, flight: _Flight, answer: ProviderAnswer) -> None:
         """Keep what a Provider said that is still the same, or is gone."""
         provider = flight.provider
-        refreshes = all(item.future is None for item in flight.waiters)
+        refreshes = all(item.round is None for item in flight.waiters)
         with self._lock:
-            if self._known.get(provider.name) == provider:
+            known = self._known.get(provider.name)
+            if known is provider or known == provider:
                 self._cache.keep(provider.name, answer, refreshes=refreshes)
 
     def _count(self, provider: str, outcome: str) -> None:
@@ -425,11 +507,10 @@ class Flights:
 
 def _tell(question: _Question, told: ProviderResponse, items: tuple[AnsweredKey, ...] = ()) -> None:
     """Answer somebody: cached keys first, then those that were asked, as the provider ordered them."""
-    future = question.future
-    if future is None or not future.set_running_or_notify_cancel():
+    if question.round is None:
         return
     if told.responses is not None:
         responses, errors = told_items((*question.known.items, *items))
         is_idempotent = told.is_idempotent and question.known.is_idempotent
         told = told._replace(responses=responses, errors=errors, is_idempotent=is_idempotent)
-    future.set_result(told)
+    question.round.tell(question.request, told)

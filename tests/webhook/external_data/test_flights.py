@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,7 +18,7 @@ from webhook.certificates import pairs
 from webhook.cluster.event_loop import EventLoop
 from webhook.external_data import flights
 from webhook.external_data.cache import ResponseCache
-from webhook.external_data.exchange import ProviderRequest, ProviderResponse
+from webhook.external_data.exchange import ProviderAnswers, ProviderRequest, ProviderResponse
 from webhook.external_data.flights import Flights
 from webhook.external_data.provider import DataProvider, read_provider
 from webhook.external_data.suspension import FAULTS_MAX
@@ -30,6 +30,21 @@ from webhook.metrics.providers import (
     PROVIDER_WAITS_ENDED,
 )
 from webhook.metrics.registry import Registry
+
+
+class Awaited(NamedTuple):
+    """The answer to one request, when it is there."""
+
+    answers: Future[ProviderAnswers]
+
+    def result(self, seconds: float) -> ProviderResponse:
+        """The answer."""
+        (answer,) = self.answers.result(seconds).values()
+        return answer
+
+    def cancel(self) -> bool:
+        """Wait no longer."""
+        return self.answers.cancel()
 
 
 class Asking:
@@ -54,9 +69,11 @@ class Asking:
         """Put a Provider in force that is this process."""
         self.providers = {**self.providers, name: read_provider(process.manifest(name, **spec))}
 
-    def begin(self, *keys: str, name: str = "p", **options: Any) -> Future[ProviderResponse]:
+    def begin(self, *keys: str, name: str = "p", **options: Any) -> Awaited:
         """Ask for keys."""
-        return self.flights.ask(ProviderRequest(name, keys), **options)
+        asked = self.flights.round(**options)
+        asked.begin(ProviderRequest(name, keys))
+        return Awaited(asked.end())
 
     def ask(self, *keys: str, name: str = "p", **options: Any) -> ProviderResponse:
         """What is answered."""
