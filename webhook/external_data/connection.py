@@ -159,12 +159,16 @@ class ProviderConnection:
             self._incoming.write_eof()
         try:
             while self.is_open:
-                self._received(self._tls.read(RECORD_BYTES))
+                data = self._tls.read(RECORD_BYTES)
+                if not data:  # The peer says that it says no more.
+                    self._ended()
+                    return
+                self._received(data)
                 if count and not self._incoming.pending and not self._tls.pending():
                     return
         except ssl.SSLWantReadError:
             self._reply()
-        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+        except ssl.SSLEOFError:
             self._ended()
         except OSError as error:
             self._end(error)

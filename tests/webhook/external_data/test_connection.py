@@ -27,9 +27,10 @@ class Plain:
         return self.outgoing.write(data)
 
     def read(self, size: int) -> bytes:
-        if data := self.incoming.read(size):
+        data = self.incoming.read(size)
+        if data or self.incoming.eof:
             return data
-        raise (ssl.SSLZeroReturnError if self.incoming.eof else ssl.SSLWantReadError)
+        raise ssl.SSLWantReadError
 
     def pending(self) -> int:
         return 0
