@@ -105,6 +105,7 @@ class ProviderRound:
         "_missing",
         "answers",
         "flights",
+        "is_given_up",
         "requester",
     )
 
@@ -123,6 +124,8 @@ class ProviderRound:
         self._lock = threading.Lock()
         self._missing: set[ProviderRequest] = set()
         self._future: Future[ProviderAnswers] | None = None
+        self.is_given_up = False
+        """Whether nobody waits for it any more."""
 
     def begin(self, request: ProviderRequest) -> None:
         """Have a request answered, once."""
@@ -146,11 +149,6 @@ class ProviderRound:
             future.add_done_callback(self._given_up)
         return future
 
-    @property
-    def is_given_up(self) -> bool:
-        """Whether nobody waits for it any more."""
-        return self._future is not None and self._future.cancelled()
-
     def tell(self, request: ProviderRequest, response: ProviderResponse) -> None:
         """Have the answer to a request; called by any thread."""
         with self._lock:
@@ -162,8 +160,10 @@ class ProviderRound:
 
     def _given_up(self, future: Future[ProviderAnswers]) -> None:
         if future.cancelled():
+            self.is_given_up = True
             self._left(self)
-        self.flights = []  # They refer back to this.
+        # They refer back to this: with them it would stay until a full collection of garbage.
+        self.flights, self._future = [], None
 
 
 class _Station:

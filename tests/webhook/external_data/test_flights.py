@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime as dt
+import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,8 +19,9 @@ from webhook.certificates import pairs
 from webhook.cluster.event_loop import EventLoop
 from webhook.external_data import flights
 from webhook.external_data.cache import ResponseCache
+from webhook.external_data.connection import ProviderConnection
 from webhook.external_data.exchange import ProviderAnswers, ProviderRequest, ProviderResponse
-from webhook.external_data.flights import Flights
+from webhook.external_data.flights import Flights, ProviderRound
 from webhook.external_data.provider import DataProvider, read_provider
 from webhook.external_data.suspension import FAULTS_MAX
 from webhook.log import Log
@@ -357,3 +359,26 @@ def test_whoever_waits_when_it_ends_is_told(process):
         waiting = asking.begin("hang/end")
         until(process.asked, "it is under way")
     assert waiting.result(PATIENCE_SECONDS).responses is None
+
+
+@pytest.mark.parametrize("key", ["a", "cut/a", "hang/a"])
+def test_what_has_ended_needs_no_collection_of_garbage(process, key):
+    """A collection of all there is comes hours apart in a server."""
+    made = (ProviderConnection, flights._Flight, ProviderRound)  # what refers to what
+
+    def kept() -> int:
+        return sum(type(one) in made for one in gc.get_objects())
+
+    gc.collect()
+    before = kept()
+    gc.disable()
+    try:
+        with running() as asking:
+            asking.put(process, timeout=1)
+            for number in range(3):
+                asking.ask(f"{key}{number}")
+            asking.providers = {}
+            del asking
+        until(lambda: kept() <= before, "nothing is kept")
+    finally:
+        gc.enable()
