@@ -70,8 +70,8 @@ def test_both_round_trips_are_shown_and_the_goal_is_in_those_of_requests_at_once
     tmp_path: Path,
 ) -> None:
     run = run_of(tmp_path, Trips(20.0, 22.0))
-    still, asked = [Taken(0.1, 1.0), Taken(5.0, 5.0)], [Taken(1.0, 23.2), Taken(10.0, 95.0)]
-    one, together, *_ = external_data.uncached(run, still, asked)
+    still, asking = [Taken(0.1, 1.0), Taken(5.0, 5.0)], [Taken(1.0, 23.2), Taken(10.0, 95.0)]
+    one, together, *_ = external_data.uncached(run, still, asking)
     assert (round(one.ratio, 2), one.goal, one.holds) == (1.11, None, True)
     assert (round(together.ratio, 3), together.goal, together.holds) == (1.009, 1.0, False)
     shown = external_data.page([one, together])

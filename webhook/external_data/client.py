@@ -55,7 +55,7 @@ as much beside each other, and a handshake takes as long as twenty requests.
 """
 
 
-ToldAnswer: TypeAlias = "Callable[[ProviderAnswer | Exception, int], None]"
+OnAnswer: TypeAlias = "Callable[[ProviderAnswer | Exception, int], None]"
 """Takes an answer and its status, or why there is none: a :class:`ProviderFault`, or a bug."""
 
 
@@ -73,7 +73,7 @@ class ProviderCall:
         "task",
     )
 
-    def __init__(self, client: ProviderClient, data: bytes, tell: ToldAnswer) -> None:
+    def __init__(self, client: ProviderClient, data: bytes, tell: OnAnswer) -> None:
         self.data = data
         self.is_answered = False
         """Whether the answer has begun: what fails from then on fails to be read."""
@@ -134,7 +134,7 @@ class ProviderClient:
         self._is_retired = False
         self._buffer = read_buffer()
 
-    def ask(self, keys: Sequence[str], tell: ToldAnswer) -> ProviderCall:
+    def ask(self, keys: Sequence[str], tell: OnAnswer) -> ProviderCall:
         """Ask for keys at once, over a connection that is kept where there is one.
 
         ``tell`` is called with the answer and its HTTP status, or with what went wrong.
@@ -173,7 +173,7 @@ class ProviderClient:
         """Give up what a call that is over had: its connection would bring its answer to the next."""
         if call.connection is not None:
             call.connection.close()
-            self._left(call)
+            self._release(call)
         elif call.task is not None:
             call.task.cancel()
         elif call in self._waiting:
@@ -228,11 +228,11 @@ class ProviderClient:
                 call.connection = None
                 self._open_for(call)
                 return
-            self._left(call)
+            self._release(call)
             call.end(self._failed(answer, call))
             return
         connection = call.connection
-        self._left(call)
+        self._release(call)
         if connection is not None and connection.is_open:
             if self._is_retired:
                 connection.close()
@@ -255,8 +255,8 @@ class ProviderClient:
 
         reading.add_done_callback(read)
 
-    def _left(self, call: ProviderCall) -> None:
-        """A call needs its connection no longer."""
+    def _release(self, call: ProviderCall) -> None:
+        """Take the connection from a call that needs it no longer."""
         call.connection = None
         self._freed()
 
@@ -328,7 +328,7 @@ class ProviderClient:
 
 
 def _nobody(answer: ProviderAnswer | Exception, status: int) -> None:
-    """Nobody is told of an answer."""
+    """Drop an answer for which nobody waits."""
 
 
 def _request(head: bytes, keys: Sequence[str]) -> bytes:
@@ -347,7 +347,7 @@ def _read(body: bytes) -> ProviderAnswer | Exception:
         return read_answer(body)
     except UnreadableAnswer as error:
         return ProviderFault("unreadable", f"{UNMARSHALLED}: {error}")
-    except Exception as error:  # noqa: BLE001  # told as a bug to whoever asked
+    except Exception as error:  # noqa: BLE001  # the caller gets it as a bug
         return error
 
 

@@ -192,7 +192,7 @@ class ProviderConnection:
     def _received(self, data: bytes) -> None:
         """Some of an answer."""
         if self._answered is None:
-            self.close()  # Nobody asked.
+            self.close()  # There is no request.
             return
         if self._begun is not None:
             self._begun()

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.external_data.cache import told_items
+from webhook.external_data.cache import answered_items
 from webhook.external_data.exchange import (
     ASKED_KEYS_MAX,
     UNKNOWN_PROVIDER,
@@ -100,9 +100,9 @@ class ProviderRound:
     __slots__ = (
         "_begin",
         "_future",
-        "_left",
         "_lock",
         "_missing",
+        "_on_given_up",
         "answers",
         "flights",
         "is_given_up",
@@ -112,7 +112,7 @@ class ProviderRound:
     def __init__(
         self,
         begin: Callable[[ProviderRequest, ProviderRound], None],
-        left: Callable[[ProviderRound], None],
+        on_given_up: Callable[[ProviderRound], None],
         requester: str,
     ) -> None:
         self.answers: dict[ProviderRequest, ProviderResponse] = {}
@@ -120,7 +120,7 @@ class ProviderRound:
         self.flights: list[_Flight] = []
         """Those that it waits for."""
         self._begin = begin
-        self._left = left
+        self._on_given_up = on_given_up
         self._lock = threading.Lock()
         self._missing: set[ProviderRequest] = set()
         self._future: Future[ProviderAnswers] | None = None
@@ -161,7 +161,7 @@ class ProviderRound:
     def _given_up(self, future: Future[ProviderAnswers]) -> None:
         if future.cancelled():
             self.is_given_up = True
-            self._left(self)
+            self._on_given_up(self)
         # They refer back to this: with them it would stay until a full collection of garbage.
         self.flights, self._future = [], None
 
@@ -178,7 +178,7 @@ class _Station:
 class Flights:
     """Asks providers for whoever needs it; :meth:`run` on an event loop, the rest from any thread.
 
-    What is asked on the thread of that loop is sent before :meth:`ask` returns.
+    A request that is begun on the thread of that loop is sent before :meth:`ProviderRound.begin` returns.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class Flights:
 
         With ``fresh`` they are asked anew unless they have just been answered.
         """
-        return ProviderRound(self._ask_fresh if fresh else self._ask_kept, self._left, requester)
+        return ProviderRound(self._ask_fresh if fresh else self._ask_kept, self._abandon, requester)
 
     def _ask_fresh(self, request: ProviderRequest, asker: ProviderRound) -> None:
         self._ask(request, asker, fresh=True)
@@ -247,9 +247,9 @@ class Flights:
             self._count("", "unknown")
             asker.tell(request, failure(UNKNOWN, UNKNOWN_PROVIDER))
         elif len(lookup.missing) > ASKED_KEYS_MAX:
-            told = f"{SENT}: {len(lookup.missing)} keys are asked for at once, and {ASKED_KEYS_MAX} may be"
+            message = f"{SENT}: {len(lookup.missing)} keys are asked for at once, and {ASKED_KEYS_MAX} may be"
             self._count(provider.name, "too_many_keys")
-            asker.tell(request, failure(told))
+            asker.tell(request, failure(message))
         else:
             self._count_keys(cached=len(lookup.items), asked=len(lookup.missing))
             self._begin(_Question(request, provider, lookup, asker.requester, asker))
@@ -261,7 +261,7 @@ class Flights:
             self._count_keys(refreshed=len(lookup.aging))
             aging = lookup._replace(items=(), missing=tuple(dict.fromkeys(lookup.aging)))
             self._begin(_Question(request, provider, aging, "", None))
-        responses, errors = told_items(lookup.items)
+        responses, errors = answered_items(lookup.items)
         return ProviderResponse(responses, errors, 0, "", lookup.is_idempotent, is_cached=True)
 
     def _count_keys(self, **counts: int) -> None:
@@ -376,7 +376,7 @@ class Flights:
             self._count(name, "suspended")
         return refusal
 
-    def _left(self, asker: ProviderRound) -> None:
+    def _abandon(self, asker: ProviderRound) -> None:
         """Somebody waits no longer; called by any thread."""
         flights = asker.flights
         with self._lock:
@@ -411,25 +411,27 @@ class Flights:
         if type(answer) is ProviderAnswer:
             items, fault, is_idempotent = answer
             outcome = "system_error" if fault else "success"
-            told = ProviderResponse((), (), status, fault, is_idempotent, milliseconds=milliseconds)
+            response = ProviderResponse(
+                (), (), status, fault, is_idempotent, milliseconds=milliseconds
+            )
             self._answered(station, flight.requester)
             self._keep(flight, answer)
         else:
             items = ()
-            outcome, told = "bug", failure(f"{SENT}: internal error")
+            outcome, response = "bug", failure(f"{SENT}: internal error")
             if isinstance(answer, ProviderFault):
-                outcome, told = answer.outcome, failure(str(answer))
+                outcome, response = answer.outcome, failure(str(answer))
                 if outcome in ("timeout", "transport"):
                     self._failed(station, flight.requester, answer)
             elif isinstance(answer, Exception):
                 self._log.fault("bug: a provider was not asked", answer, provider=name)
-            told = told._replace(milliseconds=milliseconds)
+            response = response._replace(milliseconds=milliseconds)
         self._count(name, outcome)
         self._registry.histogram(PROVIDER_SECONDS).observe(seconds)
-        self._tell_all(flight, told, items)
+        self._tell_all(flight, response, items)
 
     def _tell_all(
-        self, flight: _Flight, told: ProviderResponse, items: tuple[AnsweredKey, ...] = ()
+        self, flight: _Flight, response: ProviderResponse, items: tuple[AnsweredKey, ...] = ()
     ) -> None:
         flights = flight.station.flights
         if flights.get(flight.keys) is flight:
@@ -438,7 +440,7 @@ class Flights:
         # Futures refer back to the flight: with them it would stay until a full collection of garbage.
         waiters, flight.waiters = flight.waiters, []
         for question in waiters:
-            _tell(question, told, items)
+            _tell(question, response, items)
 
     def _failed(self, station: _Station, requester: str, fault: ProviderFault) -> None:
         was_open = station.suspension.is_open
@@ -505,12 +507,16 @@ class Flights:
         )
 
 
-def _tell(question: _Question, told: ProviderResponse, items: tuple[AnsweredKey, ...] = ()) -> None:
+def _tell(
+    question: _Question, response: ProviderResponse, items: tuple[AnsweredKey, ...] = ()
+) -> None:
     """Answer somebody: cached keys first, then those that were asked, as the provider ordered them."""
     if question.round is None:
         return
-    if told.responses is not None:
-        responses, errors = told_items((*question.known.items, *items))
-        is_idempotent = told.is_idempotent and question.known.is_idempotent
-        told = told._replace(responses=responses, errors=errors, is_idempotent=is_idempotent)
-    question.round.tell(question.request, told)
+    if response.responses is not None:
+        responses, errors = answered_items((*question.known.items, *items))
+        is_idempotent = response.is_idempotent and question.known.is_idempotent
+        response = response._replace(
+            responses=responses, errors=errors, is_idempotent=is_idempotent
+        )
+    question.round.tell(question.request, response)

@@ -101,19 +101,19 @@ def _decoded(body: bytes) -> Any:
         fault = str(error)
     # Bytes that are no UTF-8, and halves of characters, are U+FFFD to Go.
     text = body.decode("utf-8", "replace")
-    if not (told := go_json.fault(text)):
+    if not (message := go_json.fault(text)):
         try:
             return go_json.decode(text)
         except ValueError as error:
-            told = str(error)
-    raise UnreadableAnswer(told or fault)
+            message = str(error)
+    raise UnreadableAnswer(message or fault)
 
 
 def _field(document: Mapping[str, Any], name: str) -> Any:
     """A field by its name; of several that differ by case the last that is there."""
     if not document.keys() <= _EXACT_NAMES:
-        wanted = name.casefold()
-        names = [key for key in document if key.casefold() == wanted]
+        folded_name = name.casefold()
+        names = [key for key in document if key.casefold() == folded_name]
         return document[names[-1]] if names else None
     return document.get(name)
 
@@ -143,13 +143,13 @@ def _usual(document: Any) -> ProviderAnswer | None:
     for name in ("apiVersion", "kind"):
         if type(document.get(name, "")) is not str:
             return None
-    told = []
+    answered = []
     for item in items:
         usual = _usual_item(item)
         if usual is None:
             return None
-        told.append(usual)
-    return ProviderAnswer(tuple(told), fault, is_idempotent)
+        answered.append(usual)
+    return ProviderAnswer(tuple(answered), fault, is_idempotent)
 
 
 def _usual_item(item: Any) -> AnsweredKey | None:
@@ -165,7 +165,7 @@ def _usual_item(item: Any) -> AnsweredKey | None:
 def _item(value: Any, where: str) -> AnsweredKey:
     item = _typed(value, dict, where, {})
     try:
-        told = _as_go_reads(_field(item, "value"))
+        item_value = _as_go_reads(_field(item, "value"))
     except OverflowError:
         raise UnreadableAnswer(
             f"json: a number of {where}.value is too large for a float64"
@@ -174,7 +174,7 @@ def _item(value: Any, where: str) -> AnsweredKey:
         raise UnreadableAnswer(f"{where}.value nests too deeply") from None
     return AnsweredKey(
         _typed(_field(item, "key"), str, f"{where}.key", ""),
-        told,
+        item_value,
         _typed(_field(item, "error"), str, f"{where}.error", ""),
     )
 

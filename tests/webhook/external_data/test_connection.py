@@ -152,8 +152,8 @@ def test_a_connection_that_ends_is_an_answer_only_where_no_length_was_said(sent,
         await peer.received(1)
         await peer.send(sent)
         peer.far.close()
-        told = await wait
-        assert told == found or type(told) is found
+        outcome = await wait
+        assert outcome == found or type(outcome) is found
         assert not peer.connection.is_open
 
     asyncio.run(main())
