@@ -276,9 +276,9 @@ class TlsEnds(NamedTuple):
 async def _connected(host: str, port: int) -> socket.socket:
     """A connection to the first address of a host that takes one; raises OSError."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     fault: OSError = socket.gaierror(socket.EAI_NONAME, "no address")
-    for family, kind, protocol, _, where in found:
+    for family, kind, protocol, _, where in addresses:
         plain = socket.socket(family, kind, protocol)
         try:
             plain.setblocking(False)  # the standard library's own

@@ -67,7 +67,7 @@ class AskedRound(Protocol):
 
     @property
     def answers(self) -> ProviderAnswers:
-        """The answers that are there."""
+        """By request, as far as they have come."""
 
     def begin(self, request: ProviderRequest) -> None:
         """Have a request answered, once."""
