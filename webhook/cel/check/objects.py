@@ -200,9 +200,9 @@ class _Reader:
             return schema
         string = {"type": "string"}
         names = {
-            "name": _of_at_most(own.get("name"), _NAME_MAX),
+            "name": _of_at_most(metadata_properties.get("name"), _NAME_MAX),
             # What is generated adds a character at least.
-            "generateName": _of_at_most(own.get("generateName"), _NAME_MAX - 1),
+            "generateName": _of_at_most(metadata_properties.get("generateName"), _NAME_MAX - 1),
         }
         named = {"type": "object", "properties": names}
         more = {"kind": string, "apiVersion": string, "metadata": named}
