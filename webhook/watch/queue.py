@@ -52,7 +52,7 @@ class EventQueue:
 
     def __init__(self) -> None:
         self._waiting: dict[_Slot, _Waiting] = {}
-        self._told: dict[GroupVersionKind, dict[Key, None]] = {}
+        self._delivered: dict[GroupVersionKind, dict[Key, None]] = {}
         """The objects that the consumer knows. A set of thousands takes up to twice a dict's memory."""
         self._filled = asyncio.Event()
         self.coalesced = 0
@@ -72,7 +72,7 @@ class EventQueue:
         waiting = self._slot(slot)
         self.coalesced += waiting.set is not None
         waiting.set = None
-        if key in self._told.get(gvk, ()):
+        if key in self._delivered.get(gvk, ()):
             waiting.delete = waiting.delete or obj
         elif waiting.delete is None:
             # It came and went unseen: nothing is to be told.
@@ -86,7 +86,7 @@ class EventQueue:
         """The kind is not wanted any more: whatever waits of it is dropped, silently."""
         for slot in [slot for slot in self._waiting if slot[0] == gvk]:
             del self._waiting[slot]
-        self._told.pop(gvk, None)
+        self._delivered.pop(gvk, None)
 
     def renew(self, gvk: GroupVersionKind) -> None:
         """Drop the states that wait of a kind, which will all be told anew; deletions stay.
@@ -100,7 +100,7 @@ class EventQueue:
 
     def known(self, gvk: GroupVersionKind) -> Iterable[Key]:
         """The objects of the kind that the consumer has been told of."""
-        return list(self._told.get(gvk, ()))
+        return list(self._delivered.get(gvk, ()))
 
     def waiting(self, gvk: GroupVersionKind) -> dict[Key, Object]:
         """Return the objects of a kind whose state waits to be told, in their order."""
@@ -134,7 +134,7 @@ class EventQueue:
         waiting = self._waiting[slot]
         if waiting.delete is not None:
             deleted, waiting.delete = waiting.delete, None
-            self._told.get(gvk, {}).pop(key, None)
+            self._delivered.get(gvk, {}).pop(key, None)
             if waiting.set is None:
                 del self._waiting[slot]
             return Event("delete", gvk, key, deleted)
@@ -143,5 +143,5 @@ class EventQueue:
             self._waiting.clear()  # a dict keeps the place for all that it ever held
         if key is None:
             return Event("synced", gvk)
-        self._told.setdefault(gvk, {})[key] = None
+        self._delivered.setdefault(gvk, {})[key] = None
         return Event("set", gvk, key, waiting.set)
