@@ -68,7 +68,7 @@ def test_whole_objects_name_the_flag_that_keeps_them() -> None:
 
 def test_a_template_that_waits_for_data_is_named_at_its_kind() -> None:
     document = NODES | {"metadata": {"name": "nodes", "uid": "u", "generation": 1}}
-    error = {"code": "missing_data", "message": missing_text([frozenset({PODS})])}
+    error = {"code": "missing_data", "message": missing_text((frozenset({PODS}),))}
     status = {"id": "a", "podUID": "r", "templateUID": "u", "observedGeneration": 1}
     body = {
         "metadata": {"ownerReferences": [{"kind": "Pod", "uid": "r"}]},

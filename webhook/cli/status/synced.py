@@ -99,8 +99,8 @@ def _reads_by_template(templates: Sequence[Mapping[str, Any]]) -> dict[str, Read
             template = read_template(document)
         except ConstraintFrameworkError:
             continue
-        found = inventory_reads(template)
-        reads[name_of(document)] = WHOLE if found is None else found
+        read = inventory_reads(template)
+        reads[name_of(document)] = WHOLE if read is None else read
     return reads
 
 
