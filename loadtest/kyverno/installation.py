@@ -8,17 +8,17 @@ itself, and writes its webhook configuration; from that one comes where admissio
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import shutil
-import ssl
 import subprocess
-import urllib.request
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import yaml
 
 from loadtest.bench.servers import Server, running
+from tests.behaviour.serving import unverified
 from tests.cluster import Api, ApiError, Cluster, serves
 from tests.patience import until
 from tests.ports import free_port
@@ -71,7 +71,7 @@ class Kyverno:
     def serving(self, name: str, flags: Sequence[str] = ()) -> Iterator[Server]:
         """A controller with the chart's flags and these, on one core and one thread at a time."""
         port = free_port()
-        command = [
+        command: list[str | Path] = [
             self._program,
             *self._arguments,
             f"--kubeconfig={self._cluster.kubeconfig}",
@@ -156,11 +156,13 @@ class Kyverno:
 
 
 def _is_ready(port: int) -> bool:
-    """Whether it answers, by a certificate of its own authority."""
-    context = ssl._create_unverified_context()  # noqa: S323 - its certificate is made by itself
-    url = f"https://127.0.0.1:{port}/health/readiness"
-    with urllib.request.urlopen(url, timeout=5, context=context) as answer:
-        return answer.status == 200
+    """Whether it says so, by a certificate of its own authority."""
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=unverified())
+    try:
+        connection.request("GET", "/health/readiness")
+        return connection.getresponse().status == http.client.OK
+    finally:
+        connection.close()
 
 
 def _path_of(document: Json) -> str:
@@ -183,7 +185,14 @@ def _chart(sources: Path, folder: Path) -> Iterator[Json]:
             stub.mkdir()
             made = {"apiVersion": "v2", "name": one["name"], "version": one["version"]}
             (stub / "Chart.yaml").write_text(json.dumps(made))
-    command = [build("helm"), "template", "kyverno", str(chart), "--namespace", NAMESPACE]
+    command: list[str | Path] = [
+        build("helm"),
+        "template",
+        "kyverno",
+        str(chart),
+        "--namespace",
+        NAMESPACE,
+    ]
     rendered = subprocess.run(
         [*command, "--kube-version", "1.36", "--set", "crds.install=false"],
         stdin=subprocess.DEVNULL,

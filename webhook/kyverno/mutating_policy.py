@@ -90,7 +90,7 @@ class _Spec(CompiledSpec):
         definitions: Iterable[Mapping[str, Any]],
     ) -> KyvernoChange:
         """What it makes of the object of a request that it is about."""
-        given, already = self.given(asked), len(asked.world.missing)
+        given, already = {**asked.given(self.namespace)}, len(asked.world.missing)
         before: Json = asked.request["object"]
         try:
             one = self.excusing(given, asked, exceptions)
