@@ -10,6 +10,7 @@ CPU of the process for each review, and latencies at a load that both can take. 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import json
 import statistics
@@ -28,7 +29,7 @@ from loadtest.bench.load import Generator, ask
 from loadtest.bench.machine import describe
 from loadtest.bench.measurement import BODIES, make_certificates, say
 from loadtest.bench.policies import POLICIES
-from loadtest.bench.servers import Cores, Server, waddle
+from loadtest.bench.servers import Cores, Server, floor, waddle
 from loadtest.bytecode import compile_modules
 from loadtest.kyverno.installation import Kyverno
 from tests.cluster import Cluster
@@ -38,15 +39,15 @@ from webhook.api.gvk import name_of
 from webhook.kyverno.conversion import converted
 
 if TYPE_CHECKING:
-    import contextlib
     from collections.abc import Sequence
 
     from webhook.api.shapes import Json
 
 RESULTS: Final = ROOT / "loadtest" / "results"
 CONNECTIONS: Final = 8
-GOAL: Final = 0.1
-"""CPU of a review by Waddle, of Kyverno's."""
+GOALS: Final = {1: 0.5, 12: 0.1}
+"""CPU of a review by Waddle, of Kyverno's, by how many policies are about it. With one, most of both is
+TLS and HTTP: a bare uvicorn application is measured beside it."""
 
 SETS: Final = (("cel", 1), ("cel", 12), ("patterns", 1), ("patterns", 12))
 NAMES: Final = {"cel": "ValidatingPolicy in CEL", "patterns": "ClusterPolicy of patterns"}
@@ -83,7 +84,7 @@ class Run:
         """Waddle with these policies."""
         folder = self.folder / f"waddle-{name}-{len(policies)}"
         folder.mkdir()
-        own = [made for one in policies for made in _own(one)]
+        own = [made for one in policies for made in own_policies(one)]
         (folder / "policies.yaml").write_text(yaml.safe_dump_all(own))
         return waddle(
             folder,
@@ -101,14 +102,18 @@ class Run:
             servers = [server, *(_asked_at(peer, path) for peer in peers)]
             self._decide_alike(servers, policies)
             for body, verdict in VERDICTS.items():
-                self.rows.append(
-                    {
-                        "policies": name,
-                        "count": count,
-                        "body": body,
-                        "cpu_ms": self._cpu(servers, BODIES / f"{body}.json", verdict),
-                    }
-                )
+                row = {"policies": name, "count": count, "body": body}
+                with contextlib.ExitStack() as stack:
+                    asked = list(servers)
+                    if count == 1 and verdict == "allowed":  # as it answers everything
+                        bare = floor(
+                            self.certificates,
+                            core=self.cores.server,
+                            log=self.folder / "floor.log",
+                        )
+                        asked.append(stack.enter_context(bare))
+                    cpu = self._cpu(asked, BODIES / f"{body}.json", verdict)
+                self.rows.append({**row, "cpu_ms": cpu})
                 say(f"{name} {count} {body}: CPU {self.rows[-1]['cpu_ms']}")
             self.rows[-len(VERDICTS)] |= self._latencies(servers[:2])
             self.rows[-len(VERDICTS)]["rss_mib"] = {one.name: one.rss_mib() for one in servers}
@@ -187,7 +192,7 @@ def policies_of(name: str) -> list[Json]:
     return list(yaml.safe_load_all(text))
 
 
-def _own(policy: Json) -> list[Json]:
+def own_policies(policy: Json) -> list[Json]:
     """A policy as Waddle has it; raises RuntimeError where it cannot be written."""
     if policy["kind"] != "ClusterPolicy":
         return [policy]
@@ -235,7 +240,9 @@ def measure(plan: Plan) -> dict[str, Any]:
                     run.measure(kyverno, [chart, bare], name, count)
         finally:
             cluster.stop()
-    return {"command": "make bench-kyverno", "machine": describe(), "rows": run.rows}
+    machine = {**describe(), "kyverno": Path(kyverno.sources).name.partition("@")[2]}
+    del machine["gatekeeper"]
+    return {"command": "make bench-kyverno", "machine": machine, "rows": run.rows}
 
 
 def _pin(pid: int, core: int) -> None:
@@ -248,14 +255,28 @@ def ratio(row: dict[str, Any], peer: str = WITHOUT_REPORTS) -> float:
     return float(row["cpu_ms"]["waddle"] / row["cpu_ms"][peer])
 
 
+def missed(result: dict[str, Any]) -> list[str]:
+    """The goals that are not met, a line for each."""
+    return [
+        f"{row['count']} {NAMES[row['policies']]}, {row['body']}: {ratio(row):.3f}, "
+        f"at most {GOALS[row['count']]:g}"
+        for row in result["rows"]
+        if ratio(row) > GOALS[row["count"]]
+    ]
+
+
 def page(result: dict[str, Any]) -> str:
     """The figures as a page."""
     rows = "".join(
         f"| {row['count']} {NAMES[row['policies']]} | {row['body']} "
         f"| {row['cpu_ms']['waddle']:.3f} ms | {row['cpu_ms']['kyverno']:.3f} ms "
         f"| {row['cpu_ms'][WITHOUT_REPORTS]:.3f} ms | {ratio(row, 'kyverno'):.3f} "
-        f"| {ratio(row):.3f} |\n"
+        f"| {ratio(row):.3f} | {GOALS[row['count']]:g} "
+        f"| {'met' if ratio(row) <= GOALS[row['count']] else 'NOT MET'} |\n"
         for row in result["rows"]
+    )
+    bare = ", ".join(
+        f"{row['cpu_ms']['floor']:.3f} ms" for row in result["rows"] if "floor" in row["cpu_ms"]
     )
     latencies = "".join(
         f"| {row['count']} {NAMES[row['policies']]} | {row['rate']:.0f} "
@@ -265,21 +286,29 @@ def page(result: dict[str, Any]) -> str:
         for row in result["rows"]
         if "rate" in row
     )
-    machine = ", ".join(f"{name} {value}" for name, value in result["machine"].items())
+    machine = "".join(f"| {name} | {value} |\n" for name, value in result["machine"].items())
     return f"""# Beside Kyverno's admission controller
 
-Written by `{result["command"]}`. {machine}.
+Written by `{result["command"]}`.
 
 Kyverno runs with the flags and the configuration of its chart, at a real API server, on the core that
 Waddle has, with `GOMAXPROCS=1`. Reviews come over TLS by {CONNECTIONS} connections, in turns. Waddle
 has the same ValidatingPolicies, and what `waddle migrate kyverno` makes of the ClusterPolicies. A Pod
-that breaks every policy is denied by each of them, in each server. CPU is that of the whole process,
-medians. At most {GOAL:g} of the CPU of Kyverno without reports is the goal: without, it does no more
+that breaks every policy is denied by each of them, in each server, before anything is measured. CPU is
+that of the whole process, medians of turns.
+
+| machine | |
+|---|---|
+{machine}
+The goal is the most that Waddle may take of the CPU of Kyverno without reports, which does no more
 than answer.
 
-| policies | body | Waddle | Kyverno | without reports | ratio | ratio without reports |
-|---|---|---|---|---|---|---|
+| policies | body | Waddle | Kyverno | without reports | ratio | ratio without reports | goal | |
+|---|---|---|---|---|---|---|---|---|
 {rows}
+With one policy most of both is TLS and HTTP. A bare uvicorn application that decodes the same body and
+answers a constant takes {bare}.
+
 Latencies at half of the load that Kyverno can take, and resident memory after it:
 
 | policies | requests/s | p50 Waddle | p50 Kyverno | p99 Waddle | p99 Kyverno | Waddle | Kyverno |
@@ -304,11 +333,9 @@ def main() -> int:
         (RESULTS / "kyverno.json").write_text(json.dumps(result, indent=1) + "\n")
         (RESULTS / "kyverno.md").write_text(text)
         readme.write()
-    missed = [row for row in result["rows"] if ratio(row) > GOAL]
-    for row in missed:
-        what = f"{row['count']} {NAMES[row['policies']]}, {row['body']}"
-        print(f"NOT MET  {what}: {ratio(row):.3f}, at most {GOAL:g}", file=sys.stderr)
-    return 1 if missed else 0
+    for line in missed(result):
+        print(f"NOT MET  {line}", file=sys.stderr)
+    return 1 if missed(result) else 0
 
 
 if __name__ == "__main__":

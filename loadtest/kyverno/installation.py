@@ -56,9 +56,9 @@ class Kyverno:
         """Install what the controller needs. Raises ProgramUnavailableError."""
         self._folder, self._cluster, self._core = folder, cluster, core
         self._program = build("kyverno")
-        sources = module_folder("tests/oracles/kyverno", MODULE)
-        chart = list(_chart(sources, folder))
-        _install(cluster.api, sources, chart)
+        self.sources = module_folder("tests/oracles/kyverno", MODULE)
+        chart = list(_chart(self.sources, folder))
+        _install(cluster.api, self.sources, chart)
         (container,) = next(
             one["spec"]["template"]["spec"]["containers"]
             for one in chart
