@@ -64,7 +64,7 @@ class Plan:
     schedule: tuple[int, float]
 
 
-FULL: Final = Plan(30, 100, (3, 6))
+FULL: Final = Plan(16, 100, (3, 4))
 QUICK: Final = Plan(8, 50, (1, 4))
 
 
