@@ -74,8 +74,8 @@ def test_where_kyverno_cannot_be_built_it_is_skipped_with_the_reason(
     monkeypatch.setattr(bench, "measure", unavailable)
     monkeypatch.setattr(sys, "argv", ["bench", "--save"])
     assert bench.main() == 0
-    told = capsys.readouterr().err
-    assert told == "skipped: Kyverno cannot be built here: no proxy answers\n"
+    error_lines = capsys.readouterr().err
+    assert error_lines == "skipped: Kyverno cannot be built here: no proxy answers\n"
 
 
 def test_its_results_are_known_to_be_old_or_not() -> None:

@@ -41,7 +41,7 @@ _SPARED: Final = frozenset(
         ),
     }
 )
-"""No policy is asked about policies, nor about who somebody is and what they may do: nobody shall
+"""No policy is requested about policies, nor about who somebody is and what they may do: nobody shall
 lock themselves out (pkg/kubeapiserver/admission/exclusion/resources.go)."""
 
 _EVENTS: Final = (("", "v1"), ("events.k8s.io", "v1"))
@@ -56,7 +56,7 @@ versions, and stores as one: those that it enables by itself. All else of its ow
 
 
 @dataclass(frozen=True, slots=True)
-class AskedResource:
+class RequestedResource:
     """The fields of a request that rules read."""
 
     group: str
@@ -100,21 +100,21 @@ class Matching:
 
     def __call__(self, request: Json, namespace: Json | None) -> bool:
         """Whether a request is one of them."""
-        asked = asked_resource(request)
-        return self.names(asked) and self.selects(asked, request, namespace)
+        requested = requested_resource(request)
+        return self.names(requested) and self.selects(requested, request, namespace)
 
-    def names(self, asked: AskedResource) -> bool:
+    def names(self, requested: RequestedResource) -> bool:
         """Whether the rules name what a request is about."""
-        if (asked.group, asked.resource) in _SPARED:
+        if (requested.group, requested.resource) in _SPARED:
             return False
-        if _names(self._excluded, asked, is_fuzzy=self._is_fuzzy):
+        if _names(self._excluded, requested, is_fuzzy=self._is_fuzzy):
             return False
-        return not self._rules or _names(self._rules, asked, is_fuzzy=self._is_fuzzy)
+        return not self._rules or _names(self._rules, requested, is_fuzzy=self._is_fuzzy)
 
-    def selects(self, asked: AskedResource, request: Json, namespace: Json | None) -> bool:
+    def selects(self, requested: RequestedResource, request: Json, namespace: Json | None) -> bool:
         """Whether the selectors take a request in."""
         if self._selects_namespace is not None and not _in_namespace(
-            self._selects_namespace, request, asked, namespace
+            self._selects_namespace, request, requested, namespace
         ):
             return False
         selects = self._selects_object
@@ -124,13 +124,13 @@ class Matching:
         return any(selects(labels_of(one)) for one in objects if type(one) is dict)
 
 
-def asked_resource(request: Json) -> AskedResource:
+def requested_resource(request: Json) -> RequestedResource:
     """What a request is about, as rules read it."""
     kind = request.get("kind") or {}
     given = request.get("resource") or {}
     resource = given.get("resource") or plural_of(kind.get("kind") or "")
     group = kind.get("group") or ""
-    return AskedResource(
+    return RequestedResource(
         group=group,
         version=kind.get("version") or "",
         resource=resource,
@@ -144,14 +144,14 @@ def asked_resource(request: Json) -> AskedResource:
 def _in_namespace(
     selects: Callable[[Mapping[str, str]], bool],
     request: Json,
-    asked: AskedResource,
+    requested: RequestedResource,
     namespace: Json | None,
 ) -> bool:
     """Return whether a namespace selector holds; an object in no namespace is never left out."""
-    if (asked.group, asked.resource) == ("", "namespaces"):
+    if (requested.group, requested.resource) == ("", "namespaces"):
         document = request.get("object") or request.get("oldObject")
         return selects(labels_of(document) if type(document) is dict else {})
-    if asked.is_clustered:
+    if requested.is_clustered:
         return True
     return selects({} if namespace is None else labels_of(namespace))
 
@@ -209,8 +209,8 @@ def _rules(resources: Mapping[str, Any], name: str, field: str) -> tuple[Json, .
     return tuple(given)
 
 
-def _names(rules: Sequence[Json], asked: AskedResource, *, is_fuzzy: bool) -> bool:
-    return any(_covers(rule, asked, is_fuzzy=is_fuzzy) for rule in rules)
+def _names(rules: Sequence[Json], requested: RequestedResource, *, is_fuzzy: bool) -> bool:
+    return any(_covers(rule, requested, is_fuzzy=is_fuzzy) for rule in rules)
 
 
 def concerns_kind(rule: Json, gvk: GroupVersionKind) -> bool:
@@ -224,17 +224,18 @@ def concerns_kind(rule: Json, gvk: GroupVersionKind) -> bool:
     )
 
 
-def _covers(rule: Json, asked: AskedResource, *, is_fuzzy: bool) -> bool:
+def _covers(rule: Json, requested: RequestedResource, *, is_fuzzy: bool) -> bool:
     scope = rule.get("scope") or "*"
     names = rule.get("resourceNames")
-    if names and asked.name not in names:
+    if names and requested.name not in names:
         return False
-    if not _among(rule["operations"], asked.operation):
+    if not _among(rule["operations"], requested.operation):
         return False
-    if scope != "*" and (scope == "Cluster") is not asked.is_clustered:
+    if scope != "*" and (scope == "Cluster") is not requested.is_clustered:
         return False
-    return _of_resource(rule, asked) and (
-        _of_version(rule, asked.group, asked.version) or (is_fuzzy and _of_equivalent(rule, asked))
+    return _of_resource(rule, requested) and (
+        _of_version(rule, requested.group, requested.version)
+        or (is_fuzzy and _of_equivalent(rule, requested))
     )
 
 
@@ -242,21 +243,23 @@ def _of_version(rule: Json, group: str, version: str) -> bool:
     return _among(rule["apiGroups"], group) and _among(rule["apiVersions"], version)
 
 
-def _of_equivalent(rule: Json, asked: AskedResource) -> bool:
+def _of_equivalent(rule: Json, requested: RequestedResource) -> bool:
     """Whether it names the same resource as served in another version or group.
 
     Which versions of a custom resource are served is not known here: each that is named counts.
     """
-    served = _SERVED.get((asked.group, asked.resource))
+    served = _SERVED.get((requested.group, requested.resource))
     if served is not None:
         return any(_of_version(rule, group, version) for group, version in served)
-    return asked.group not in BUILTIN_GROUPS and _among(rule["apiGroups"], asked.group)
+    return requested.group not in BUILTIN_GROUPS and _among(rule["apiGroups"], requested.group)
 
 
-def _of_resource(rule: Json, asked: AskedResource) -> bool:
+def _of_resource(rule: Json, requested: RequestedResource) -> bool:
     for one in rule["resources"]:
         name, _, sub = one.partition("/")
-        if name in {"*", asked.resource} and sub in ({"*", asked.sub} if asked.sub else {"*", ""}):
+        if name in {"*", requested.resource} and sub in (
+            {"*", requested.sub} if requested.sub else {"*", ""}
+        ):
             return True
     return False
 

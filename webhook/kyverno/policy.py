@@ -6,7 +6,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.kinds import InvalidAdmissionPolicy
-from webhook.admission_policies.matching import Matching, asked_resource
+from webhook.admission_policies.matching import Matching, requested_resource
 from webhook.api.gvk import name_of, namespace_of, plural_of, text
 from webhook.api.shapes import object_of, objects_of
 from webhook.cel.check.types import BOOL
@@ -23,7 +23,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from webhook.admission_policies.matching import AskedResource
+    from webhook.admission_policies.matching import RequestedResource
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
     from webhook.cel.check.environment import Environment
@@ -62,7 +62,7 @@ class PolicyQuestion:
     exceptions: Sequence[KyvernoException] = ()
     look: Callable[[], None] | None = None
     """Raises TimeUp when the review's time is up."""
-    resource: AskedResource = field(init=False, repr=False, compare=False)
+    resource: RequestedResource = field(init=False, repr=False, compare=False)
     """What the request is about, as rules read it."""
     objects: dict[str, Any] = field(init=False, repr=False, compare=False)
     """The object and the one before, as expressions read them."""
@@ -71,7 +71,7 @@ class PolicyQuestion:
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "resource", asked_resource(self.request))
+        object.__setattr__(self, "resource", requested_resource(self.request))
         object.__setattr__(self, "objects", objects_of_review(self.request))
 
     def given(self, namespace: str) -> dict[str, Any]:
@@ -180,17 +180,17 @@ class CompiledSpec:
             for at, one in enumerate(objects_in(spec, "matchConditions"))
         ]
 
-    def is_about(self, asked: PolicyQuestion) -> bool:
+    def is_about(self, question: PolicyQuestion) -> bool:
         """Whether a request is one that it matches."""
-        return self.names_resource(asked.resource) and self.selects(asked)
+        return self.names_resource(question.resource) and self.selects(question)
 
-    def names_resource(self, resource: AskedResource) -> bool:
+    def names_resource(self, resource: RequestedResource) -> bool:
         """Whether its rules name what a request is about."""
         return not self._matches_nothing and self._matches.names(resource)
 
-    def selects(self, asked: PolicyQuestion) -> bool:
+    def selects(self, question: PolicyQuestion) -> bool:
         """Whether its selectors take in a request that its rules name."""
-        return self._matches.selects(asked.resource, asked.request, asked.namespace)
+        return self._matches.selects(question.resource, question.request, question.namespace)
 
     @property
     def reads_names(self) -> bool:
@@ -221,12 +221,15 @@ class CompiledSpec:
         )
 
     def excusing(
-        self, given: dict[str, Any], asked: PolicyQuestion, exceptions: Sequence[KyvernoException]
+        self,
+        given: dict[str, Any],
+        question: PolicyQuestion,
+        exceptions: Sequence[KyvernoException],
     ) -> KyvernoException | None:
         """The exception that excuses it; what others allow is put into ``given`` for expressions."""
         allowing: list[KyvernoException] = []
         for one in exceptions:
-            if self.holds(one.conditions, given, asked):
+            if self.holds(one.conditions, given, question):
                 if not (one.images or one.values):
                     return one
                 allowing.append(one)
@@ -237,10 +240,10 @@ class CompiledSpec:
         return None
 
     def holds(
-        self, conditions: Sequence[Expression], given: dict[str, Any], asked: PolicyQuestion
+        self, conditions: Sequence[Expression], given: dict[str, Any], question: PolicyQuestion
     ) -> bool:
         """Whether conditions hold; raises :class:`~webhook.cel.errors.EvaluationError`."""
-        return conditions_hold(conditions, given, asked.look)
+        return conditions_hold(conditions, given, question.look)
 
     @property
     def has_annotations(self) -> bool:
@@ -249,31 +252,31 @@ class CompiledSpec:
 
     def annotated(self, composed: Composed, meter: Meter) -> tuple[tuple[str, str], ...]:
         """The audit annotations that are not empty; raises likewise."""
-        told = []
+        annotations = []
         for key, expression in self._annotations:
             value = expression.evaluate(composed.env, meter)
             if type(value) is not str:
                 raise EvaluationError(f"auditAnnotation '{key}' is no string")
             if value:
-                told.append((key, value))
-        return tuple(told)
+                annotations.append((key, value))
+        return tuple(annotations)
 
 
 def fault_text(
-    error: EvaluationError, given: dict[str, Any], asked: PolicyQuestion, already: int
+    error: EvaluationError, given: dict[str, Any], question: PolicyQuestion, already: int
 ) -> tuple[str, tuple[str, ...]]:
     """The text of an error without a Secret's values, and what was asked for and is not there.
 
     ``already`` is how much was missing before. Raises the error again where the time is up.
     """
     pass_on(error)
-    about = {"kind": asked.request.get("kind"), "object": given["object"]}
+    about = {"kind": question.request.get("kind"), "object": given["object"]}
     text = without_secrets(error.text, about | {"oldObject": given["oldObject"]})
-    return text, tuple(dict.fromkeys(asked.world.missing[already:]))
+    return text, tuple(dict.fromkeys(question.world.missing[already:]))
 
 
 class KyvernoPolicy:
-    """Where a policy stands, and when it is asked."""
+    """Where a policy stands, and when it is question."""
 
     def __init__(self, document: Json) -> None:
         """Raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""
@@ -306,21 +309,21 @@ class KyvernoPolicy:
         """Its name, with the namespace of one that is in one."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
-    def is_about(self, asked: PolicyQuestion) -> bool:
+    def is_about(self, question: PolicyQuestion) -> bool:
         """Whether it, or what it implies, matches a request."""
-        return self.is_in_place(asked) and any(one.is_about(asked) for one in self.specs)
+        return self.is_in_place(question) and any(one.is_about(question) for one in self.specs)
 
-    def is_in_place(self, asked: PolicyQuestion) -> bool:
+    def is_in_place(self, question: PolicyQuestion) -> bool:
         """Whether a request is in the namespace of one that is in one."""
-        return not self.namespace or asked.request.get("namespace") == self.namespace
+        return not self.namespace or question.request.get("namespace") == self.namespace
 
     def constrains(self, gvk: GroupVersionKind) -> bool:
         """Whether a rule names the kind; its plural is the one that Kubernetes guesses."""
         return any(one.constrains(gvk) for one in self.specs)
 
-    def exceptions_of(self, asked: PolicyQuestion) -> list[KyvernoException]:
+    def exceptions_of(self, question: PolicyQuestion) -> list[KyvernoException]:
         """Those that name it, and have not expired."""
-        if not asked.exceptions:
+        if not question.exceptions:
             return []
-        at = asked.at
-        return [one for one in asked.exceptions if one.is_about(self.kind, self.name, at)]
+        at = question.at
+        return [one for one in question.exceptions if one.is_about(self.kind, self.name, at)]

@@ -30,7 +30,7 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.admission_policies.matching import AskedResource
+    from webhook.admission_policies.matching import RequestedResource
     from webhook.api.shapes import Json
     from webhook.cel.engine import Expression
     from webhook.cel.fast.policy import Whole
@@ -121,41 +121,53 @@ class Rule(CompiledSpec):
             self._whole = None
         return tuple(values)
 
-    def say(self, asked: PolicyQuestion, exceptions: Sequence[KyvernoException]) -> KyvernoVerdict:
+    def say(
+        self, question: PolicyQuestion, exceptions: Sequence[KyvernoException]
+    ) -> KyvernoVerdict:
         """What it says of a request that it is about."""
         if self._whole_of_objects is not None and not exceptions:
-            verdict = self._at_once(self._whole_of_objects, asked.objects, asked)
+            verdict = self._at_once(self._whole_of_objects, question.objects, question)
             if verdict is not None:
                 return verdict
-        return self.judge(asked.given_with_images(self.namespace), asked, exceptions)
+        return self.judge(question.given_with_images(self.namespace), question, exceptions)
 
     def judge(
-        self, given: dict[str, Any], asked: PolicyQuestion, exceptions: Sequence[KyvernoException]
+        self,
+        given: dict[str, Any],
+        question: PolicyQuestion,
+        exceptions: Sequence[KyvernoException],
     ) -> KyvernoVerdict:
         """What it says of what its variables hold."""
-        already = len(asked.world.missing)
+        already = len(question.world.missing)
         try:
-            return self._judge(given, asked, exceptions)
+            return self._judge(given, question, exceptions)
         except EvaluationError as error:
-            return KyvernoVerdict("error", *fault_text(error, given, asked, already))
+            return KyvernoVerdict("error", *fault_text(error, given, question, already))
 
     def _judge(
-        self, given: dict[str, Any], asked: PolicyQuestion, exceptions: Sequence[KyvernoException]
+        self,
+        given: dict[str, Any],
+        question: PolicyQuestion,
+        exceptions: Sequence[KyvernoException],
     ) -> KyvernoVerdict:
         if exceptions:
             given = {**given}
-            one = self.excusing(given, asked, exceptions)
+            one = self.excusing(given, question, exceptions)
             if one is not None:
                 return KyvernoVerdict(one.result, f"excused by {one.title}", exception=one)
-        if self.conditions and not self.holds(self.conditions, given, asked):
+        if self.conditions and not self.holds(self.conditions, given, question):
             return SKIPPED
         # What reads objects alone was tried before, unless there are exceptions.
-        if self._whole is not None and self._whole is not self._whole_of_objects and asked.request:
-            verdict = self._at_once(self._whole, given, asked)
+        if (
+            self._whole is not None
+            and self._whole is not self._whole_of_objects
+            and question.request
+        ):
+            verdict = self._at_once(self._whole, given, question)
             if verdict is not None:
                 return verdict
         composed = Composed(self.variables, given, None)
-        meter = Meter(COST, asked.look)
+        meter = Meter(COST, question.look)
         composed.meter = meter
         for at, validation in enumerate(self._validations):
             if validation.expression.evaluate(composed.env, meter) is not True:
@@ -164,19 +176,19 @@ class Rule(CompiledSpec):
         return KyvernoVerdict("pass", annotations=self.annotated(composed, meter))
 
     def _at_once(
-        self, whole: Whole, given: dict[str, Any], asked: PolicyQuestion
+        self, whole: Whole, given: dict[str, Any], question: PolicyQuestion
     ) -> KyvernoVerdict | None:
         """What all validations say by one function; None where only the exact form can decide."""
-        already = len(asked.world.missing)
-        operation = asked.request.get("operation") or ""
+        already = len(question.world.missing)
+        operation = question.request.get("operation") or ""
         try:
             failed = whole.run(
-                None, None, operation, given, Meter(COST, asked.look), self._prepared
+                None, None, operation, given, Meter(COST, question.look), self._prepared
             )
         except TimeUp:
             raise
         except Exception:  # noqa: BLE001  # whatever it was, the expressions say what it means
-            del asked.world.missing[already:]
+            del question.world.missing[already:]
             return None
         if not failed:
             return _PASSED
@@ -184,15 +196,15 @@ class Rule(CompiledSpec):
         one = self._validations[number]
         if one.message_expression is not None and message is None:
             return None
-        is_told = type(message) is str and message
-        return KyvernoVerdict("fail", message if is_told else _message_of(one, number))
+        has_text = type(message) is str and message
+        return KyvernoVerdict("fail", message if has_text else _message_of(one, number))
 
     def holds(
-        self, conditions: Sequence[Expression], given: dict[str, Any], asked: PolicyQuestion
+        self, conditions: Sequence[Expression], given: dict[str, Any], question: PolicyQuestion
     ) -> bool:
         """Whether conditions hold; an error is a no where the policy ignores failures."""
         try:
-            return super().holds(conditions, given, asked)
+            return super().holds(conditions, given, question)
         except TimeUp:
             raise
         except EvaluationError:
@@ -218,33 +230,33 @@ class ValidatingPolicy(KyvernoPolicy):
         """Its own, and those that it implies for pod controllers."""
         return self._rules
 
-    def rules_for(self, resource: AskedResource) -> list[Rule]:
+    def rules_for(self, resource: RequestedResource) -> list[Rule]:
         """Those that name what a request is about: its own, and those for pod controllers."""
         return [one for one in self._rules if one.names_resource(resource)]
 
-    def say(self, asked: PolicyQuestion) -> KyvernoVerdict:
+    def say(self, question: PolicyQuestion) -> KyvernoVerdict:
         """What it says of an admission request."""
-        return self.say_by(self.rules_for(asked.resource), asked)
+        return self.say_by(self.rules_for(question.resource), question)
 
-    def say_by(self, rules: Sequence[Rule], asked: PolicyQuestion) -> KyvernoVerdict:
+    def say_by(self, rules: Sequence[Rule], question: PolicyQuestion) -> KyvernoVerdict:
         """What it says of a request that these of its rules name."""
-        if not self.is_in_place(asked):
+        if not self.is_in_place(question):
             return SKIPPED
-        own = self.exceptions_of(asked)
+        own = self.exceptions_of(question)
         for rule in rules:
-            if rule.selects(asked):
-                verdict = rule.say(asked, own)
+            if rule.selects(question):
+                verdict = rule.say(question, own)
                 if verdict is not SKIPPED:
                     return verdict
         return SKIPPED
 
-    def say_of_json(self, document: Any, asked: PolicyQuestion) -> KyvernoVerdict:
+    def say_of_json(self, document: Any, question: PolicyQuestion) -> KyvernoVerdict:
         """What one of mode JSON says of a document, which no rule has to match."""
         given = {"object": document, "oldObject": None, "request": {}, "namespaceObject": None}
         rule = self._rules[0]
-        world = asked.with_world(given, rule.namespace)
+        world = question.with_world(given, rule.namespace)
         variables = {**world, "images": {}, "exceptions": NOTHING_ALLOWED}
-        return rule.judge(variables, asked, self.exceptions_of(asked))
+        return rule.judge(variables, question, self.exceptions_of(question))
 
 
 def _actions(spec: Json) -> tuple[str, ...]:

@@ -170,7 +170,7 @@ class KyvernoPolicies:
         question = self._question(examined, request, namespace)
         case = _Case(question)
         for policy, constraint, rules in self._concerned(question):
-            if not (_is_asked(policy, examined.point) and policy.is_in_place(question)):
+            if not (_applies_at(policy, examined.point) and policy.is_in_place(question)):
                 continue
             chosen = [rule for rule in rules if rule.selects(question)]
             if chosen:
@@ -180,15 +180,21 @@ class KyvernoPolicies:
 
     def _concerned(self, question: PolicyQuestion) -> tuple[_Concerned, ...]:
         """The policies with rules that name what a request is about; remembered by that."""
-        asked = question.resource
-        key = (asked.group, asked.version, asked.resource, asked.sub, asked.operation)
-        whole = (*key, asked.is_clustered, asked.name if self._reads_names else "")
+        requested = question.resource
+        key = (
+            requested.group,
+            requested.version,
+            requested.resource,
+            requested.sub,
+            requested.operation,
+        )
+        whole = (*key, requested.is_clustered, requested.name if self._reads_names else "")
         concerned = self._by_resource.get(whole)
         if concerned is None:
             concerned = tuple(
                 _Concerned(policy, constraint, rules)
                 for policy, constraint in self._policies
-                if policy.mode != JSON and (rules := policy.rules_for(asked))
+                if policy.mode != JSON and (rules := policy.rules_for(requested))
             )
             if len(self._by_resource) >= PLANS_MAX:
                 self._by_resource.clear()
@@ -222,7 +228,7 @@ class KyvernoPolicies:
         )
 
 
-def _is_asked(policy: ValidatingPolicy, point: str) -> bool:
+def _applies_at(policy: ValidatingPolicy, point: str) -> bool:
     """Whether a policy says something where this was asked for."""
     if point == enforcement.AUDIT:
         return policy.in_background

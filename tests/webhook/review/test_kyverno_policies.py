@@ -58,7 +58,7 @@ def request(resource: str = "pods", kind: str = "Pod", group: str = "", **more: 
 
 
 @pytest.fixture
-def told():
+def messages():
     """The messages about a request, by policies that are kept from one to the next."""
     stage = KyvernoPolicies(
         [
@@ -74,26 +74,26 @@ def told():
     )
     policies = PolicySet(SNAPSHOT, stages=(stage,))
 
-    def asked(**more: Any) -> set[str]:
+    def messages_about(**more: Any) -> set[str]:
         value = AugmentedReview(request(**more))
         found = review(policies, Subject(value, enforcement.WEBHOOK))
         return {one.msg for one in found.responses.results}
 
-    return asked
+    return messages_about
 
 
-def test_each_request_is_reviewed_by_the_policies_that_are_about_it(told) -> None:
+def test_each_request_is_reviewed_by_the_policies_that_are_about_it(messages) -> None:
     for _ in range(2):  # what was learned of the first says nothing else of the next
-        assert told() == {"pods"}
-        assert told(name="db") == {"pods", "named"}
-        assert told(operation="UPDATE") == {"updates"}
-        assert told(resource="services", kind="Service") == {"services"}
-        assert told(resource="configmaps", kind="ConfigMap", namespace="") == {"clustered"}
-        assert told(subResource="status") == set()
+        assert messages() == {"pods"}
+        assert messages(name="db") == {"pods", "named"}
+        assert messages(operation="UPDATE") == {"updates"}
+        assert messages(resource="services", kind="Service") == {"services"}
+        assert messages(resource="configmaps", kind="ConfigMap", namespace="") == {"clustered"}
+        assert messages(subResource="status") == set()
         labelled = pod() | {"metadata": {"name": "web", "labels": {"a": "b"}}}
-        assert told(object=labelled) == {"pods", "labelled"}
+        assert messages(object=labelled) == {"pods", "labelled"}
 
 
-def test_pod_controllers_are_reviewed_by_what_is_generated(told) -> None:
+def test_pod_controllers_are_reviewed_by_what_is_generated(messages) -> None:
     # Not of a policy with a selector.
-    assert told(resource="deployments", kind="Deployment", group="apps") == {"pods"}
+    assert messages(resource="deployments", kind="Deployment", group="apps") == {"pods"}
