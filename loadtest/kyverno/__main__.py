@@ -99,20 +99,20 @@ class Run:
         policies = policies_of(name)[:count]
         path = kyverno.apply(policies)
         with self.ours(name, policies) as server:
-            servers = [server, *(_asked_at(peer, path) for peer in peers)]
+            servers = [server, *(_at_path(peer, path) for peer in peers)]
             self._decide_alike(servers, policies)
             for body, verdict in VERDICTS.items():
                 row = {"policies": name, "count": count, "body": body}
                 with contextlib.ExitStack() as stack:
-                    asked = list(servers)
+                    compared = list(servers)
                     if count == 1 and verdict == "allowed":  # as it answers everything
                         bare = floor(
                             self.certificates,
                             core=self.cores.server,
                             log=self.folder / "floor.log",
                         )
-                        asked.append(stack.enter_context(bare))
-                    cpu = self._cpu(asked, BODIES / f"{body}.json", verdict)
+                        compared.append(stack.enter_context(bare))
+                    cpu = self._cpu(compared, BODIES / f"{body}.json", verdict)
                 self.rows.append({**row, "cpu_ms": cpu})
                 say(f"{name} {count} {body}: CPU {self.rows[-1]['cpu_ms']}")
             self.rows[-len(VERDICTS)] |= self._latencies(servers[:2])
@@ -218,7 +218,7 @@ def breaking() -> Json:
     return review
 
 
-def _asked_at(server: Server, path: str) -> Server:
+def _at_path(server: Server, path: str) -> Server:
     return replace(server, url=server.url.replace("/v1/admit", path))
 
 

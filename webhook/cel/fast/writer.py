@@ -421,23 +421,23 @@ class Writer(LoopLines):
         """
         (other,) = node.args
         keys: list[Expression] = []
-        found: tuple[Expr, list[Expression]] | None = None
+        beginning: tuple[Expr, list[Expression]] | None = None
         of = node.target
         while of is not None and (step := self.step(of)) is not None:
             before, key, is_optional = step
             keys = [source.scalar(key), *keys]
             if is_optional:
-                found = before, keys
+                beginning = before, keys
             of = before
         is_known = (
             isinstance(other, Constant)
             or (isinstance(other, ListOf) and not other.items)
             or (isinstance(other, MapOf) and not other.entries)
         )
-        if found is None or not is_known:
+        if beginning is None or not is_known:
             return None
-        base = self.value(found[0])
-        return source.call("at_path", base, source.tuple_of(found[1]), self.value(other))
+        base = self.value(beginning[0])
+        return source.call("at_path", base, source.tuple_of(beginning[1]), self.value(other))
 
     def step(self, node: Expr) -> tuple[Expr, str, bool] | None:
         """The operand and the text of the last step of a path, and whether it has a question mark."""
