@@ -27,7 +27,7 @@ from webhook.admission_policies.reading import (
     read_policy,
 )
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
-from webhook.api.shapes import object_of, objects_of
+from webhook.api.shapes import objects_of
 from webhook.audit.pages import ListStatistics, Pages
 from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
@@ -159,15 +159,6 @@ async def read_admission_policies(
     for gvk in made.kinds_of_parameters:
         await _add_parameters(client, discovery, gvk, store, unlisted)
     return AdmissionPolicyReading(made.with_parameters(store), faults, unlisted)
-
-
-def type_warnings(document: Mapping[str, Any]) -> list[str]:
-    """Return the warnings of the API server's type check, from a policy's status."""
-    checked = object_of(object_of(document.get("status")).get("typeChecking"))
-    return [
-        f"{one.get('fieldRef')}: {' '.join(str(one.get('warning')).split())}"
-        for one in objects_of(checked.get("expressionWarnings"))
-    ]
 
 
 def is_generated(document: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check.types import DYN
-from webhook.cel.engine import compile_expression
+from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError
 from webhook.cel.kubernetes import admission
 from webhook.kyverno import library
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.shapes import Json
+    from webhook.cel.check.checker import Checked
     from webhook.cel.check.environment import Environment
     from webhook.cel.check.types import Type
     from webhook.cel.engine import Expression
@@ -56,13 +57,16 @@ _NOT_BUILT: Final = re.compile(
 
 def compiled(
     one: Mapping[str, Any], field: str, given: Environment, wanted: Type | None, what: str
-) -> Expression:
-    """The expression of a field; raises :class:`InvalidPolicy` that names ``what`` has it."""
+) -> tuple[Expression, Checked]:
+    """The expression of a field, and what the checker knows of it.
+
+    Raises :class:`InvalidPolicy` that names ``what`` has it.
+    """
     text = one.get(field)
     if not isinstance(text, str):
         raise InvalidPolicy(f"spec.{what}.{field} is missing")
     try:
-        expression = compile_expression(text, given)
+        expression, checked = compile_checked(text, given)
     except CompileError as error:
         named = _NOT_BUILT.search(str(error))
         why = library.REFUSED.get(named[1] or named[2]) if named is not None else None
@@ -71,4 +75,4 @@ def compiled(
         raise InvalidPolicy(
             f"spec.{what}.{field}: must evaluate to {wanted} but gives {expression.type}"
         )
-    return expression
+    return expression, checked

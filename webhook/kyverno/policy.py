@@ -10,7 +10,9 @@ from webhook.admission_policies.matching import compile_matching
 from webhook.api.gvk import name_of, namespace_of, plural_of, text
 from webhook.api.shapes import object_of
 from webhook.cel.check.types import BOOL
+from webhook.cel.cost import cost_warning
 from webhook.cel.errors import EvaluationError
+from webhook.cel.run.meter import MATCH_CONDITIONS_COST
 from webhook.constraint.drivers.cel_review import variables_of
 from webhook.constraint.drivers.cel_validator import conditions_hold, pass_on
 from webhook.constraint.secrecy import without_secrets
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
+    from webhook.cel.check.checker import Checked
     from webhook.cel.check.environment import Environment
     from webhook.cel.check.types import Type
     from webhook.cel.engine import Expression
@@ -81,6 +84,8 @@ class CompiledSpec:
         self._namespace = namespace
         # Kyverno compares versions as they are written, whatever matchPolicy says.
         matched = {**object_in(spec, "matchConstraints"), "matchPolicy": "Exact"}
+        self._parts: list[tuple[str, Checked]] = []
+        """What was compiled, each with the field that it stands in, until its cost is estimated."""
         self._matches_nothing = not spec.get("matchConstraints")
         try:
             self._matches = compile_matching(matched, "spec.matchConstraints")
@@ -94,7 +99,9 @@ class CompiledSpec:
         for at, one in enumerate(objects_in(spec, "variables")):
             if type(one.get("name")) is not str:
                 raise InvalidPolicy(f"spec.variables[{at}].name is missing")
-            expression = compiled(one, "expression", self.environment, None, f"variables[{at}]")
+            expression = self.compiled(
+                one, "expression", self.environment, None, f"variables[{at}]"
+            )
             self.types[one["name"]] = expression.type
             self.variables[one["name"]] = expression
         if conditions_read_variables:
@@ -102,7 +109,9 @@ class CompiledSpec:
         self._annotations = [
             (
                 str(one.get("key") or ""),
-                compiled(one, "valueExpression", self.environment, None, f"auditAnnotations[{at}]"),
+                self.compiled(
+                    one, "valueExpression", self.environment, None, f"auditAnnotations[{at}]"
+                ),
             )
             for at, one in enumerate(objects_in(spec, "auditAnnotations"))
         ]
@@ -112,9 +121,32 @@ class CompiledSpec:
         """That of an expression, with the variables that are known so far."""
         return environment(self.types, namespaced=bool(self._namespace))
 
+    def compiled(
+        self, one: Json, field: str, known: Environment, result: Type | None, what: str
+    ) -> Expression:
+        """Compile the expression of a field of the spec, as :func:`compiled` does."""
+        expression, checked = compiled(one, field, known, result, what)
+        self._parts.append((what, checked))
+        return expression
+
+    def cost_warnings(self) -> tuple[str, ...]:
+        """Warn of expressions that would be ended for their cost; call it once all are compiled."""
+        conditions = [one for at, one in self._parts if at.startswith("matchConditions")]
+        others = [one for at, one in self._parts if not at.startswith("matchConditions")]
+        self._parts.clear()
+        warned = (
+            ("matchConditions", conditions, MATCH_CONDITIONS_COST, "all match conditions"),
+            ("spec", others, COST, "all expressions but match conditions"),
+        )
+        return tuple(
+            f"{field}: {text}. Write fewer loops within loops"
+            for field, parts, limit, what in warned
+            if (text := cost_warning(parts, limit, what, "Waddle"))
+        )
+
     def _conditions(self, spec: Json) -> list[Expression]:
         return [
-            compiled(one, "expression", self.environment, BOOL, f"matchConditions[{at}]")
+            self.compiled(one, "expression", self.environment, BOOL, f"matchConditions[{at}]")
             for at, one in enumerate(objects_in(spec, "matchConditions"))
         ]
 
@@ -203,6 +235,9 @@ def fault_text(
 
 class KyvernoPolicy:
     """Where a policy stands, and when it is asked."""
+
+    notes: Sequence[str] = ()
+    """What probably has another effect than it seems to have."""
 
     def __init__(self, document: Json) -> None:
         """Raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""

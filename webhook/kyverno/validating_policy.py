@@ -11,7 +11,7 @@ from webhook.cel.errors import EvaluationError, TimeUp
 from webhook.cel.run.meter import Meter
 from webhook.constraint.drivers.cel_validator import Composed
 from webhook.kyverno.autogen import generated_specs
-from webhook.kyverno.compiling import compiled, objects_in
+from webhook.kyverno.compiling import objects_in
 from webhook.kyverno.kinds import EXCEPTION_KINDS, MUTATING_KINDS, InvalidPolicy
 from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
 from webhook.kyverno.policy import COST, KUBERNETES, CompiledSpec, KyvernoPolicy, fault_text
@@ -63,9 +63,11 @@ class _Rule(CompiledSpec):
         with_variables = self.environment
         self._validations = [
             _Validation(
-                compiled(one, "expression", with_variables, BOOL, f"validations[{at}]"),
+                self.compiled(one, "expression", with_variables, BOOL, f"validations[{at}]"),
                 one.get("message") or "",
-                compiled(one, "messageExpression", with_variables, STRING, f"validations[{at}]")
+                self.compiled(
+                    one, "messageExpression", with_variables, STRING, f"validations[{at}]"
+                )
                 if one.get("messageExpression")
                 else None,
             )
@@ -129,6 +131,7 @@ class ValidatingPolicy(KyvernoPolicy):
         self.actions = _actions(self.spec)
         generated = generated_specs(self.spec) if self.mode == KUBERNETES else []
         self._rules = [_Rule(one, self.namespace) for one in (self.spec, *generated)]
+        self.notes = self._rules[0].cost_warnings()
 
     @property
     def specs(self) -> Sequence[CompiledSpec]:

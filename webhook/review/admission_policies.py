@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.admission_policies.advice import type_warnings, unserved_resources
 from webhook.admission_policies.authorizer import Answers, AuthorizerAnswer
 from webhook.admission_policies.kinds import (
     BINDING,
@@ -137,8 +138,6 @@ class AdmissionPolicies:
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Kind and name of what has no effect, or probably not the one that is meant, and why."""
         yield from self.loose()
-        for (kind, name), one in sorted(self._policies.items()):
-            yield from ((kind, name, text) for text in one.cost.warnings)
         for bound in self._bindings:
             kind = bound.policy_kind
             policy = self._policies.get((kind, bound.policy))
@@ -159,6 +158,17 @@ class AdmissionPolicies:
                 text = _fault_of_parameters(policy, bound, find, inventory)
             if text:
                 yield BINDING if kind == POLICY else MUTATING_BINDING, bound.name, text
+        yield from self.notes()
+
+    def notes(self) -> Iterator[tuple[str, str, str]]:
+        """Kind and name of each policy whose rules or expressions are probably wrong, and why.
+
+        What a cluster does not serve is asked of the cluster, where policies were read there.
+        """
+        for (kind, name), one in sorted(self._policies.items()):
+            guesses = unserved_resources(one.document) if self._store is None else ()
+            for text in (*guesses, *type_warnings(one.document), *one.cost.warnings):
+                yield kind, name, text
 
     def listed(self) -> Iterator[ListedPolicy]:
         """Each policy with the bindings that name it, by kind and name."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.admission_policies.advice import unserved_resources
 from webhook.cel.errors import TimeUp
 from webhook.constraint import enforcement
 from webhook.constraint.constraint import Constraint
@@ -104,9 +105,7 @@ class KyvernoPolicies:
         """Kind and name of what has no effect, or another one than it seems to have, and why."""
         del inventory
         yield from self.loose()
-        for mutating in self._mutating:
-            for note in mutating.notes:
-                yield mutating.kind, mutating.title, note
+        yield from self.notes()
 
     def loose(self) -> Iterator[tuple[str, str, str]]:
         """Kind and name of what has no effect at admission, and why."""
@@ -121,10 +120,11 @@ class KyvernoPolicies:
             if not named & exception.policies:
                 yield EXCEPTION, exception.title, "none of the policies that it names is there"
 
-    def notes_of(self, kind: str, name: str) -> list[str]:
-        """What has another effect in one that mutates than it seems to have."""
-        named = (one for one in self._mutating if (one.kind, one.title) == (kind, name))
-        return [note for one in named for note in one.notes]
+    def notes(self) -> Iterator[tuple[str, str, str]]:
+        """Kind and name of each that probably has another effect than it seems to have, and why."""
+        for one in (*(one for one, _ in self._policies), *self._mutating):
+            for text in (*unserved_resources(one.document), *one.notes):
+                yield one.kind, one.title, text
 
     @property
     def mutates(self) -> MutatedBy:
