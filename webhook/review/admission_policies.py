@@ -135,6 +135,16 @@ class AdmissionPolicies:
         kinds = (one.param_kind for one in self._policies.values())
         return sorted({one for one in kinds if one is not None})
 
+    def known_parameters(
+        self, kind: GroupVersionKind, inventory: Mapping[str, Any]
+    ) -> Sequence[Mapping[str, Any]]:
+        """The objects of a kind of parameters; raises :class:`UnknownParameters`."""
+        if self._store is None:
+            return list(known_of(inventory, kind))
+        if why := self._store.why_unknown(kind):
+            raise UnknownParameters(why)
+        return self._store.find(kind)
+
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Kind and name of what has no effect, or probably not the one that is meant, and why."""
         yield from self.loose()

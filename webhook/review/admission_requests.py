@@ -49,6 +49,14 @@ def known_of(inventory: Any, kind: GroupVersionKind) -> Iterator[Json]:
         yield from (kinds.get(kind.kind) or {}).values()
 
 
+def all_known(inventory: Any) -> Iterator[Json]:
+    """All objects among the data."""
+    for level in _levels(inventory):
+        for kinds in level.values():
+            for objects in kinds.values():
+                yield from objects.values()
+
+
 def other_versions(inventory: Any, kind: GroupVersionKind) -> list[str]:
     """The versions in which objects of a kind are among the data."""
     return sorted(
