@@ -396,7 +396,7 @@ def test_parameters_that_may_not_be_listed_leave_a_policy_undecided() -> None:
 
 
 def test_what_the_api_server_enforces_itself_changes_no_recorded_decision() -> None:
-    in_force = {"extensions": [LIMITED, EVERYWHERE], "known": [NAMES]}
+    in_force: dict[str, Any] = {"extensions": [LIMITED, EVERYWHERE], "known": [NAMES]}
     typed = POLICY + CONSTRAINT
     assert tried_on_web("recorded", typed, **in_force)["rows"] == []
     assert said("policy", tried_on_web("policy", typed, **in_force)) == [NOT_DB]
