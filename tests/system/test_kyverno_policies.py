@@ -245,22 +245,37 @@ def test_what_violates_is_reported_and_counted_and_no_admission_is_denied(plane:
     made = policy()
     made["metadata"]["name"] = "audited"
     flags = ("--operation=webhook", "--operation=audit", "--audit-interval=1", "--reports")
+    drifting = labelling()
+    drifting["metadata"] = {"name": "drifting"}
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": SPACE}}}
+    rule = {**PODS, "operations": ["UPDATE"]}
+    drifting["spec"]["matchConstraints"] = {"resourceRules": [rule], **here}
+    drift = {"mutator_kind": "MutatingPolicy", "mutator_name": "drifting"}
     plane.api.request("POST", f"/api/v1/namespaces/{SPACE}/pods", pod("bad", namespace=SPACE))
-    plane.api.apply(f"{POLICIES}/audited", made)
+    audited = ("--kyverno-policies=audit", "--report-mutation-drift")
     labels = {"policy": "audited", "enforcement_action": "deny"}
+    plane.api.apply(f"{POLICIES}/audited", made)
+    plane.api.apply(f"{MUTATING}/drifting", drifting)
     try:
-        with Replica(plane, "kyverno-auditor", *flags, "--kyverno-policies=audit") as replica:
+        with Replica(plane, "kyverno-auditor", *flags, *audited) as replica:
             replica.wait_ready()
             until(lambda: "bad" in by_scope(plane, SPACE), "the violation is reported")
-            (result,) = by_scope(plane, SPACE)["bad"]["results"]
-            assert (result["policy"], result["rule"]) == ("ValidatingPolicy", "audited")
-            assert result["message"] == MESSAGE
+            results = by_scope(plane, SPACE)["bad"]["results"]
+            told = {(one["policy"], one["rule"]): one["message"] for one in results}
+            assert told["ValidatingPolicy", "audited"] == MESSAGE
+            changes = told["MutatingPolicy", "drifting"]
+            assert changes.startswith("once it is enforced, would change /metadata/labels")
             until(
                 lambda: metric(replica, "waddle_kyverno_policy_violations", **labels) >= 1,
                 "the audit counts it",
             )
             assert not denies(replica, pod("bad"))
+            until(
+                lambda: metric(replica, "waddle_mutation_drift_objects", **drift) == 1,
+                "the audit counts what a mutating policy would change, once it is enforced",
+            )
     finally:
+        plane.api.request("DELETE", f"{MUTATING}/drifting")
         plane.api.request("DELETE", f"{POLICIES}/audited")
         plane.delete_pod("kyverno-auditor")
         path = f"/api/v1/namespaces/{SPACE}/pods/bad?gracePeriodSeconds=0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 import re
 import time
 from dataclasses import field
@@ -704,7 +705,7 @@ def _manifests(file: Path, where: str) -> list[Manifest]:
             document: Json = read.value
             many = document.get("items") if gvk_of(document).kind.endswith("List") else None
             listed = objects_of(many) if many is not None else [document]
-            items += [Manifest(item, str(one), read.line) for item in listed]
+            items += [Manifest(item, os.path.normpath(one), read.line) for item in listed]
     return items
 
 

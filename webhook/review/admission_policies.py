@@ -31,6 +31,8 @@ from webhook.cel.errors import TimeUp
 from webhook.constraint.constraint import Constraint
 from webhook.constraint.result import DEFERRED, Remark, Result, Undecided, answer_order
 from webhook.constraint.targets.admission import NAME
+from webhook.mutation.drift import OPERATION as UPDATED
+from webhook.mutation.mutator import MutatorId
 from webhook.review.admission_changes import AdmissionChanges
 from webhook.review.admission_requests import (
     known_of,
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
+    from webhook.mutation.drift import Drift
     from webhook.review.policy_set import ChangedObject, Examination, MutatedBy
     from webhook.review.subject import Subject
 
@@ -90,13 +93,21 @@ class AdmissionPolicies:
             elif policy is not None:
                 changing.append((policy, binding))
         self._changes = AdmissionChanges(changing, self.answers)
+        self._alone = {
+            policy.name: AdmissionChanges(
+                [one for one in changing if one[0] is policy], self.answers
+            )
+            for policy, _ in changing
+        }
         self._store: ParameterStore | None = None
         self.matched: set[str] = set()
         """The policies that some request was about."""
 
     def with_parameters(self, store: ParameterStore) -> Self:
         """Return these policies with parameters from a store, not from the data of a review."""
-        self._store = self._changes.store = store
+        self._store = store
+        for one in (self._changes, *self._alone.values()):
+            one.store = store
         return self
 
     def concerns(self, gvk: GroupVersionKind) -> bool:
@@ -230,6 +241,24 @@ class AdmissionPolicies:
     ) -> ChangedObject:
         """What the mutating ones make of an object that is about to be stored."""
         return self._changes.change(subject, snapshot, look)
+
+    def may_change(self, gvk: GroupVersionKind) -> bool:
+        """Whether a bound one that mutates is about updates of objects of a kind."""
+        bound = (one for one in self._policies.values() if one.name in self._alone)
+        return any(
+            concerns_kind(rule, gvk, UPDATED)
+            for policy in bound
+            if isinstance(policy, MutatingPolicy)
+            for rule in policy.document["spec"]["matchConstraints"]["resourceRules"]
+        )
+
+    def drifts(self, subject: Subject, snapshot: Snapshot) -> Iterator[Drift]:
+        """What each that mutates would change by itself in an object that is written again."""
+        if (before := subject.object) is None:
+            return
+        for name, alone in sorted(self._alone.items()):
+            changed = alone.change(subject, snapshot)
+            yield from changed.drift_of(MutatorId(MUTATING_POLICY, name), before)
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
         """Add the verdicts of the policies to what was found."""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.kyverno.validating_policy import KyvernoVerdict
+    from webhook.mutation.drift import Drift
     from webhook.review.policy_set import ChangedObject, Examination, MutatedBy
     from webhook.review.subject import Subject
 
@@ -145,6 +146,18 @@ class KyvernoPolicies:
     ) -> ChangedObject:
         """What the mutating ones make of an object that is about to be stored."""
         return self._changes.change(subject, snapshot, look)
+
+    def may_change(self, gvk: GroupVersionKind) -> bool:
+        """Whether one that mutates is about objects of a kind."""
+        return any(one.constrains(gvk) for one in self._mutating)
+
+    def drifts(self, subject: Subject, snapshot: Snapshot) -> Iterator[Drift]:
+        """What each that mutates would change by itself in an object that is written again."""
+        if (before := subject.object) is None:
+            return
+        for one in self._changes.policies:
+            changed = KyvernoChanges([one], self._exceptions).change(subject, snapshot)
+            yield from changed.drift_of(one.id, before, is_preview=not self._enforced)
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
         """Add the verdicts of the policies to what was found."""
