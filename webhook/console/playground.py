@@ -85,8 +85,8 @@ class Attempt:
     @classmethod
     def of(cls, form: Mapping[str, str]) -> Attempt:
         """What a form says; lines end as they do in files."""
-        said = {name: form.get(name, "").replace("\r\n", "\n") for name in cls.__slots__}
-        return cls(**{**said, "mode": said["mode"] if said["mode"] in MODES else "review"})
+        fields = {name: form.get(name, "").replace("\r\n", "\n") for name in cls.__slots__}
+        return cls(**{**fields, "mode": fields["mode"] if fields["mode"] in MODES else "review"})
 
     @property
     def too_long(self) -> bool:
@@ -106,7 +106,7 @@ class Playground:
 
     async def attempt(
         self,
-        said: Attempt,
+        given: Attempt,
         policies: Callable[[], PolicySet | None],
         picture: Picture,
         recorded: Recorded | None = None,
@@ -117,15 +117,15 @@ class Playground:
         ``policies`` gives those in force, and may compile them: it is asked on a thread. So is
         ``may``: whether who asks may list a kind. Without it everything may be read.
         """
-        if said.too_long:
+        if given.too_long:
             return {"error": f"longer than {TEXT_CHARACTERS_MAX} characters"}
         with self._place():
             async with self._lock:
-                if said.mode == "review":
-                    if said.policy.strip():
+                if given.mode == "review":
+                    if given.policy.strip():
                         return {"error": _NOT_TRIED}
-                    return await asyncio.to_thread(lambda: reviewed(said.input, policies()))
-                return await asyncio.to_thread(self._ask, said, policies, picture, recorded, may)
+                    return await asyncio.to_thread(lambda: reviewed(given.input, policies()))
+                return await asyncio.to_thread(self._ask, given, policies, picture, recorded, may)
 
     async def live(
         self, document: dict[str, Any], in_force: Callable[[], PolicySet | None]
@@ -174,17 +174,17 @@ class Playground:
 
     def _ask(
         self,
-        said: Attempt,
+        attempt: Attempt,
         policies: Callable[[], PolicySet | None],
         picture: Picture,
         recorded: Recorded | None,
         may: Callable[[Right], bool] | None,
     ) -> dict[str, Any]:
         job: dict[str, Any] = {
-            "mode": said.mode,
-            "policy": said.policy,
-            "input": said.input,
-            "query": said.query,
+            "mode": attempt.mode,
+            "policy": attempt.policy,
+            "input": attempt.input,
+            "query": attempt.query,
             "seconds": self._seconds,
             "cpuSeconds": CPU_SECONDS,
             "memoryBytes": MEMORY_BYTES,
@@ -192,11 +192,11 @@ class Playground:
         }
         if recorded is not None:
             job["records"] = _within(recorded)
-        if said.mode in {"policy", "recorded"}:
-            in_force = policies() if _reads_data(said, picture) else None
+        if attempt.mode in {"policy", "recorded"}:
+            in_force = policies() if _reads_data(attempt, picture) else None
             known, unknown = _data(in_force, may, has_all=picture.over == "files")
             job |= {"known": encode(known), "unknown": unknown}
-            text = said.policy.lower()
+            text = attempt.policy.lower()
             job["inForce"] = encode(
                 [
                     item.document

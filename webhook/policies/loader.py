@@ -74,7 +74,7 @@ class PolicyLoader:
         self._registry = registry
         self._log = log
         self._retries_left = retries
-        self._told: frozenset[str] = frozenset()
+        self._logged: frozenset[str] = frozenset()
         self._advised: frozenset[str] = frozenset()
         self._parts = frozenset(kyverno_parts(kyverno))
         self._foreign_advice: frozenset[str] = frozenset()
@@ -176,7 +176,7 @@ class PolicyLoader:
             )
         self._skipped = report.skipped
         for fault, text in zip(report.faults, self._faults, strict=True):
-            if text not in self._told:
+            if text not in self._logged:
                 stays = "; what was in force before stays" if was_serving and fault.stays else ""
                 self._log.error(f"policy cannot be used{stays}", fault=text)
         advice = frozenset(
@@ -188,9 +188,9 @@ class PolicyLoader:
         for text in sorted(advice - self._advised):
             self._log.warning("a policy probably names the wrong kind", policy=text)
         self._advised = advice
-        if self._told and not self._faults:
+        if self._logged and not self._faults:
             self._log.info("all policies can be used again")
-        self._told = frozenset(self._faults)
+        self._logged = frozenset(self._faults)
 
     def _advise_on_foreign(self, report: PolicyReport, policies: PolicySet) -> None:
         """Log what is odd about policies of others, each text when it is new."""

@@ -203,9 +203,9 @@ def test_a_field_that_no_api_server_takes_is_named(tmp_path: Path, door: str):
     (tmp_path / "broken.json").write_text(json.dumps(policy("object.spec.", name="broken")))
     done = waddle(door, suite) if door == "verify" else waddle(door, "-f", file)
     assert done.returncode != 0
-    told = done.stdout + done.stderr
-    assert file.name in told
-    assert "spec.validations[0].expression: " in told
+    output = done.stdout + done.stderr
+    assert file.name in output
+    assert "spec.validations[0].expression: " in output
 
 
 @pytest.mark.parametrize(
@@ -245,8 +245,8 @@ def test_a_field_of_a_suite_that_has_another_shape_is_named_with_its_line(tmp_pa
         "# a suite\nkind: Suite\napiVersion: test.gatekeeper.sh/v1alpha1\n"
         "tests:\n- name: a\n- name: 3\n"
     )
-    told = waddle("verify", suite).stderr
-    assert f"{suite}:6: tests[1].name must be a string" in told
+    output = waddle("verify", suite).stderr
+    assert f"{suite}:6: tests[1].name must be a string" in output
 
 
 @pytest.mark.parametrize("field", ["policies", "resources"])

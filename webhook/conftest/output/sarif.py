@@ -77,8 +77,8 @@ class _Run:
         if result.failures or result.warnings:
             return
         kind = "success" if result.successes or result.exceptions else "skip"
-        what = _DESCRIPTIONS[kind]
-        self._add(RuleResult(what, None, {"description": what}), result, kind, "none")
+        description = _DESCRIPTIONS[kind]
+        self._add(RuleResult(description, None, {"description": description}), result, kind, "none")
 
     def _add(self, finding: RuleResult, result: CheckResult, kind: str, level: str) -> None:
         rule = f"{result.namespace}/{kind}"
@@ -103,8 +103,8 @@ class _Run:
 
 
 def _rule(rule: str, kind: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    what = _DESCRIPTIONS[kind]
-    described: dict[str, Any] = {"id": rule, "shortDescription": {"text": what}}
+    description = _DESCRIPTIONS[kind]
+    described: dict[str, Any] = {"id": rule, "shortDescription": {"text": description}}
     if metadata:
         described["properties"] = _Sorted(metadata)
     return described
