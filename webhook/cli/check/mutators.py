@@ -144,11 +144,8 @@ def prepare(
         for warning in warnings_in_files(item.document, time.time())
     ]
     mutations = checked.extensions.mutations
+    checked.cluster |= _effects_of_policies(by_identity.values())
     for item in by_identity.values():
-        if item.gvk.kind == MUTATING_POLICY or item.gvk.kind in MUTATING_KINDS:
-            checked.cluster[mutator.MutatorId(item.gvk.kind, title_of(item.document))] = (
-                MutatorEffect()
-            )
         if not is_mutator(item.document):
             continue
         key = mutator.MutatorId(item.gvk.kind, name_of(item.document))
@@ -164,6 +161,15 @@ def prepare(
         if _is_named_after_nobody(item.document):
             problems.append(Problem(*key, "warning", "empty-name", _NO_NAME))
     return checked, problems
+
+
+def _effects_of_policies(items: Iterable[Manifest]) -> dict[MutatorId, MutatorEffect]:
+    """An empty effect for each mutating policy of the API server's own, or of Kyverno's."""
+    return {
+        mutator.MutatorId(item.gvk.kind, title_of(item.document)): MutatorEffect()
+        for item in items
+        if item.gvk.kind == MUTATING_POLICY or item.gvk.kind in MUTATING_KINDS
+    }
 
 
 def problems_of_exceptions(
