@@ -6,12 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster import ApiError
 from tests.patience import until
 from tests.system import reporting
 from tests.system.conftest import control_plane
 from tests.system.replicas import NAMESPACE, Plane, Replica
 from tests.system.reporting import by_scope, make_namespace, metric, put_config_map
-from tests.webhook.admission_policies.making import binding, mutating_policy, policy
+from tests.webhook.admission_policies.making import (
+    binding,
+    mutating_binding,
+    mutating_policy,
+    policy,
+)
 from tests.webhook.cli.in_process import waddle
 
 pytestmark = pytest.mark.slow
@@ -108,6 +114,45 @@ def test_what_exists_is_reviewed_by_the_cluster_s_own_policies(
         plane.api.request("DELETE", f"{BINDINGS}/everywhere")
         until(lambda: not by_scope(plane, SPACE), "what is bound no more is reported no more")
     plane.delete_pod("own-auditor")
+
+
+def test_what_mutating_policies_would_change_in_what_exists_is_told(
+    plane: Plane, tmp_path: Path
+) -> None:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
+    constraints = {"resourceRules": [{**rule, "operations": ["UPDATE"]}], **HERE}
+    drifting = mutating_policy(LABELLED, name="drifting", matchConstraints=constraints)
+    bound = mutating_binding("drifts", "drifting")
+    stored = plane.api.request("GET", f"/api/v1/namespaces/{SPACE}/configmaps")["items"]
+    options = ("--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
+    file = tmp_path / "drifting.json"
+    file.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [drifting, bound]}))
+    done = waddle("check", "-f", file, "--cluster", "-o", "json", *options)
+    (drift,) = json.loads(done.stdout)["drift"]
+    assert (drift["name"], drift["objects"]) == ("drifting", len(stored))
+    assert "/metadata/labels" in drift["examples"][0]["message"]
+    try:
+        plane.api.request("POST", MUTATING, drifting)
+        plane.api.request("POST", f"{GROUP}/mutatingadmissionpolicybindings", bound)
+        with Replica(plane, "drift-auditor", *AUDIT, "--report-mutation-drift") as replica:
+            replica.wait_ready()
+            named = {"mutator_kind": "MutatingAdmissionPolicy", "mutator_name": "drifting"}
+            until(
+                lambda: metric(replica, "waddle_mutation_drift_objects", **named) == len(stored),
+                "the audit counts each object that it would change",
+            )
+    finally:
+        plane.delete_pod("drift-auditor")
+        remove(plane, f"{GROUP}/mutatingadmissionpolicybindings/drifts")
+        remove(plane, f"{MUTATING}/drifting")
+
+
+def remove(plane: Plane, path: str) -> None:
+    """Delete what may never have been made."""
+    try:
+        plane.api.request("DELETE", path)
+    except ApiError as error:
+        assert error.status == 404, error  # noqa: PT017  # nothing else is no fault
 
 
 def test_nothing_is_read_of_them_where_that_is_off(plane: Plane) -> None:

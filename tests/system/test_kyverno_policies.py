@@ -96,9 +96,9 @@ def policed(plane: Plane) -> Iterator[Plane]:
             plane.api.request("DELETE", f"{folder}/{item['metadata']['name']}")
 
 
-def send(plane: Plane, expression: str) -> None:
+def send(plane: Plane, expression: str, folder: str = WEBHOOKS) -> None:
     """Let the configuration send only requests for which an expression is true."""
-    path = f"{WEBHOOKS}/{EVERYTHING}"
+    path = f"{folder}/{EVERYTHING}"
     document = plane.api.request("GET", path)
     document["webhooks"][0]["matchConditions"][0]["expression"] = expression
     plane.api.request("PUT", path, document)
@@ -245,22 +245,37 @@ def test_what_violates_is_reported_and_counted_and_no_admission_is_denied(plane:
     made = policy()
     made["metadata"]["name"] = "audited"
     flags = ("--operation=webhook", "--operation=audit", "--audit-interval=1", "--reports")
+    drifting = labelling()
+    drifting["metadata"] = {"name": "drifting"}
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": SPACE}}}
+    rule = {**PODS, "operations": ["UPDATE"]}
+    drifting["spec"]["matchConstraints"] = {"resourceRules": [rule], **here}
+    drift = {"mutator_kind": "MutatingPolicy", "mutator_name": "drifting"}
     plane.api.request("POST", f"/api/v1/namespaces/{SPACE}/pods", pod("bad", namespace=SPACE))
-    plane.api.apply(f"{POLICIES}/audited", made)
+    audited = ("--kyverno-policies=audit", "--report-mutation-drift")
     labels = {"policy": "audited", "enforcement_action": "deny"}
+    plane.api.apply(f"{POLICIES}/audited", made)
+    plane.api.apply(f"{MUTATING}/drifting", drifting)
     try:
-        with Replica(plane, "kyverno-auditor", *flags, "--kyverno-policies=audit") as replica:
+        with Replica(plane, "kyverno-auditor", *flags, *audited) as replica:
             replica.wait_ready()
             until(lambda: "bad" in by_scope(plane, SPACE), "the violation is reported")
-            (result,) = by_scope(plane, SPACE)["bad"]["results"]
-            assert (result["policy"], result["rule"]) == ("ValidatingPolicy", "audited")
-            assert result["message"] == MESSAGE
+            results = by_scope(plane, SPACE)["bad"]["results"]
+            told = {(one["policy"], one["rule"]): one["message"] for one in results}
+            assert told["ValidatingPolicy", "audited"] == MESSAGE
+            changes = told["MutatingPolicy", "drifting"]
+            assert changes.startswith("once it is enforced, would change /metadata/labels")
             until(
                 lambda: metric(replica, "waddle_kyverno_policy_violations", **labels) >= 1,
                 "the audit counts it",
             )
             assert not denies(replica, pod("bad"))
+            until(
+                lambda: metric(replica, "waddle_mutation_drift_objects", **drift) == 1,
+                "the audit counts what a mutating policy would change, once it is enforced",
+            )
     finally:
+        plane.api.request("DELETE", f"{MUTATING}/drifting")
         plane.api.request("DELETE", f"{POLICIES}/audited")
         plane.delete_pod("kyverno-auditor")
         path = f"/api/v1/namespaces/{SPACE}/pods/bad?gracePeriodSeconds=0"
@@ -268,7 +283,9 @@ def test_what_violates_is_reported_and_counted_and_no_admission_is_denied(plane:
 
 
 MUTATING = f"/apis/{GROUP}/{VERSION}/mutatingpolicies"
-CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/kyverno-tests"
+MUTATING_WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+CONFIGURATION = f"{MUTATING_WEBHOOKS}/kyverno-tests"
+NO_SECRETS = f"{NOBODY} && request.resource.resource != 'secrets'"
 CONFIG_MAPS = f"/api/v1/namespaces/{WORKLOADS}/configmaps"
 
 
@@ -311,6 +328,7 @@ def changers(plane: Plane) -> Iterator[list[Replica]]:
         body = {**head, "kind": "MutatingWebhookConfiguration", "webhooks": [webhook]}
         plane.api.apply(CONFIGURATION, {**body, "metadata": {"name": "kyverno-tests"}})
         stack.callback(plane.api.request, "DELETE", CONFIGURATION)
+        stack.callback(send, plane, NOBODY, MUTATING_WEBHOOKS)
         yield started
         for item in plane.api.request("GET", MUTATING)["items"]:
             plane.api.request("DELETE", f"{MUTATING}/{item['metadata']['name']}")
@@ -365,6 +383,43 @@ def test_objects_are_stored_as_a_mutating_policy_makes_them(
     until(is_refused, "what cannot be changed is refused")
     plane.api.request("DELETE", f"{MUTATING}/team")
     until(lambda: stored_labels_or_none(plane) == {}, "nothing is changed any more")
+
+
+def test_a_mutating_policy_that_nobody_is_asked_about_or_that_costs_too_much_says_so(
+    plane: Plane, changers: list[Replica]
+) -> None:
+    """By the metric, status and wait."""
+    secrets = labelling()
+    rule = {**PODS, "resources": ["secrets"]}
+    secrets["spec"]["matchConstraints"] = {"resourceRules": [rule]}
+    secrets["metadata"] = {"name": "secrets"}
+    loops = "!has(object.data) || object.data.all(a, object.data.all(b, object.data.all(c, "
+    condition = f"{loops}object.data.all(d, d == a + b + c))))"
+    costly = labelling(matchConditions=[{"name": "loops", "expression": condition}])
+    costly["metadata"] = {"name": "costly"}
+    options = ("--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
+    plane.mark_pod(changers[0].name, ready=True)
+    send(plane, NO_SECRETS, MUTATING_WEBHOOKS)
+    for one in (secrets, costly):
+        plane.api.apply(f"{MUTATING}/{one['metadata']['name']}", one)
+    count = "waddle_kyverno_policies"
+    until(
+        lambda: all(
+            (metric(one, count, status="active"), metric(one, count, status="notasked")) == (1, 1)
+            for one in changers
+        ),
+        "every replica says that nobody is asked about one of the two",
+    )
+    shown = json.loads(waddle("status", *options, "-o", "json").stdout)["kyvernoPolicies"]
+    by_name = {one["name"]: one for one in shown}
+    silent, used = by_name["MutatingPolicy/secrets"], by_name["MutatingPolicy/costly"]
+    assert (silent["state"], used["state"]) == ("NotAsked", "Usable")
+    assert "Waddle would end it where lists and maps have" in " ".join(used["notes"])
+    done = waddle("wait", "MutatingPolicy/secrets", "--timeout", "2s", *options)
+    assert done.returncode == 1, done
+    assert "NotAsked: " in done.stderr
+    done = waddle("wait", "MutatingPolicy/costly", "--timeout", "60s", *options)
+    assert done.returncode == 0, done
 
 
 def stored_labels_or_none(plane: Plane) -> Json | None:

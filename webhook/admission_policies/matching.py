@@ -213,12 +213,12 @@ def _names(rules: Sequence[Json], requested: RequestedResource, *, is_fuzzy: boo
     return any(_covers(rule, requested, is_fuzzy=is_fuzzy) for rule in rules)
 
 
-def concerns_kind(rule: Json, gvk: GroupVersionKind) -> bool:
-    """Whether a rule names objects of a kind that are created, as Kubernetes guesses its resource."""
+def concerns_kind(rule: Json, gvk: GroupVersionKind, operation: str = "CREATE") -> bool:
+    """Whether a rule names an operation on objects of a kind, as Kubernetes guesses its resource."""
     groups = {gvk.group, *(group for group, _ in _SERVED.get((gvk.group, plural_of(gvk.kind)), ()))}
     names = {one.partition("/")[0] for one in rule["resources"]}
     return (
-        bool({"*", "CREATE"} & set(rule["operations"]))
+        bool({"*", operation} & set(rule["operations"]))
         and any(_among(rule["apiGroups"], group) for group in groups)
         and bool(names & {"*", plural_of(gvk.kind)})
     )

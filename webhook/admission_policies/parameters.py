@@ -61,6 +61,10 @@ class ParameterStore:
         if kind is not None and binding.param_ref is not None and kind in self._unlisted:
             raise UnknownParameters(f"parameters of {kind}: {self._unlisted[kind]}")
 
+    def why_unknown(self, kind: GroupVersionKind) -> str:
+        """Why the objects of a kind are not known; empty where they are."""
+        return self._unlisted.get(kind, "")
+
     def find(self, kind: GroupVersionKind) -> Sequence[Mapping[str, Any]]:
         """All that are known."""
         return self._objects.get(kind, ())

@@ -194,7 +194,13 @@ class ClusterThread:
         )
 
         seconds = min(READ_SECONDS, max(1.0, float(settings.audit.interval_seconds)))
-        return AdmissionPolicyReader(self._serving, self._registry, self._log, seconds)
+        return AdmissionPolicyReader(
+            self._serving,
+            self._registry,
+            self._log,
+            seconds,
+            mutating=settings.reports.mutation_drift,
+        )
 
     def _admission_events(self) -> AdmissionEvents | None:
         settings = self._settings

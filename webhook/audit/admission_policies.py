@@ -27,7 +27,7 @@ from webhook.admission_policies.reading import (
     read_policy,
 )
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
-from webhook.api.shapes import object_of, objects_of
+from webhook.api.shapes import objects_of
 from webhook.audit.pages import ListStatistics, Pages
 from webhook.cluster.discovery import Discovery, UnknownKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
@@ -68,11 +68,18 @@ class AdmissionPolicyReader:
     """Keeps :attr:`Serving.admission_policies` as a cluster has them. Used by one task."""
 
     def __init__(
-        self, serving: Serving, registry: Registry, log: Logger, seconds: float = READ_SECONDS
+        self,
+        serving: Serving,
+        registry: Registry,
+        log: Logger,
+        seconds: float = READ_SECONDS,
+        *,
+        mutating: bool = False,
     ) -> None:
-        """``seconds`` are between two readings."""
+        """``seconds`` are between two readings; ``mutating`` is whether drift is told."""
         serving.awaits_admission_policies = True
         self._seconds = seconds
+        self._mutating = mutating
         self._serving = serving
         self._registry = registry
         self._log = log
@@ -90,7 +97,7 @@ class AdmissionPolicyReader:
             await asyncio.sleep(self._seconds * random.uniform(0.8, 1.2))  # noqa: S311  # no secret
 
     async def _read(self, client: ClusterClient) -> None:
-        reading = await read_admission_policies(client)
+        reading = await read_admission_policies(client, mutating=self._mutating)
         bound = set(reading.policies.keys)
         unbound = [kind for kind, _, _ in reading.policies.unbound()]
         self._registry.replace(
@@ -101,7 +108,9 @@ class AdmissionPolicyReader:
                 ("unusable",): float(len(reading.faults)),
             },
         )
-        self._serving.admission_policies = reading.policies if bound else None
+        self._serving.admission_policies = (
+            reading.policies if bound or reading.policies.mutates else None
+        )
         self._tell(reading.texts)
 
     def _tell(self, faults: list[str]) -> None:
@@ -159,15 +168,6 @@ async def read_admission_policies(
     for gvk in policies.kinds_of_parameters:
         await _add_parameters(client, discovery, gvk, store, unlisted)
     return AdmissionPolicyReading(policies.with_parameters(store), faults, unlisted)
-
-
-def type_warnings(document: Mapping[str, Any]) -> list[str]:
-    """Return the warnings of the API server's type check, from a policy's status."""
-    checked = object_of(object_of(document.get("status")).get("typeChecking"))
-    return [
-        f"{one.get('fieldRef')}: {' '.join(str(one.get('warning')).split())}"
-        for one in objects_of(checked.get("expressionWarnings"))
-    ]
 
 
 def is_generated(document: Mapping[str, Any]) -> bool:

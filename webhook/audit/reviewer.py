@@ -16,7 +16,7 @@ from webhook.constraint.breaker import Guard
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.external_data.exchange import Unanswered, no_answers, nobodys
-from webhook.mutation.drift import drifts_of
+from webhook.mutation.drift import OPERATION, drifts_of
 from webhook.mutation.errors import MutationError
 from webhook.mutation.mutator import UNMUTATED_GROUPS
 from webhook.review.loops import NamespaceGone, review_async
@@ -176,27 +176,39 @@ class Reviewer:
                 requests = wanting.requests
             answers = await self.ask(answers, requests)
 
-    async def attempt_drifts(self, obj: Object, answers: AnswersSoFar) -> tuple[Drift, ...]:
-        """As :meth:`drifts`, by what was asked so far.
+    async def attempt_drifts(
+        self, obj: Object, answers: AnswersSoFar, plural: str = ""
+    ) -> tuple[Drift, ...]:
+        """As :meth:`drifts`, by what was asked so far; ``plural`` is the resource, where it is known.
 
         Raises :class:`~webhook.external_data.exchange.Unanswered` for more.
         """
         scope, gvk = self._scope, gvk_of(obj)
+        foreign = scope.policies.foreign
         if not scope.tells_drift or gvk.group in UNMUTATED_GROUPS:
             return ()
         is_namespace = gvk.group_kind == ("", "Namespace")
         place = namespace_of(obj)
-        if scope.is_unmutated(name_of(obj) if is_namespace else place):
-            return ()
         namespace: Mapping[str, Any] | None = obj if is_namespace else None
         if place and not is_namespace:
             namespace = await self._namespaces.get(place)
+        drifts: list[Drift] = []
+        is_unmutated = scope.is_unmutated(name_of(obj) if is_namespace else place)
+        if foreign.may_change(gvk):
+            written = AugmentedObject(obj, namespace, OPERATION, "Original", plural)
+            subject = Subject(written, point=enforcement.AUDIT, limits=self._limits())
+            for stage in foreign.stages:
+                # Config takes namespaces out of what webhooks do alone.
+                if not is_unmutated or getattr(stage, "mutates", "") == "API server":
+                    drifts += stage.drifts(subject, scope.snapshot)
+        if is_unmutated:
+            return tuple(drifts)
         try:
             known = None if self._ask is None else answers.known
-            return drifts_of(scope.mutations, obj, namespace, place, known)
+            return (*drifts, *drifts_of(scope.mutations, obj, namespace, place, known))
         except MutationError as error:
             self._tell_once(f"drift: {error}", str(error), obj)
-            return ()
+            return tuple(drifts)
 
     def _tell_once(self, event: str, error: str, obj: Object) -> None:
         """Log a fault of policy once for a sweep: it may be the same on each object."""

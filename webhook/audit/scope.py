@@ -74,4 +74,6 @@ class Scope:
         """Whether objects of a kind are looked at: some constraint, mutator or policy of others is about it."""
         if is_matchable(self.snapshot, self.expansion, gvk) or self.policies.foreign.concerns(gvk):
             return True
-        return self.tells_drift and names_kind(self.mutations, gvk)
+        return self.tells_drift and (
+            names_kind(self.mutations, gvk) or self.policies.foreign.may_change(gvk)
+        )

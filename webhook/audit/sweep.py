@@ -293,7 +293,7 @@ class Sweep:
             return
         assert type(item) is not PartialObject  # Those are kept, and nothing is dropped meanwhile.
         # First, as nothing is counted by it: with answers an object is gone through again.
-        drifts = await self._reviewer.attempt_drifts(obj, answers)
+        drifts = await self._reviewer.attempt_drifts(obj, answers, resource.plural)
         responses = await self._reviewer.attempt(resource, obj, answers)
         if responses is None:
             self._strand(gvk, namespace, metadata["name"])

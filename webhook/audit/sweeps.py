@@ -31,6 +31,7 @@ from webhook.audit.watches import ObjectWatches
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.metrics.audit import EXCUSED_VIOLATIONS
 from webhook.metrics.mutation import MUTATION_DRIFT
+from webhook.policy_kinds.known import extension_named
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -111,6 +112,11 @@ class Results:
         )
 
 
+def _shown(mutator: MutatorId) -> str:
+    """A mutator, or a mutating policy of others, with its group."""
+    return f"{mutator.kind}.{extension_named(mutator.kind).group} /{mutator.name}"
+
+
 class DriftTotals:
     """A sink of the audit. Used by one task."""
 
@@ -149,7 +155,7 @@ class DriftTotals:
                 process="audit",
                 audit_id=end.audit_id,
                 mutators={
-                    str(mutator): self._objects[mutator] for mutator in self._first_mutators()
+                    _shown(mutator): self._objects[mutator] for mutator in self._first_mutators()
                 },
             )
 

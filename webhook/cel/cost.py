@@ -77,10 +77,10 @@ def cost_together(of: Sequence[Checked], entries: int = ENTRIES) -> int:
     return sum(estimated_cost(one, entries) for one in of)
 
 
-def cost_warning(of: Sequence[Checked], limit: int, noun: str) -> str:
-    """Why an API server would end expressions that share a limit; empty where it would not.
+def cost_warning(of: Sequence[Checked], limit: int, noun: str, by: str = "an API server") -> str:
+    """Why an evaluator would end expressions that share a limit; empty where it would not.
 
-    ``noun`` the limit is for stands in the text.
+    ``noun`` the limit is for stands in the text, and ``by`` whom it would be ended.
     """
     if cost_together(of) <= limit:
         return ""
@@ -92,7 +92,7 @@ def cost_warning(of: Sequence[Checked], limit: int, noun: str) -> str:
         else:
             fits = middle
     return (
-        f"an API server would end it where lists and maps have {ended} entries and more: "
+        f"{by} would end it where lists and maps have {ended} entries and more: "
         f"{noun} may cost {limit:,} there (estimated, with texts of {TEXT} characters)"
     )
 

@@ -128,8 +128,8 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         UNKNOWN: "no group was found, or a file cannot be read",
     },
     "migrate kyverno": {
-        OK: "every policy runs, as it is or converted",
-        NO: "something is missing: its line says what takes its place",
+        OK: "every policy runs, as it is or converted, and every case of their tests is equal",
+        NO: "something is missing, or a case differs: its line says what",
         UNKNOWN: "no policy of Kyverno was found, or a file cannot be read",
     },
     "mutate": {OK: "printed", UNKNOWN: "a file or mutator cannot be used, or a resource mutated"},

@@ -291,7 +291,7 @@ class Console:
             try:
                 records = await self._recorded(request) if attempt.mode == "recorded" else None
                 outcome = await self.playground.attempt(
-                    attempt, self.source.policies, picture, records
+                    attempt, self.source.policies, picture, records, self._record_reader(request)
                 )
             except Busy:
                 raise HTTPException(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.api.gvk import gvk_of, text
 from webhook.api.shapes import integer_of, object_of
-from webhook.audit.admission_policies import is_generated, type_warnings
+from webhook.audit.admission_policies import is_generated
 from webhook.console.picture import ShownPolicy
 from webhook.console.sorts import category_of, shown_name
 from webhook.constraint.errors import ConstraintFrameworkError
@@ -38,6 +38,7 @@ class ForeignRows:
         self._faults: dict[int, str] = {}
         self._own = AdmissionPolicies(())
         self._kyvernos = KyvernoPolicies(())
+        self._notes: dict[tuple[str, str], list[str]] = {}
 
     def shown(
         self, documents: Sequence[Mapping[str, Any]], coverage: RequestCoverage
@@ -65,6 +66,9 @@ class ForeignRows:
             except ConstraintFrameworkError as error:
                 self._faults[id(document)] = str(error)
         self._own, self._kyvernos = AdmissionPolicies(own_policies), KyvernoPolicies(kyvernos)
+        self._notes = {}
+        for kind, name, note in (*self._own.notes(), *self._kyvernos.notes()):
+            self._notes.setdefault((kind, name), []).append(note)
 
     def _row(
         self,
@@ -76,13 +80,13 @@ class ForeignRows:
         kind, name = gvk_of(document).kind, shown_name(document)
         metadata = object_of(document.get("metadata"))
         is_own = is_admission_policy(gvk_of(document))
-        why, advice = self._faults.get(id(document), ""), [*type_warnings(document)]
+        why, advice = self._faults.get(id(document), ""), self._notes.get((kind, name), [])
         state: PictureState = "error" if why else "active"
         if not why and (kind, name) in loose:
             state, why = "not asked", loose[kind, name]
         elif not why and not is_own:
-            state, why, advice = self._standing(document, coverage)
-            advice += self._kyvernos.notes_of(kind, name)
+            state, why, more = self._standing(document, coverage)
+            advice = [*more, *advice]
         category = category_of(document)
         assert category is not None
         bound = actions.get((kind, name), ())

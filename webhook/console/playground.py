@@ -12,18 +12,23 @@ import marshal
 import signal
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.admission_policies.parameters import UnknownParameters
 from webhook.api import timestamp
 from webhook.api.admission import InvalidReview
 from webhook.api.documents import InvalidDocument, read_documents
 from webhook.api.encoding import decode, encode
-from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.gvk import gvk_of, name_of, namespace_of, plural_of
 from webhook.api.shapes import object_of
 from webhook.console.review import review
+from webhook.console.visitor import Right
 from webhook.constraint import enforcement
 from webhook.constraint.errors import ReviewError
 from webhook.constraint.placement import namespace_for
 from webhook.constraint.review import AugmentedObject
 from webhook.policies.recorded_answers import InvalidAnswers, is_answers, typed_answers
+from webhook.policy_kinds.known import is_foreign_policy
+from webhook.review.admission_policies import AdmissionPolicies
+from webhook.review.admission_requests import all_known
 from webhook.review.subject import Subject, shown_object, value_of
 from webhook.trials.job import LATE, NO_MEMORY, NO_PROCESS, NoWorker
 from webhook.trials.process import Worker
@@ -51,6 +56,9 @@ _OBJECTS_MAX: Final = 50
 _WAITING_MAX: Final = 4
 _RECORDS_BYTES_MAX: Final = 4 << 20
 """Of recorded decisions in one attempt: as Python's values they are some eight times as much."""
+_DATA_BYTES_MAX: Final = 4 << 20
+"""Of parameters in one attempt."""
+_FOREIGN_GROUPS: Final = ("admissionregistration.k8s.io", "policies.kyverno.io")
 _TOO_MUCH_MEMORY: Final = f"it was ended: it takes more than {MEMORY_BYTES >> 20} MiB of memory"
 _PROGRAM: Final = "webhook.console.playground_worker"
 
@@ -102,10 +110,12 @@ class Playground:
         policies: Callable[[], PolicySet | None],
         picture: Picture,
         recorded: Recorded | None = None,
+        may: Callable[[Right], bool] | None = None,
     ) -> dict[str, Any]:
         """What came of it; an ``error`` where nothing could. Raises :class:`Busy`.
 
-        ``policies`` gives those in force, and may compile them: it is asked on a thread.
+        ``policies`` gives those in force, and may compile them: it is asked on a thread. So is
+        ``may``: whether who asks may list a kind. Without it everything may be read.
         """
         if given.too_long:
             return {"error": f"longer than {TEXT_CHARACTERS_MAX} characters"}
@@ -115,7 +125,7 @@ class Playground:
                     if given.policy.strip():
                         return {"error": _NOT_TRIED}
                     return await asyncio.to_thread(lambda: reviewed(given.input, policies()))
-                return await asyncio.to_thread(self._ask, given, picture, recorded)
+                return await asyncio.to_thread(self._ask, given, policies, picture, recorded, may)
 
     async def live(
         self, document: dict[str, Any], in_force: Callable[[], PolicySet | None]
@@ -162,7 +172,14 @@ class Playground:
         finally:
             self._waiting -= 1
 
-    def _ask(self, attempt: Attempt, picture: Picture, recorded: Recorded | None) -> dict[str, Any]:
+    def _ask(
+        self,
+        attempt: Attempt,
+        policies: Callable[[], PolicySet | None],
+        picture: Picture,
+        recorded: Recorded | None,
+        may: Callable[[Right], bool] | None,
+    ) -> dict[str, Any]:
         job: dict[str, Any] = {
             "mode": attempt.mode,
             "policy": attempt.policy,
@@ -176,6 +193,9 @@ class Playground:
         if recorded is not None:
             job["records"] = _within(recorded)
         if attempt.mode in {"policy", "recorded"}:
+            in_force = policies() if _reads_data(attempt, picture) else None
+            known, unknown = _data(in_force, may, has_all=picture.over == "files")
+            job |= {"known": encode(known), "unknown": unknown}
             text = attempt.policy.lower()
             job["inForce"] = encode(
                 [
@@ -205,6 +225,48 @@ class Playground:
                 answer["complete"] = recorded.complete
             return answer
         return {"error": _ended(ended)}
+
+
+def _reads_data(said: Attempt, picture: Picture) -> bool:
+    """Whether policies of others are typed, or in force: templates are tried on what was typed."""
+    return any(group in said.policy for group in _FOREIGN_GROUPS) or any(
+        is_foreign_policy(gvk_of(item.document)) for item in picture.policies
+    )
+
+
+def _data(
+    policies: PolicySet | None, may: Callable[[Right], bool] | None, *, has_all: bool
+) -> tuple[list[Mapping[str, Any]], list[list[str]]]:
+    """The parameters of the policies in force that may be read, or all data of files.
+
+    Then the kinds of parameters that are not known, each as group, version, kind and why.
+    """
+    known: list[Mapping[str, Any]] = []
+    unknown: list[list[str]] = []
+    size = 0
+    if policies is None:
+        return known, unknown
+    inventory = policies.snapshot.inventory
+    if has_all:
+        known += all_known(inventory)
+        if len(encode(known)) <= _DATA_BYTES_MAX:
+            return known, unknown
+        known = []
+    stages = [one for one in policies.foreign.stages if isinstance(one, AdmissionPolicies)]
+    for stage in stages:
+        for kind in stage.kinds_of_parameters:
+            try:
+                if may is not None and not may(Right(kind.group, plural_of(kind.kind))):
+                    raise UnknownParameters("you may not list them")  # noqa: TRY301  # one answer
+                objects = stage.known_parameters(kind, inventory)
+                size += len(encode(list(objects)))
+                if size > _DATA_BYTES_MAX:
+                    raise UnknownParameters("they are too many for the playground")  # noqa: TRY301
+            except UnknownParameters as error:
+                unknown.append([*kind, str(error)])
+            else:
+                known += objects
+    return known, unknown
 
 
 def _within(recorded: Recorded) -> bytes:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.admission_policies.kinds import MUTATING_POLICY, POLICY
+from webhook.admission_policies.parameters import ParameterStore, is_namespaced
 from webhook.api.admission import InvalidReview
 from webhook.api.documents import InvalidDocument, read_documents
 from webhook.api.encoding import decode, encode
-from webhook.api.gvk import gvk_of, name_of, namespace_of
+from webhook.api.gvk import GroupVersionKind, gvk_of, name_of, namespace_of
 from webhook.cel.errors import CompileError
 from webhook.cel.errors import EvaluationError as CelError
 from webhook.console.review import EXCUSED, review
@@ -44,13 +46,16 @@ from webhook.rego.errors import EvaluationError, RegoErrors
 from webhook.rego.results import ResultQuery
 from webhook.rego.run.text import to_json
 from webhook.rego.syntax.parser import parse_module
+from webhook.review.admission_policies import AdmissionPolicies
+from webhook.review.admission_requests import known_of
 from webhook.review.subject import Subject, is_admission_review, shown_object, value_of
 from webhook.trials.trial import written
 from webhook.trials.worker import serve
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
+    from webhook.review.policy_set import PolicySet
     from webhook.trials.job import Job
 
 _SOLUTIONS_MAX: Final = 100
@@ -94,24 +99,12 @@ def _policies(job: Job) -> dict[str, Any]:
         ask = typed_answers(typed)
     except InvalidAnswers as error:
         raise _Unfit(str(error)) from None
-    objects = [
-        item
-        for item in typed
-        if isinstance(item, dict)
-        and not (is_policy(item) or is_extension(item) or is_answers(item))
-    ]
+    objects = _objects(typed)
     are_samples = not objects
     if are_samples:
         objects = _samples(client)
-    for item in objects:
-        if is_admission_review(item):
-            continue
-        try:
-            client.add_data(item)
-        except ConstraintFrameworkError:
-            continue
-    snapshot = client.snapshot
-    policies = extensions.policy_set(snapshot)
+    policies = _with_data(job, client, extensions, objects)
+    snapshot = policies.snapshot
     reviews = []
     for item in objects[:_REVIEWS_MAX]:
         try:
@@ -129,6 +122,47 @@ def _policies(job: Job) -> dict[str, Any]:
         "notReviewed": max(0, len(objects) - _REVIEWS_MAX),
         "constraints": len(snapshot.constraints) + len(policies.foreign.keys),
     }
+
+
+def _objects(typed: Iterable[Any]) -> list[dict[str, Any]]:
+    """What of the documents that were typed is no policy, and no answer of a provider."""
+    return [
+        item
+        for item in typed
+        if isinstance(item, dict)
+        and not (is_policy(item) or is_extension(item) or is_answers(item))
+    ]
+
+
+def _with_data(
+    job: Job, client: Client, extensions: Extensions, objects: Iterable[dict[str, Any]]
+) -> PolicySet:
+    """All that decides, with what is known and what was typed as data: parameters among it."""
+    for item in (*decode(job.get("known", b"[]")), *objects):
+        if is_admission_review(item):
+            continue
+        try:
+            client.add_data(item)
+        except ConstraintFrameworkError:
+            continue
+    policies = extensions.policy_set(client.snapshot)
+    unknown = {GroupVersionKind(*kind): why for *kind, why in job.get("unknown", ())}
+    inventory = client.snapshot.inventory
+
+    def find(kind: GroupVersionKind) -> list[dict[str, Any]]:
+        return list(known_of(inventory, kind))
+
+    for stage in policies.foreign.stages:
+        if not isinstance(stage, AdmissionPolicies):
+            continue
+        store = ParameterStore()
+        for kind in stage.kinds_of_parameters:
+            given = find(kind)
+            if kind in unknown and not given:
+                store.lack(kind, unknown[kind])
+            store.put(kind, given, namespaced=is_namespaced(kind, given, find))
+        stage.with_parameters(store)
+    return policies
 
 
 def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]], Extensions]:
@@ -155,7 +189,12 @@ def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]], Extens
     extensions = Extensions()
     typed = [Manifest(item, _TYPED) for item in given if isinstance(item, dict)]
     own = [item for item in typed if is_extension(item.document)]
-    for fault in extensions.load(on_top(own, decode(job.get("extensions", b"[]")))):
+    beside = decode(job.get("extensions", b"[]"))
+    if job["mode"] == "recorded":
+        # What the API server enforces itself is in no decision of Waddle's.
+        kinds_beside = {POLICY, MUTATING_POLICY}
+        beside = [one for one in beside if gvk_of(one).kind not in kinds_beside]
+    for fault in extensions.load(on_top(own, beside)):
         if fault.file == _TYPED:
             kind, _, name = fault.title.partition(" ")
             problems.append(Problem(kind, name, "error", "invalid", fault.message).document())
@@ -164,10 +203,12 @@ def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]], Extens
 
 def _recorded(job: Job) -> dict[str, Any]:
     """What policies would have made of decisions that were recorded, beside all others' words."""
-    _, client, problems, extensions = _compiled(job)
-    snapshot = client.snapshot
-    policies = extensions.policy_set(snapshot)
-    typed = {(one.kind, one.name) for one in snapshot.constraints}
+    given, client, problems, extensions = _compiled(job)
+    data = _objects([*given, *_documents(job["input"], "objects")])
+    policies = _with_data(job, client, extensions, data)
+    own = {(gvk_of(one).kind, name_of(one)) for one in given if isinstance(one, dict)}
+    typed = {(one.kind, one.name) for one in policies.snapshot.constraints}
+    typed |= own.intersection(policies.foreign.keys)
     replayed, changes, undecided = 0, [], 0
     for record in decode(job["records"]):
         subject = subject_of(record)

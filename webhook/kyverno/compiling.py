@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cel.check.types import DYN
 from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError
-from webhook.cel.fast.policy import Part
 from webhook.cel.kubernetes import admission
 from webhook.kyverno import library
 from webhook.kyverno.kinds import InvalidPolicy
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.api.shapes import Json
+    from webhook.cel.check.checker import Checked
     from webhook.cel.check.environment import Environment
     from webhook.cel.check.types import Type
     from webhook.cel.engine import Expression
@@ -56,16 +56,11 @@ _NOT_BUILT: Final = re.compile(
 
 
 def compiled(
-    one: Mapping[str, Any],
-    field: str,
-    given: Environment,
-    expected: Type | None,
-    noun: str,
-    parts: dict[Expression, Part] | None = None,
-) -> Expression:
-    """The expression of a field; raises :class:`InvalidPolicy` that names ``noun`` has it.
+    one: Mapping[str, Any], field: str, given: Environment, expected: Type | None, noun: str
+) -> tuple[Expression, Checked]:
+    """The expression of a field, and what the checker knows of it.
 
-    What the checker knows of it is put into ``parts``.
+    Raises :class:`InvalidPolicy` that names ``noun`` has it.
     """
     text = one.get(field)
     if not isinstance(text, str):
@@ -80,6 +75,4 @@ def compiled(
         raise InvalidPolicy(
             f"spec.{noun}.{field}: must evaluate to {expected} but gives {expression.type}"
         )
-    if parts is not None:
-        parts[expression] = Part(checked, expression.tells)
-    return expression
+    return expression, checked

@@ -17,7 +17,7 @@ from webhook.cel.kubernetes import patching
 from webhook.cel.run.meter import Meter
 from webhook.constraint.drivers.cel_validator import Composed
 from webhook.kyverno.autogen import generated_specs
-from webhook.kyverno.compiling import compiled, object_in, objects_in
+from webhook.kyverno.compiling import object_in, objects_in
 from webhook.kyverno.kinds import InvalidPolicy
 from webhook.kyverno.policy import COST, KUBERNETES, CompiledSpec, KyvernoPolicy, fault_text
 from webhook.mutation.mutator import OPERATIONS, MutatorId
@@ -78,7 +78,7 @@ class _Spec(CompiledSpec):
             raise InvalidPolicy(f"spec.{at}.{field}: is required where patchType is {patch_type}")
         expected = PATCH_RESULTS[patch_type]
         known = patching(self.environment)
-        expression = compiled(given, "expression", known, expected, f"{at}.{field}")
+        expression = self.compiled(given, "expression", known, expected, f"{at}.{field}")
         if expression.type.is_dyn:
             raise InvalidPolicy(
                 f"spec.{at}.{field}.expression: must evaluate to {expected}, not dyn"
@@ -141,7 +141,9 @@ class KyvernoMutatingPolicy(KyvernoPolicy):
         self.generation = integer_of(object_of(document.get("metadata")).get("generation"))
         generated = generated_specs(spec)
         self._specs = [_Spec(one, self.namespace) for one in (spec, *generated)]
-        self.notes = tuple(_notes(self, is_generated=bool(generated)))
+        own = _notes(self, is_generated=bool(generated))
+        warnings, *_ = [one.cost_warnings() for one in self._specs]
+        self.notes = (*own, *warnings)
 
     @property
     def specs(self) -> Sequence[CompiledSpec]:

@@ -10,7 +10,10 @@ from webhook.admission_policies.matching import Matching, requested_resource
 from webhook.api.gvk import name_of, namespace_of, plural_of, text
 from webhook.api.shapes import object_of, objects_of
 from webhook.cel.check.types import BOOL
+from webhook.cel.cost import cost_warning
 from webhook.cel.errors import EvaluationError
+from webhook.cel.fast.policy import Part
+from webhook.cel.run.meter import MATCH_CONDITIONS_COST
 from webhook.constraint.drivers.cel_review import objects_of as objects_of_review
 from webhook.constraint.drivers.cel_review import variables_of
 from webhook.constraint.drivers.cel_validator import conditions_hold, pass_on
@@ -26,10 +29,10 @@ if TYPE_CHECKING:
     from webhook.admission_policies.matching import RequestedResource
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
+    from webhook.cel.check.checker import Checked
     from webhook.cel.check.environment import Environment
     from webhook.cel.check.types import Type
     from webhook.cel.engine import Expression
-    from webhook.cel.fast.policy import Part
     from webhook.cel.run.meter import Meter
     from webhook.constraint.drivers.cel_validator import Composed
     from webhook.kyverno.policy_exception import KyvernoException
@@ -141,6 +144,8 @@ class CompiledSpec:
         self.namespace = namespace
         # Kyverno compares versions as they are written, whatever matchPolicy says.
         matched = {**object_in(spec, "matchConstraints"), "matchPolicy": "Exact"}
+        self._checked: list[tuple[str, Checked]] = []
+        """Fields and their checked expressions, until their cost is estimated."""
         self._matches_nothing = not spec.get("matchConstraints")
         try:
             self._matches = Matching(matched, "spec.matchConstraints")
@@ -150,13 +155,15 @@ class CompiledSpec:
         self.types: dict[str, Type] = {}
         self.variables: dict[str, Expression] = {}
         self.parts: dict[Expression, Part] = {}
+        """The expressions, until one function is made of them."""
         if not conditions_read_variables:
             self.conditions = self._conditions(spec)
         for at, one in enumerate(objects_in(spec, "variables")):
             if type(one.get("name")) is not str:
                 raise InvalidPolicy(f"spec.variables[{at}].name is missing")
-            where = f"variables[{at}]"
-            expression = compiled(one, "expression", self.environment, None, where, self.parts)
+            expression = self.compiled(
+                one, "expression", self.environment, None, f"variables[{at}]"
+            )
             self.types[one["name"]] = expression.type
             self.variables[one["name"]] = expression
         if conditions_read_variables:
@@ -164,7 +171,9 @@ class CompiledSpec:
         self._annotations = [
             (
                 str(one.get("key") or ""),
-                compiled(one, "valueExpression", self.environment, None, f"auditAnnotations[{at}]"),
+                self.compiled(
+                    one, "valueExpression", self.environment, None, f"auditAnnotations[{at}]"
+                ),
             )
             for at, one in enumerate(objects_in(spec, "auditAnnotations"))
         ]
@@ -174,9 +183,36 @@ class CompiledSpec:
         """That of an expression, with the variables that are known so far."""
         return environment(self.types, namespaced=bool(self.namespace))
 
+    def compiled(
+        self, one: Json, field: str, known: Environment, result: Type | None, what: str
+    ) -> Expression:
+        """Compile the expression of a field of the spec, as :func:`compiled` does."""
+        expression, checked = compiled(one, field, known, result, what)
+        self.parts[expression] = Part(checked, expression.tells)
+        self._checked.append((what, checked))
+        return expression
+
+    def cost_warnings(self) -> tuple[str, ...]:
+        """Warn of expressions that would be ended for their cost, and forget what was checked.
+
+        Call it once, after all expressions are compiled.
+        """
+        conditions = [one for at, one in self._checked if at.startswith("matchConditions")]
+        others = [one for at, one in self._checked if not at.startswith("matchConditions")]
+        self._checked, self.parts = [], {}  # they are large
+        warned = (
+            ("matchConditions", conditions, MATCH_CONDITIONS_COST, "all match conditions"),
+            ("spec", others, COST, "all expressions but match conditions"),
+        )
+        return tuple(
+            f"{field}: {text}. Write fewer loops within loops"
+            for field, parts, limit, what in warned
+            if (text := cost_warning(parts, limit, what, "Waddle"))
+        )
+
     def _conditions(self, spec: Json) -> list[Expression]:
         return [
-            compiled(one, "expression", self.environment, BOOL, f"matchConditions[{at}]")
+            self.compiled(one, "expression", self.environment, BOOL, f"matchConditions[{at}]")
             for at, one in enumerate(objects_in(spec, "matchConditions"))
         ]
 
@@ -276,7 +312,10 @@ def fault_text(
 
 
 class KyvernoPolicy:
-    """Where a policy stands, and when it is question."""
+    """Where a policy stands, and when it decides."""
+
+    notes: Sequence[str] = ()
+    """What probably has another effect than it seems to have."""
 
     def __init__(self, document: Json) -> None:
         """Raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""

@@ -39,7 +39,7 @@ class KyvernoException:
         self._expires = _time(spec.get("expiresAt"))
         conditions = environment({})
         self.conditions = [
-            compiled(one, "expression", conditions, BOOL, f"matchConditions[{at}]")
+            compiled(one, "expression", conditions, BOOL, f"matchConditions[{at}]")[0]
             for at, one in enumerate(objects_in(spec, "matchConditions"))
         ]
 

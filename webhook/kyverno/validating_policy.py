@@ -13,7 +13,7 @@ from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import NOTHING
 from webhook.constraint.drivers.cel_validator import Composed
 from webhook.kyverno.autogen import generated_specs
-from webhook.kyverno.compiling import compiled, objects_in
+from webhook.kyverno.compiling import objects_in
 from webhook.kyverno.kinds import EXCEPTION_KINDS, MUTATING_KINDS, InvalidPolicy
 from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
 from webhook.kyverno.policy import (
@@ -76,12 +76,12 @@ class Rule(CompiledSpec):
     def __init__(self, spec: Json, namespace: str) -> None:
         super().__init__(spec, namespace)
         self._ignores = spec.get("failurePolicy") == "Ignore"
-        known, parts = self.environment, self.parts
+        known = self.environment
         self._validations = [
             _Validation(
-                compiled(one, "expression", known, BOOL, f"validations[{at}]", parts),
+                self.compiled(one, "expression", known, BOOL, f"validations[{at}]"),
                 one.get("message") or "",
-                compiled(one, "messageExpression", known, STRING, f"validations[{at}]", parts)
+                self.compiled(one, "messageExpression", known, STRING, f"validations[{at}]")
                 if one.get("messageExpression")
                 else None,
             )
@@ -91,7 +91,6 @@ class Rule(CompiledSpec):
         self._prepared = () if self._whole is None else self._constants(self._whole)
         is_of_objects = self._whole is not None and self._whole.reads <= _OBJECTS
         self._whole_of_objects = self._whole if is_of_objects and not self.conditions else None
-        self.parts = {}  # they are large
 
     def _together(self) -> Whole | None:
         """All validations as one function; None where that is not possible."""
@@ -224,6 +223,7 @@ class ValidatingPolicy(KyvernoPolicy):
         self.actions = _actions(self.spec)
         generated = generated_specs(self.spec) if self.mode == KUBERNETES else []
         self._rules = [Rule(one, self.namespace) for one in (self.spec, *generated)]
+        self.notes, *_ = [rule.cost_warnings() for rule in self._rules]
 
     @property
     def specs(self) -> Sequence[CompiledSpec]:

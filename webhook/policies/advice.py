@@ -10,8 +10,9 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.admission_policies.advice import NEAR
 from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, NEVER_ASKED
-from webhook.api.gvk import gvk_of, name_of, plural_of
+from webhook.api.gvk import gvk_of, name_of
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.constraint import enforcement, group
 from webhook.constraint.targets import admission
@@ -47,9 +48,6 @@ _POLICY_KINDS: Final = frozenset((row.group, row.kind) for row in POLICY_KINDS)
 
 PLACES_SHOWN: Final = 5
 """Rules that one line names; more would hide what to do."""
-
-_NEAR: Final = 0.8
-"""How alike two names are, of 1, that one is told for the other: difflib's ratio."""
 
 
 class Matched:
@@ -249,30 +247,8 @@ def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] =
         return same[0]
     if everywhere:
         return ""  # A custom resource may be called anything.
-    near = get_close_matches(kind, names, n=1, cutoff=_NEAR)
+    near = get_close_matches(kind, names, n=1, cutoff=NEAR)
     return near[0] if near else ""
-
-
-def advice_on_resources(document: Mapping[str, Any]) -> Iterator[Problem]:
-    """Warn of resources that the API server does not serve, in rules of its own policies or Kyverno's.
-
-    Of groups that are not Kubernetes' own nothing is said: what a custom resource is called is not
-    known. Nor is it of a name without a near one: an API server may be newer than this list.
-    """
-    constraints = object_of(object_of(document.get("spec")).get("matchConstraints"))
-    for number, rule in enumerate(objects_of(constraints.get("resourceRules"))):
-        groups = texts_of(rule.get("apiGroups"))
-        if not groups or not BUILTIN_GROUPS.issuperset(groups):
-            continue
-        served = sorted({plural_of(kind) for group, kind in BUILTIN_KINDS if group in groups})
-        for resource in texts_of(rule.get("resources")):
-            name = resource.partition("/")[0]
-            near = [] if name == "*" else get_close_matches(name.lower(), served, 1, _NEAR)
-            if near and name not in served:
-                field = f"matchConstraints.resourceRules[{number}].resources"
-                message = f"its {field} names {_shown(groups, name)}: is {near[0]} meant?"
-                key = gvk_of(document).kind, name_of(document)
-                yield Problem(*key, "warning", KINDS, message)
 
 
 def _is_foreign(group: str) -> bool:

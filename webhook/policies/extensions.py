@@ -8,7 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.kinds import is_answer
+from webhook.api.gvk import name_of
 from webhook.constraint import kind_schemas
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.inventory import Inventory
+from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.policies.field_lines import FilesFieldLines
 from webhook.policies.manifests import Manifest, PolicyFault
 from webhook.policy_kinds.kind import REFUSALS
@@ -21,6 +25,7 @@ from webhook.policy_kinds.known import (
 )
 from webhook.policy_kinds.parts import policy_set
 from webhook.policy_kinds.table import ANSWERS, EXCEPTIONS, EXPANSIONS, MUTATIONS
+from webhook.review.admission_requests import title_of
 from webhook.review.policy_set import Exclusions
 
 if TYPE_CHECKING:
@@ -129,6 +134,37 @@ def _put(
         # What a cluster takes as it is, and nobody means.
         part.remove(key)
         yield _fault(manifest, str(error))
+
+
+def foreign_warnings(policies: PolicySet, manifests: Iterable[Manifest]) -> Iterator[str]:
+    """Warn of policies of others that have no effect, or probably not the one that is meant.
+
+    Each text begins with file and line of what it is about, where that is among the manifests.
+    """
+    places = {
+        (item.gvk.kind, title_of(item.document)): f"{item.file}:{item.line}: " for item in manifests
+    }
+    for kind, name, text in policies.foreign.warnings(policies.snapshot.inventory):
+        yield f"{places.get((kind, name), '')}{kind}/{name}: {text}"
+
+
+def inventory_of(manifests: Iterable[Manifest]) -> Mapping[str, Any]:
+    """The data of reviews: all objects that have a name, and are no policies.
+
+    Raises :class:`~webhook.constraint.errors.ConstraintFrameworkError`, with file and line, for one
+    that cannot be data.
+    """
+    inventory, target = Inventory(), AdmissionTarget()
+    for item in manifests:
+        if is_foreign_policy(item.gvk) or not name_of(item.document):
+            continue
+        try:
+            path = target.process_data(item.document)
+        except ConstraintFrameworkError as error:
+            raise ConstraintFrameworkError(str(_fault(item, str(error)))) from None
+        if path is not None:
+            inventory.put(path, item.document)
+    return inventory.publish()
 
 
 def on_top(manifests: Sequence[Manifest], in_force: Iterable[dict[str, Any]]) -> list[Manifest]:

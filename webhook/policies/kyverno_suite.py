@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 import re
 import time
 from dataclasses import field
@@ -20,6 +21,7 @@ from webhook.api.gvk import gvk_of, name_of, plural_of
 from webhook.api.gvk import namespace_of as stated_namespace
 from webhook.api.scope import is_cluster_scoped
 from webhook.api.shapes import object_of, objects_of
+from webhook.constraint.snapshot import Snapshot
 from webhook.kyverno.conversion import converted
 from webhook.kyverno.kinds import (
     CLUSTER_POLICY,
@@ -38,14 +40,18 @@ from webhook.kyverno.policy import JSON, PolicyQuestion
 from webhook.kyverno.policy_exception import KyvernoException
 from webhook.kyverno.validating_policy import ValidatingPolicy
 from webhook.kyverno.world import World, objects_known
+from webhook.policies.extensions import foreign_warnings, inventory_of
 from webhook.policies.field_lines import FieldLines
 from webhook.policies.kyverno_judging import OwnPolicy, judged, judged_document
-from webhook.policies.manifests import find_files, is_stream
+from webhook.policies.manifests import Manifest, find_files, is_stream
 from webhook.policies.suite import InvalidSuite
 from webhook.policies.suite_mutation import expectation_fault
 from webhook.policies.suite_result import CaseResult, SuiteResult, SuiteTestResult
 from webhook.policy_kinds.known import is_admission_policy
 from webhook.policy_kinds.parts import read_admission_policy
+from webhook.review.admission_policies import AdmissionPolicies
+from webhook.review.kyverno_policies import KyvernoPolicies
+from webhook.review.policy_set import PolicySet
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -178,25 +184,32 @@ class KyvernoSuite:
         if not results:
             return SuiteResult(shown, tests=(SuiteTestResult(self.name, skipped=True),))
         cases: tuple[CaseResult, ...] = ()
+        warnings: tuple[str, ...] = ()
         error = ""
         try:
-            cases = tuple(_Run(self).cases(results))
+            run = _Run(self)
+            warnings = tuple(run.warnings())
+            cases = tuple(run.cases(results))
         except InvalidSuite as fault:
             error = str(fault)
         seconds = time.perf_counter() - began
-        test = SuiteTestResult(self.name, error, seconds=seconds, cases=cases)
+        test = SuiteTestResult(self.name, error, False, seconds, cases, warnings)
         return SuiteResult(shown, seconds=seconds, tests=(test,))
 
     def given(self, name: str, *others: str) -> list[Json]:
-        """The objects of the files that a field names; raises :class:`InvalidSuite`."""
-        items: list[Json] = []
+        """The objects of the files that fields name; raises :class:`InvalidSuite`."""
+        return [item.document for item in self.manifests(name, *others)]
+
+    def manifests(self, name: str, *others: str) -> list[Manifest]:
+        """The same, each with its file and line."""
+        items: list[Manifest] = []
         for one in (name, *others):
             named = self.document.get(one) or []
             listed = [named] if type(named) is str else named
             if type(listed) is not list or any(type(file) is not str for file in listed):
                 raise InvalidSuite(f"{self.where(one)}: write a list of files, by their names")
             for at, file in enumerate(listed):
-                items += _objects(self.path.parent / file, self.where(f"{one}[{at}]"))
+                items += _manifests(self.path.parent / file, self.where(f"{one}[{at}]"))
         return items
 
 
@@ -302,7 +315,8 @@ class _Run:
         self._not_run: dict[str, str] = {}
         self._cel_rules: set[str] = set()
         self._bindings: list[AdmissionBinding] = []
-        documents = suite.given("policies")
+        self._manifests = suite.manifests("policies")
+        documents = [item.document for item in self._manifests]
         for document in documents:
             self._add(document)
         self._exceptions = [
@@ -316,9 +330,9 @@ class _Run:
                 why = "PolicyExceptions of kyverno.io excuse rules, which are converted here"
                 self._not_run[name] = f"ClusterPolicy {name} is not run: {why}"
         self._objects = suite.given("resources")
-        parameters = [*suite.given("paramResources"), *self._objects]
+        self._parameters = [*suite.given("paramResources"), *self._objects]
         for document in documents:
-            self._add_own(document, parameters)
+            self._add_own(document, self._parameters)
         self._payloads = {
             str(name): one
             for kind in ("jsonPayload", "jsonPayloads")
@@ -338,6 +352,21 @@ class _Run:
             self._take_values(values)
         self._user = _user(suite.given("userinfo"))
         self._world = _world(suite, self._objects)
+
+    def warnings(self) -> Iterator[str]:
+        """Warn of policies that would have no effect in a cluster, or probably another one."""
+        used = [one for one in self._policies.values() if not isinstance(one, OwnPolicy)]
+        own = [one.policy for one in self._policies.values() if isinstance(one, OwnPolicy)]
+        stages = (
+            AdmissionPolicies([*own, *self._bindings]),
+            # What a test excepts need not be in it, and documents are reviewed here.
+            KyvernoPolicies([one for one in used if one.mode != JSON]),
+        )
+        kinds = {one.param_kind for one in own}
+        given = [one for one in self._parameters if gvk_of(one) in kinds and name_of(one)]
+        inventory = inventory_of(Manifest(one, "") for one in given)
+        snapshot = Snapshot(targets={}, inventory=inventory)
+        yield from foreign_warnings(PolicySet(snapshot, stages=stages), self._manifests)
 
     def _add(self, document: Json) -> None:
         gvk, name = gvk_of(document), name_of(document)
@@ -590,8 +619,8 @@ def _payloads(suite: KyvernoSuite, kind: str) -> Iterator[tuple[str, Json]]:
     """The documents of a test that are no objects, by the names of their files."""
     named = suite.document.get(kind) or []
     for name in [named] if type(named) is str else named:
-        for document in _documents_of(suite.path.parent / str(name), suite.where(kind)):
-            yield str(name), document
+        for read in _documents_of(suite.path.parent / str(name), suite.where(kind)):
+            yield str(name), read.value
 
 
 def _user(files: Iterable[Json]) -> Json:
@@ -665,11 +694,18 @@ def _reached(value: Any, path: Any, at: int) -> Any:
 
 def _objects(file: Path, where: str) -> list[Json]:
     """The objects of a file, or of the files in a folder; raises :class:`InvalidSuite`."""
-    items: list[Json] = []
+    return [item.document for item in _manifests(file, where)]
+
+
+def _manifests(file: Path, where: str) -> list[Manifest]:
+    """The same, each with its file and line."""
+    items: list[Manifest] = []
     for one in _files(file):
-        for document in _documents_of(one, where):
+        for read in _documents_of(one, where):
+            document: Json = read.value
             many = document.get("items") if gvk_of(document).kind.endswith("List") else None
-            items += objects_of(many) if many is not None else [document]
+            listed = objects_of(many) if many is not None else [document]
+            items += [Manifest(item, os.path.normpath(one), read.line) for item in listed]
     return items
 
 
@@ -680,9 +716,9 @@ def _files(path: Path) -> list[Path]:
     return sorted(path.parent.glob(path.name)) or [path] if is_pattern else [path]
 
 
-def _documents_of(file: Path, where: str) -> list[Json]:
+def _documents_of(file: Path, where: str) -> list[FileDocument]:
     try:
-        return [document.value for document in _read(file)]
+        return _read(file)
     except OSError as error:
         raise InvalidSuite(
             f"{where}: {file}: {error.strerror}; correct the name, or add the file"

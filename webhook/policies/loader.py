@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from webhook.admission_policies.kinds import MUTATING_POLICY, POLICY
 from webhook.constraint import constraint
 from webhook.metrics.policies import (
     RELOAD_FAULT,
@@ -13,8 +14,15 @@ from webhook.metrics.policies import (
     TEMPLATES,
 )
 from webhook.policies.advice import advice_on_document
+from webhook.policies.extensions import Extensions, foreign_warnings
 from webhook.policies.policy_files import PolicyFiles
-from webhook.policy_kinds.known import BESIDE_POLICIES, kyverno_parts
+from webhook.policy_kinds.known import (
+    BESIDE_POLICIES,
+    is_admission_policy,
+    is_foreign_policy,
+    kyverno_parts,
+    part_of,
+)
 from webhook.printable import quantity
 from webhook.serving.in_force import gauge, gauge_extensions, settle
 from webhook.serving.revision import Revision
@@ -32,6 +40,10 @@ if TYPE_CHECKING:
     from webhook.serving.revision import Serving
 
 _NAMING_KINDS: Final = BESIDE_POLICIES | {constraint.GROUP}
+
+API_SERVERS: Final = "it is enforced by the API server, and never by waddle serve: apply it there"
+NOT_FOLLOWED: Final = "nothing is decided by it: --kyverno-policies is off"
+"""Why policies of others among the files are let be."""
 
 FAULTS_SHOWN: Final = 5
 """Faults that a probe shows; the log has them all."""
@@ -64,6 +76,8 @@ class PolicyLoader:
         self._retries_left = retries
         self._logged: frozenset[str] = frozenset()
         self._advised: frozenset[str] = frozenset()
+        self._parts = frozenset(kyverno_parts(kyverno))
+        self._foreign_advice: frozenset[str] = frozenset()
         self._skipped: tuple[str, ...] = ()
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
@@ -104,6 +118,8 @@ class PolicyLoader:
         if takes and (previous is None or _is_other(revision.snapshot, previous.snapshot)):
             self._tell_in_force(revision, report, seconds)
         self._tell(report, was_serving=previous is not None)
+        if previous is None or _is_other(revision.snapshot, previous.snapshot):
+            self._advise_on_foreign(report, policies)
         return not report.faults
 
     def _good_enough(self, report: PolicyReport, policies: PolicySet) -> bool:
@@ -175,6 +191,24 @@ class PolicyLoader:
         if self._logged and not self._faults:
             self._log.info("all policies can be used again")
         self._logged = frozenset(self._faults)
+
+    def _advise_on_foreign(self, report: PolicyReport, policies: PolicySet) -> None:
+        """Log what is odd about policies of others, each text when it is new."""
+        foreign = [item for item in report.read if is_foreign_policy(item.gvk)]
+        advice = set(foreign_warnings(policies, foreign))
+        let_be = [item for item in foreign if part_of(item.gvk) not in self._parts]
+        if let_be:  # they are compiled for this alone
+            others = Extensions()
+            advice.update(map(str, others.load(let_be)))
+            advice.update(foreign_warnings(others.policy_set(policies.snapshot), let_be))
+        for item in let_be:
+            is_own = is_admission_policy(item.gvk)
+            if not is_own or item.gvk.kind in {POLICY, MUTATING_POLICY}:
+                why = API_SERVERS if is_own else NOT_FOLLOWED
+                advice.add(f"{item.file}:{item.line}: {item.title}: {why}")
+        for text in sorted(advice - self._foreign_advice):
+            self._log.warning("a policy of others has no effect, or a doubtful one", policy=text)
+        self._foreign_advice = frozenset(advice)
 
     def _count(self, report: PolicyReport, seconds: float) -> None:
         failing = bool(report.faults)

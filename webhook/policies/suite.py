@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import os.path
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.api.documents import InvalidDocument, read_objects
 from webhook.api.gvk import gvk_of
 from webhook.policies.assertion import Assertion, read_assertion
+from webhook.policies.field_lines import FieldLines
 from webhook.policies.manifests import find_files, is_stream
 from webhook.policies.supporting_files import SUITES
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 GROUP: Final = SUITES
 KIND: Final = "Suite"
 _EXTENSIONS: Final = frozenset({".yaml", ".yml"})
+
+
+_Path: TypeAlias = "tuple[str | int, ...]"
 
 
 class InvalidSuite(ValueError):
@@ -71,6 +76,28 @@ class Suite:
     skip: bool = False
     providers: Mapping[str, str] = field(default_factory=dict)
     """Files of what providers answer, by their names."""
+    document: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    line: int = 1
+    """Where it begins in its file."""
+
+    def naming(self, file: Path, test: int, case: int | None = None) -> str:
+        """Where a test, or a case of it, names a file: file, line and field; empty where nowhere."""
+        of_test = self.document["tests"][test]
+        places: list[tuple[_Path, Any]] = [
+            (("tests", test, key), value) for key, value in of_test.items() if key != "cases"
+        ]
+        places.append((("providers",), self.document.get("providers")))
+        if case is not None:
+            places.insert(0, (("tests", test, "cases", case), of_test["cases"][case]))
+        for start, value in places:
+            for path, name in _names(value, start):
+                if self.join(name) == file:
+                    return _placed(self.path, self.line, self.document, path)
+        return ""
+
+    def join(self, name: str) -> Path:
+        """The file of a name in the suite."""
+        return Path(os.path.normpath(self.folder / name.lstrip("/")))
 
     @property
     def folder(self) -> Path:
@@ -119,9 +146,35 @@ def _read(file: Path, text: str) -> Suite | None:
             _read_test(item, f"tests[{index}]")
             for index, item in enumerate(_items(document, "tests", ""))
         )
-        return Suite(file, tests, _flag(document, "skip", ""), _texts(document, "providers", ""))
+        return Suite(
+            file,
+            tests,
+            _flag(document, "skip", ""),
+            _texts(document, "providers", ""),
+            document,
+            documents[0].line,
+        )
     except ValueError as error:
-        raise InvalidSuite(f"invalid yaml: {file}: {error}") from None
+        begun = str(error).partition(" ")[0]  # a path of one name is none among words
+        line = FieldLines(text).line(documents[0].line, document, str(error), [begun, 0])
+        raise InvalidSuite(f"invalid yaml: {file}:{line}: {error}") from None
+
+
+def _names(value: Any, path: _Path) -> Iterator[tuple[_Path, str]]:
+    """Every text in a value, with its path."""
+    if type(value) is str:
+        yield path, value
+    elif type(value) is dict or type(value) is list:
+        for key, part in value.items() if type(value) is dict else enumerate(value):
+            yield from _names(part, (*path, key))
+
+
+def _placed(file: Path, line: int, document: Mapping[str, Any], path: _Path) -> str:
+    """A field of a suite by its file, line and path; of a pipe by the suite's own line."""
+    text = file.read_text(encoding="utf-8-sig", errors="replace") if file.is_file() else ""
+    line = FieldLines(text).line(line, document, "", path)
+    shown = "".join(f"[{one}]" if type(one) is int else f".{one}" for one in path).lstrip(".")
+    return f"{file}:{line}: {shown}"
 
 
 def _read_test(value: Any, path: str) -> SuiteTest:

@@ -25,6 +25,8 @@ class SuiteTestResult:
     skipped: bool = False
     seconds: float = 0.0
     cases: tuple[CaseResult, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What is odd about the policies of others that it tries, each with file and line."""
 
     @property
     def failed(self) -> bool:

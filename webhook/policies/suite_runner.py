@@ -31,6 +31,7 @@ from webhook.exceptions.reading import read_exception
 from webhook.exceptions.stage import Excusing
 from webhook.mutation.snapshot import MutationSnapshot
 from webhook.policies.assertion import AssertionFailure
+from webhook.policies.extensions import foreign_warnings
 from webhook.policies.manifests import UnreadableFile, is_object, read_file, read_values
 from webhook.policies.recorded_answers import InvalidAnswers, RecordedAnswers, read_answers
 from webhook.policies.suite_mutation import (
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.target import Target
     from webhook.external_data.exchange import Ask
+    from webhook.policies.manifests import Manifest
     from webhook.policies.suite import Case, Suite, SuiteTest
     from webhook.policies.suite_filter import Filter
     from webhook.review.outcome import Found
@@ -61,7 +63,11 @@ if TYPE_CHECKING:
 
 
 class _Failure(Exception):
-    """Why a test or case cannot go on."""
+    """Why a test or case cannot go on; ``file`` is one that cannot be read."""
+
+    def __init__(self, text: str, file: Path | None = None) -> None:
+        super().__init__(text)
+        self.file = file
 
 
 class _Extensions(NamedTuple):
@@ -72,6 +78,8 @@ class _Extensions(NamedTuple):
     stages: tuple[ResultStage, ...]
     ask: Ask | None = None
     """Answers for providers, as a case has them."""
+    tried: Sequence[Manifest] = ()
+    """The policies of others among the test's files."""
 
 
 class SuiteRunner:
@@ -88,24 +96,24 @@ class SuiteRunner:
         if suite.skip:
             return SuiteResult(path, skipped=True)
         start = time.perf_counter()
-        folder = suite.folder
-        tests = tuple(self._run_test(folder, test, suite.providers) for test in suite.tests)
+        tests = tuple(self._run_test(suite, at) for at in range(len(suite.tests)))
         return SuiteResult(path, seconds=time.perf_counter() - start, tests=tests)
 
-    def _run_test(
-        self, folder: Path, test: SuiteTest, providers: Mapping[str, str]
-    ) -> SuiteTestResult:
+    def _run_test(self, suite: Suite, at: int) -> SuiteTestResult:
+        folder, test = suite.folder, suite.tests[at]
         if test.skip or not self._filter.selects_test(test):
             return SuiteTestResult(test.name, skipped=True)
         start = time.perf_counter()
         error = ""
         cases: tuple[CaseResult, ...] = ()
+        warnings: dict[str, None] = {}
+        tried: Sequence[Manifest] = ()
         try:
             client = self._new_client(_targets(folder, test))
             refusal = None
             stages: tuple[ResultStage, ...] = ()
             if _is_admission_policy(folder, test):
-                stages, refusal = _admission_policies(folder, test)
+                stages, tried, refusal = _admission_policies(folder, test)
             elif not test.mutators or test.template or test.constraint:
                 _add_template(client, folder, test)
                 refusal = _add_constraint(client, folder, test)
@@ -114,41 +122,60 @@ class SuiteRunner:
             elif refusal is not None:
                 error = str(refusal)
             else:
-                answers = {**providers, **test.providers}
-                cases = self._run_cases(client, folder, test, answers, stages)
+                stages = (*_exceptions(folder, test.exceptions), *stages)
+                extensions = _Extensions(
+                    _expansion(folder, test.expansion),
+                    _mutations(folder, test.mutators),
+                    stages,
+                    tried=tried,
+                )
+                cases = self._run_cases(client, suite, at, extensions, warnings)
         except _Failure as failure:
-            error = str(failure)
-        return SuiteTestResult(test.name, error, seconds=time.perf_counter() - start, cases=cases)
+            error = _placed(failure, suite, at)
+        seconds = time.perf_counter() - start
+        return SuiteTestResult(test.name, error, False, seconds, cases, tuple(warnings))
 
     def _run_cases(
         self,
         client: Client,
-        folder: Path,
-        test: SuiteTest,
-        providers: Mapping[str, str],
-        stages: tuple[ResultStage, ...],
+        suite: Suite,
+        at: int,
+        extensions: _Extensions,
+        warnings: dict[str, None],
     ) -> tuple[CaseResult, ...]:
-        expansion = _expansion(folder, test.expansion)
-        mutations = _mutations(folder, test.mutators)
-        stages = (*_exceptions(folder, test.exceptions), *stages)
-        extensions = _Extensions(expansion, mutations, stages)
+        """Run the cases of a test; ``warnings`` takes what is odd about its policies, in order."""
+        folder, test = suite.folder, suite.tests[at]
+        providers = {**suite.providers, **test.providers}
         results = []
-        for case in test.cases:
+        for number, case in enumerate(test.cases):
             if case.skip or not self._filter.selects_case(test.name, case.name):
                 results.append(CaseResult(case.name, skipped=True))
                 continue
             start = time.perf_counter()
             printed: list[str] = []
-            error = ""
+            error, own = "", client.copy()
+            is_read = True
             try:
-                ask = _answers(folder, {**providers, **case.providers})
-                beside = extensions._replace(ask=ask)
-                _check_case(client.copy(), beside, folder, case, printed)
-            except (_Failure, AssertionFailure) as failure:
+                beside = extensions._replace(ask=_answers(folder, {**providers, **case.providers}))
+                _check_case(own, beside, folder, case, printed)
+            except _Failure as failure:
+                error, is_read = _placed(failure, suite, at, number), failure.file is None
+            except AssertionFailure as failure:
                 error = str(failure)
+            if is_read and extensions.tried:
+                told = foreign_warnings(_policies(own, extensions), extensions.tried)
+                warnings.update(dict.fromkeys(told))
             seconds = time.perf_counter() - start
             results.append(CaseResult(case.name, error, False, seconds, tuple(printed)))
         return tuple(results)
+
+
+def _placed(failure: _Failure, suite: Suite, test: int, case: int | None = None) -> str:
+    """A failure with the field of the suite that names the file which cannot be read."""
+    if failure.file is None or not (where := suite.naming(failure.file, test, case)):
+        return str(failure)
+    advice = "" if failure.file.exists() else "; correct the name, or add the file"
+    return f"{where}: {failure}{advice}"
 
 
 def _not_invalid(refusal: ConstraintFrameworkError | None) -> str:
@@ -198,13 +225,18 @@ def _is_admission_policy(folder: Path, test: SuiteTest) -> bool:
 
 def _admission_policies(
     folder: Path, test: SuiteTest
-) -> tuple[tuple[ResultStage, ...], ConstraintFrameworkError | None]:
-    """The policies and bindings of a test's files; the error where a binding is refused."""
+) -> tuple[tuple[ResultStage, ...], Sequence[Manifest], ConstraintFrameworkError | None]:
+    """The policies and bindings of a test's files, as a stage and as they were read.
+
+    The last is the error where a binding is refused.
+    """
     if not test.constraint:
         raise _Failure("invalid Suite: missing constraint: name the file of the policy's binding")
     path = _join(folder, test.constraint)
-    policies = _read(_join(folder, test.template), "ValidatingAdmissionPolicy")
-    bindings = _read(path, "ValidatingAdmissionPolicyBinding")
+    manifests = _manifests(_join(folder, test.template), "ValidatingAdmissionPolicy")
+    policies = [item.document for item in manifests]
+    bound = _manifests(path, "ValidatingAdmissionPolicyBinding")
+    bindings = [item.document for item in bound]
     for one in (*policies, *bindings):
         if not is_admission_policy(gvk_of(one)):
             raise _Failure(
@@ -222,11 +254,11 @@ def _admission_policies(
         for one in bindings:
             part.put(one)
     except InvalidAdmissionPolicy as error:
-        return (), error
+        return (), (), error
     named = {one.name for one in read if not isinstance(one, AuthorizerAnswer)}
     if all(object_of(one.get("spec")).get("policyName") not in named for one in bindings):
         raise _Failure(f'no binding of "{path}" names a policy of the test')
-    return (part.value,), None
+    return (part.value,), (*manifests, *bound), None
 
 
 def _is_of_group(folder: Path, test: SuiteTest) -> bool:
@@ -268,10 +300,14 @@ def _join(folder: Path, name: str) -> Path:
 
 
 def _read(path: Path, noun: str) -> list[dict[str, Any]]:
+    return [manifest.document for manifest in _manifests(path, noun)]
+
+
+def _manifests(path: Path, noun: str) -> list[Manifest]:
     try:
-        return [manifest.document for manifest in read_file(path, "suite")]
+        return list(read_file(path, "suite"))
     except UnreadableFile as error:
-        raise _Failure(f'reading {noun} from "{path}": {error.fault.message}') from None
+        raise _Failure(f'reading {noun} from "{path}": {error.fault.message}', path) from None
 
 
 def _read_any(path: Path) -> list[Any]:
@@ -279,7 +315,7 @@ def _read_any(path: Path) -> list[Any]:
     try:
         return [document.value for document in read_values(path)]
     except UnreadableFile as error:
-        raise _Failure(f'reading object from "{path}": {error.fault.message}') from None
+        raise _Failure(f'reading object from "{path}": {error.fault.message}', path) from None
 
 
 def _expansion(folder: Path, name: str) -> Expansion:
@@ -304,7 +340,8 @@ def _answers(folder: Path, files: Mapping[str, str]) -> Ask:
         try:
             providers[name] = read_answers(_join(folder, file))
         except InvalidAnswers as error:
-            raise _Failure(f"answers of the provider {name}: {error}") from None
+            path = _join(folder, file)
+            raise _Failure(f"answers of the provider {name}: {error}", path) from None
     return RecordedAnswers(providers, "name a file of its answers in providers")
 
 
@@ -316,7 +353,7 @@ def _mutations(folder: Path, name: str) -> MutationSnapshot:
     try:
         return read_suite_mutators(read_file(path, "suite"))
     except UnreadableFile as error:
-        raise _Failure(f'reading mutators from "{path}": {error.fault.message}') from None
+        raise _Failure(f'reading mutators from "{path}": {error.fault.message}', path) from None
     except SuiteMutationError as error:
         raise _Failure(f'mutators of "{path}": {error}') from None
 

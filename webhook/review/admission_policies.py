@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.admission_policies.advice import type_warnings, unserved_resources
 from webhook.admission_policies.authorizer import Answers, AuthorizerAnswer
 from webhook.admission_policies.kinds import (
     BINDING,
@@ -30,6 +31,8 @@ from webhook.cel.errors import TimeUp
 from webhook.constraint.constraint import Constraint
 from webhook.constraint.result import DEFERRED, Remark, Result, Undecided, answer_order
 from webhook.constraint.targets.admission import NAME
+from webhook.mutation.drift import OPERATION as UPDATED
+from webhook.mutation.mutator import MutatorId
 from webhook.review.admission_changes import AdmissionChanges
 from webhook.review.admission_requests import (
     known_of,
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
+    from webhook.mutation.drift import Drift
     from webhook.review.policy_set import ChangedObject, Examination, MutatedBy
     from webhook.review.subject import Subject
 
@@ -89,13 +93,21 @@ class AdmissionPolicies:
             elif policy is not None:
                 changing.append((policy, binding))
         self._changes = AdmissionChanges(changing, self.answers)
+        self._alone = {
+            policy.name: AdmissionChanges(
+                [one for one in changing if one[0] is policy], self.answers
+            )
+            for policy, _ in changing
+        }
         self._store: ParameterStore | None = None
         self.matched: set[str] = set()
         """The policies that some request was about."""
 
     def with_parameters(self, store: ParameterStore) -> Self:
         """Return these policies with parameters from a store, not from the data of a review."""
-        self._store = self._changes.store = store
+        self._store = store
+        for one in (self._changes, *self._alone.values()):
+            one.store = store
         return self
 
     def concerns(self, gvk: GroupVersionKind) -> bool:
@@ -134,11 +146,19 @@ class AdmissionPolicies:
         kinds = (one.param_kind for one in self._policies.values())
         return sorted({one for one in kinds if one is not None})
 
+    def known_parameters(
+        self, kind: GroupVersionKind, inventory: Mapping[str, Any]
+    ) -> Sequence[Mapping[str, Any]]:
+        """The objects of a kind of parameters; raises :class:`UnknownParameters`."""
+        if self._store is None:
+            return list(known_of(inventory, kind))
+        if why := self._store.why_unknown(kind):
+            raise UnknownParameters(why)
+        return self._store.find(kind)
+
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Kind and name of what has no effect, or probably not the one that is meant, and why."""
         yield from self.loose()
-        for (kind, name), one in sorted(self._policies.items()):
-            yield from ((kind, name, text) for text in one.cost.warnings)
         for bound in self._bindings:
             kind = bound.policy_kind
             policy = self._policies.get((kind, bound.policy))
@@ -159,6 +179,17 @@ class AdmissionPolicies:
                 text = _fault_of_parameters(policy, bound, find, inventory)
             if text:
                 yield BINDING if kind == POLICY else MUTATING_BINDING, bound.name, text
+        yield from self.notes()
+
+    def notes(self) -> Iterator[tuple[str, str, str]]:
+        """Kind and name of each policy whose rules or expressions are probably wrong, and why.
+
+        What a cluster does not serve is asked of the cluster, where policies were read there.
+        """
+        for (kind, name), one in sorted(self._policies.items()):
+            guesses = unserved_resources(one.document) if self._store is None else ()
+            for text in (*guesses, *type_warnings(one.document), *one.cost.warnings):
+                yield kind, name, text
 
     def listed(self) -> Iterator[ListedPolicy]:
         """Each policy with the bindings that name it, by kind and name."""
@@ -210,6 +241,24 @@ class AdmissionPolicies:
     ) -> ChangedObject:
         """What the mutating ones make of an object that is about to be stored."""
         return self._changes.change(subject, snapshot, look)
+
+    def may_change(self, gvk: GroupVersionKind) -> bool:
+        """Whether a bound one that mutates is about updates of objects of a kind."""
+        bound = (one for one in self._policies.values() if one.name in self._alone)
+        return any(
+            concerns_kind(rule, gvk, UPDATED)
+            for policy in bound
+            if isinstance(policy, MutatingPolicy)
+            for rule in policy.document["spec"]["matchConstraints"]["resourceRules"]
+        )
+
+    def drifts(self, subject: Subject, snapshot: Snapshot) -> Iterator[Drift]:
+        """What each that mutates would change by itself in an object that is written again."""
+        if (before := subject.object) is None:
+            return
+        for name, alone in sorted(self._alone.items()):
+            changed = alone.change(subject, snapshot)
+            yield from changed.drift_of(MutatorId(MUTATING_POLICY, name), before)
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
         """Add the verdicts of the policies to what was found."""

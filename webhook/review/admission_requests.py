@@ -49,6 +49,14 @@ def known_of(inventory: Any, kind: GroupVersionKind) -> Iterator[Json]:
         yield from (kinds.get(kind.kind) or {}).values()
 
 
+def all_known(inventory: Any) -> Iterator[Json]:
+    """All objects among the data."""
+    for level in _levels(inventory):
+        for kinds in level.values():
+            for objects in kinds.values():
+                yield from objects.values()
+
+
 def other_versions(inventory: Any, kind: GroupVersionKind) -> list[str]:
     """The versions in which objects of a kind are among the data."""
     return sorted(
@@ -74,7 +82,10 @@ def request_of(value: Any, snapshot: Snapshot) -> tuple[Json | None, Json | None
         if not (namespace_of(obj) or value.resource or is_cluster_scoped(*gvk_of(obj).group_kind)):
             metadata = {**(obj.get("metadata") or {}), "namespace": UNNAMED}
             obj = {**obj, "metadata": metadata}
-        request = played(obj, None, value.operation or "CREATE").request.document
+        operation = value.operation or "CREATE"
+        # What exists is played as written again, as it is.
+        before = obj if operation == "UPDATE" else None
+        request = played(obj, None, operation, before).request.document
         if value.resource:
             named_kind = request.get("kind") or {}
             named = {"group": named_kind.get("group"), "version": named_kind.get("version")}

@@ -42,7 +42,7 @@ class KyvernoChanges:
     def __init__(
         self, policies: Sequence[KyvernoMutatingPolicy], exceptions: Sequence[KyvernoException]
     ) -> None:
-        self._policies = sorted(policies, key=lambda one: (one.title, one.kind))
+        self.policies = sorted(policies, key=lambda one: (one.title, one.kind))
         self._exceptions = exceptions
         self._concerned: dict[tuple[str, ...], tuple[KyvernoMutatingPolicy, ...]] = {}
         """By what a request is about."""
@@ -50,7 +50,7 @@ class KyvernoChanges:
         """Those that some object was about, by kind and name."""
 
     def __bool__(self) -> bool:
-        return bool(self._policies)
+        return bool(self.policies)
 
     def concerned(self, request: AdmissionRequest) -> tuple[KyvernoMutatingPolicy, ...]:
         """Those with a rule for what a request is about, whatever else they match."""
@@ -62,7 +62,7 @@ class KyvernoChanges:
         if key not in self._concerned:
             if len(self._concerned) >= PLANS_MAX:
                 self._concerned.clear()
-            concerned = tuple(one for one in self._policies if one.names(request.document))
+            concerned = tuple(one for one in self.policies if one.names(request.document))
             self._concerned[key] = concerned
             return concerned
         return self._concerned.get(key, ())
@@ -87,7 +87,7 @@ class KyvernoChanges:
             self._exceptions,
             look or looking(subject.limits),
         )
-        return _Turn(self, question, snapshot).take(obj, self._policies)
+        return _Turn(self, question, snapshot).take(obj, self.policies)
 
 
 class _Turn:

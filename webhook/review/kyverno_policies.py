@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.admission_policies.advice import unserved_resources
 from webhook.cel.errors import TimeUp
 from webhook.constraint import enforcement
 from webhook.constraint.constraint import Constraint
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.kyverno.validating_policy import KyvernoVerdict, Rule
+    from webhook.mutation.drift import Drift
     from webhook.review.policy_set import ChangedObject, Examination, MutatedBy
     from webhook.review.subject import Subject
 
@@ -115,9 +117,7 @@ class KyvernoPolicies:
         """Kind and name of what has no effect, or another one than it seems to have, and why."""
         del inventory
         yield from self.loose()
-        for mutating in self._mutating:
-            for note in mutating.notes:
-                yield mutating.kind, mutating.title, note
+        yield from self.notes()
 
     def loose(self) -> Iterator[tuple[str, str, str]]:
         """Kind and name of what has no effect at admission, and why."""
@@ -132,10 +132,11 @@ class KyvernoPolicies:
             if not named & exception.policies:
                 yield EXCEPTION, exception.title, "none of the policies that it names is there"
 
-    def notes_of(self, kind: str, name: str) -> list[str]:
-        """What has another effect in one that mutates than it seems to have."""
-        named = (one for one in self._mutating if (one.kind, one.title) == (kind, name))
-        return [note for one in named for note in one.notes]
+    def notes(self) -> Iterator[tuple[str, str, str]]:
+        """Kind and name of each that probably has another effect than it seems to have, and why."""
+        for one in (*(one for one, _ in self._policies), *self._mutating):
+            for text in (*unserved_resources(one.document), *one.notes):
+                yield one.kind, one.title, text
 
     @property
     def mutates(self) -> MutatedBy:
@@ -156,6 +157,18 @@ class KyvernoPolicies:
     ) -> ChangedObject:
         """What the mutating ones make of an object that is about to be stored."""
         return self._changes.change(subject, snapshot, look)
+
+    def may_change(self, gvk: GroupVersionKind) -> bool:
+        """Whether one that mutates is about objects of a kind."""
+        return any(one.constrains(gvk) for one in self._mutating)
+
+    def drifts(self, subject: Subject, snapshot: Snapshot) -> Iterator[Drift]:
+        """What each that mutates would change by itself in an object that is written again."""
+        if (before := subject.object) is None:
+            return
+        for one in self._changes.policies:
+            changed = KyvernoChanges([one], self._exceptions).change(subject, snapshot)
+            yield from changed.drift_of(one.id, before, is_preview=not self._enforced)
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
         """Add the verdicts of the policies to what was found."""

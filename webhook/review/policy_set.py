@@ -12,6 +12,8 @@ from webhook.api.gvk import gvk_of
 from webhook.constraint import wildcard
 from webhook.constraint.expansion import Expansion
 from webhook.constraint.failure_policy import FAIL
+from webhook.mutation.drift import Drift
+from webhook.mutation.patch import make_patch
 from webhook.mutation.snapshot import MutationSnapshot
 from webhook.values import dataclass
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
     from webhook.external_data.provider import DataProvider
-    from webhook.mutation.mutator import MutatingParty
+    from webhook.mutation.mutator import MutatingParty, MutatorId
     from webhook.review.subject import Subject
 
     ResultStage = Callable[["Examination", Responses], Responses]
@@ -85,6 +87,14 @@ class ChangedObject:
     at_fault: str = ""
     """The first of ``faults``, named likewise."""
 
+    def drift_of(
+        self, mutator: MutatorId, before: dict[str, Any], *, is_preview: bool = False
+    ) -> Iterator[Drift]:
+        """What one policy would change in an object; nothing where it changes nothing, or is at fault."""
+        if self.by and not self.faults:
+            paths = tuple(item["path"] for item in make_patch(before, self.object))
+            yield Drift(mutator, paths, is_preview)
+
     @property
     def concerns(self) -> bool:
         """Whether a policy was about the object."""
@@ -120,6 +130,12 @@ class ForeignStage(Protocol):
 
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Kind and name of what has no effect, or probably not the one that is meant, and why."""
+
+    def may_change(self, gvk: GroupVersionKind) -> bool:
+        """Whether one that mutates is about updates of objects of a kind."""
+
+    def drifts(self, subject: Subject, snapshot: Snapshot) -> Iterator[Drift]:
+        """What each that mutates would change by itself in an object that is written again."""
 
 
 @runtime_checkable
@@ -204,6 +220,10 @@ class ForeignPolicies:
         """Kind and name of what has no effect, or probably not the one that is meant, and why."""
         for stage in self.stages:
             yield from stage.warnings(inventory)
+
+    def may_change(self, gvk: GroupVersionKind) -> bool:
+        """Whether one that mutates is about updates of objects of a kind."""
+        return any(stage.may_change(gvk) for stage in self.stages)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,9 +67,9 @@ class ReportSettings:
     )
     mutation_drift: bool = flag(
         False,
-        "Tell what mutators would change in objects that exist if they were written now: by the "
-        "audit in metrics and its log, and as results (warn) with --reports. Kinds that mutators "
-        "name are listed, too.",
+        "Tell what mutators, and mutating policies of others, would change in objects that exist if "
+        "they were written now: by the audit in metrics and its log, and as results (warn) with "
+        "--reports. Kinds that they name are listed, too.",
         name="report-mutation-drift",
     )
     debounce_seconds: float = flag(

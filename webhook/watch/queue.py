@@ -134,7 +134,8 @@ class EventQueue:
         waiting = self._waiting[slot]
         if waiting.delete is not None:
             deleted, waiting.delete = waiting.delete, None
-            self._delivered.get(gvk, {}).pop(key, None)
+            if key is not None:
+                self._delivered.get(gvk, {}).pop(key, None)
             if waiting.set is None:
                 del self._waiting[slot]
             return Event("delete", gvk, key, deleted)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.webhook.admission_policies.making import mutating_binding, mutating_policy
 from tests.webhook.audit.made import (
     DEPLOYMENT,
     POD,
@@ -16,6 +17,7 @@ from tests.webhook.audit.made import (
     template,
 )
 from tests.webhook.audit.swept import NAMESPACE, RESOURCES, Given, RecordingSink
+from tests.webhook.kyverno import making
 from tests.webhook.mutation.documents import assign, known, label
 from webhook import log
 from webhook.api.gvk import GroupVersionKind
@@ -29,11 +31,28 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.expansion import Expansion, ExpansionTemplate
 from webhook.constraint.isolation import Isolation
 from webhook.constraint.limits import UNLIMITED
+from webhook.kyverno.validating_policy import read_kyverno
 from webhook.mutation.registry import Mutators
+from webhook.policy_kinds.parts import read_admission_policy
+from webhook.review.admission_policies import AdmissionPolicies
+from webhook.review.kyverno_policies import KyvernoPolicies
 from webhook.review.policy_set import Exclusions, PolicySet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+ONLY_UPDATES = {**making.PODS, "operations": ["UPDATE"]}
+
+
+def kyvernos(*documents: dict[str, Any], enforced: bool = True) -> KyvernoPolicies:
+    """The stage of some policies of Kyverno."""
+    return KyvernoPolicies([read_kyverno(one) for one in documents], enforced=enforced)
+
+
+def api_servers(*documents: dict[str, Any]) -> AdmissionPolicies:
+    """The stage of some policies of the API server's own, and bindings."""
+    return AdmissionPolicies([read_admission_policy(one) for one in documents])
 
 
 def sweep(scope: Scope, source: Given) -> tuple[SweepEnd, RecordingSink]:
@@ -76,6 +95,55 @@ def test_every_object_is_told_of_once_and_its_totals_are_published() -> None:
     assert sink.totals == {("A", "pods"): 2, ("A", "secrets"): 1, ("B", "all"): 3}
     assert (end.reviewed, end.violations) == (3, 6)
     assert sink.starts[0].kinds == end.complete == {POD, SECRET}
+
+
+def drifts_in(stage: Any, **policies: Any) -> list[tuple[str, str, tuple[str, ...], bool]]:
+    """What policies of others would change in one Pod."""
+    source = Given({POD: items(["a"], "space"), SECRET: items(["s"], "space")})
+    scope = Scope(PolicySet(snapshot(), stages=(stage,), **policies), tells_drift=True)
+    _, sink = sweep(scope, source)
+    assert sink.starts[0].kinds <= {POD}
+    return [
+        (drift.mutator.kind, drift.mutator.name, drift.paths, drift.is_preview)
+        for audited in sink.all
+        for drift in audited.drifts
+    ]
+
+
+@pytest.mark.parametrize("enforced", [True, False])
+def test_what_mutating_policies_of_kyverno_would_change_is_told(enforced: bool) -> None:
+    labels = making.document(
+        making.applied(making.LABEL), matchConstraints={"resourceRules": [ONLY_UPDATES]}
+    )
+    stage = kyvernos(labels, enforced=enforced)
+    paths = ("/metadata/labels",)
+    assert drifts_in(stage) == [("MutatingPolicy", "p", paths, not enforced)]
+    spared = Exclusions(mutation="space".__eq__)
+    assert drifts_in(stage, exclusions=spared) == []
+
+
+def test_kyvernos_policies_of_creations_alone_are_not_told() -> None:
+    assert drifts_in(kyvernos(making.document(making.applied(making.LABEL)))) == []
+
+
+def test_what_an_update_leaves_as_it_is_and_what_is_at_fault_is_not_told() -> None:
+    same = "Object{metadata: Object.metadata{name: oldObject.metadata.name}}"
+    broken = "Object{metadata: Object.metadata{name: object.spec.nothing}}"
+    for expression in (same, broken):
+        rules = {"resourceRules": [ONLY_UPDATES]}
+        policy = making.document(making.applied(expression), matchConstraints=rules)
+        assert drifts_in(kyvernos(policy)) == []
+
+
+def test_what_mutating_policies_of_the_api_server_would_change_is_told() -> None:
+    rules = {"resourceRules": [ONLY_UPDATES]}
+    policy = mutating_policy(making.LABEL, name="labels", matchConstraints=rules)
+    other = mutating_policy(making.LABEL, name="unbound", matchConstraints=rules)
+    stage = api_servers(policy, other, mutating_binding("b", "labels"))
+    expected = [("MutatingAdmissionPolicy", "labels", ("/metadata/labels",), False)]
+    assert drifts_in(stage) == expected
+    # Config says nothing of what the API server does itself.
+    assert drifts_in(stage, exclusions=Exclusions(mutation="space".__eq__)) == expected
 
 
 def test_what_mutators_would_change_is_told_of_kinds_that_they_name_and_nothing_is_written() -> (

@@ -216,3 +216,77 @@ def test_test_names_what_it_does_not_evaluate(tmp_path: Path) -> None:
     code, _, errors = output_of(tmp_path, ["test"], cluster_policy())
     assert code == 2
     assert "policies.yaml:1: ClusterPolicy old: not evaluated: " in errors
+
+
+OWNER = {
+    "name": "owner",
+    "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},
+    "validate": {"message": "no owner", "pattern": {"metadata": {"labels": {"owner": "?*"}}}},
+}
+
+
+def kyverno_test(*results: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    head = {"apiVersion": "cli.kyverno.io/v1alpha1", "kind": "Test", "metadata": {"name": "t"}}
+    files = {"policies": ["../policies.yaml"], "resources": ["pods.yaml"]}
+    return {**head, **files, "results": list(results), **fields}
+
+
+def expected(result: str, name: str, rule: str = "owner") -> dict[str, Any]:
+    return {"policy": "old", "rule": rule, "kind": "Pod", "resources": [name], "result": result}
+
+
+def with_tests(folder: Path, test: dict[str, Any]) -> None:
+    """Write a test into the folder beside policies that Kyverno's own have."""
+    below = folder / ".kyverno-test"
+    below.mkdir()
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"containers": []},
+        }
+        for name, labels in (("good", {"owner": "a"}), ("bad", {}))
+    ]
+    (below / "pods.yaml").write_text(yaml.safe_dump_all(pods))
+    (below / "kyverno-test.yaml").write_text(yaml.safe_dump(test))
+
+
+def test_the_tests_of_policies_are_run_by_what_they_become(tmp_path: Path) -> None:
+    with_tests(tmp_path, kyverno_test(expected("pass", "good"), expected("fail", "bad")))
+    code, told, _ = output_of(tmp_path, MIGRATE, cluster_policy(OWNER))
+    assert code == 0
+    assert "Their tests (kyverno-test.yaml): 2 of 2 cases equal" in told
+
+
+def test_each_case_that_differs_is_named(tmp_path: Path) -> None:
+    test = kyverno_test(expected("pass", "good"), expected("pass", "bad"), expected("fail", "gone"))
+    with_tests(tmp_path, test)
+    code, told, _ = output_of(tmp_path, MIGRATE, cluster_policy(OWNER))
+    place = f"{tmp_path}/.kyverno-test/kyverno-test.yaml:1"
+    assert code == 1
+    assert "1 of 3 cases equal" in told
+    assert f"  {place}: old/owner: Pod bad is to pass: expected pass, got fail: no owner" in told
+    assert "no Pod gone is in the files of resources" in told
+    code, told, _ = output_of(tmp_path, [*MIGRATE, "-o", "json"], cluster_policy(OWNER))
+    rows = json.loads(told)
+    assert [(one["kind"], one["grade"]) for one in rows] == [
+        ("ClusterPolicy", "differs"),
+        ("Test", "differs"),
+    ]
+    assert len(rows[1]["notes"]) == 2
+
+
+def test_a_test_that_cannot_be_read_leaves_the_answer_open(tmp_path: Path) -> None:
+    with_tests(tmp_path, {})
+    (tmp_path / ".kyverno-test/kyverno-test.yaml").write_text("a: [")
+    code, _, complaints = output_of(tmp_path, MIGRATE, cluster_policy(OWNER))
+    assert code == 2
+    assert "kyverno-test.yaml: " in complaints
+
+
+def test_a_test_that_names_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with_tests(tmp_path, kyverno_test(expected("pass", "good"), resources=["gone.yaml"]))
+    code, told, _ = output_of(tmp_path, MIGRATE, cluster_policy(OWNER))
+    assert code == 1
+    assert "gone.yaml: No such file or directory; correct the name, or add the file" in told

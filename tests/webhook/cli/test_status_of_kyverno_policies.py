@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.manifests import ROOT
+from tests.webhook.kyverno.making import LABEL, applied
 from webhook.cli.cluster_policies import KyvernoStanding, kyverno_mode, standings_of
 from webhook.cli.status.report import ClusterStanding, as_table
 from webhook.policies.manifests import read_file
@@ -74,6 +75,72 @@ def test_one_that_no_rule_sends_anything_of_is_not_asked() -> None:
     assert "NotAsked: the matchCondition" in found.notes[0]
     shown = as_table(ClusterStanding([], [], [], {}, (), [found]), "waddle-system")
     assert "ValidatingPolicy/leased  NotAsked" in shown
+
+
+def mutating(name: str, expression: str = LABEL, **spec: Any) -> dict[str, Any]:
+    rules = {"resourceRules": [{**LEASES, "apiGroups": [""], "resources": ["secrets"]}]}
+    return {
+        **document(
+            "MutatingPolicy",
+            name,
+            mutations=[applied(expression)],
+            **{"matchConstraints": rules, **spec},
+        )
+    }
+
+
+SENDS_CONFIG_MAPS = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "MutatingWebhookConfiguration",
+    "metadata": {"name": "m"},
+    "webhooks": [
+        {
+            "name": "mutation.gatekeeper.sh",
+            "clientConfig": {
+                "service": {"namespace": "waddle-system", "name": "s", "path": "/v1/mutate"}
+            },
+            "rules": [{**LEASES, "apiGroups": [""], "resources": ["configmaps"]}],
+        }
+    ],
+}
+COSTLY = (
+    "object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, d == a + b + c))))"
+)
+
+
+@pytest.mark.parametrize(
+    ("policy_", "state", "noted"),
+    [
+        (mutating("m"), "NotAsked", "NotAsked: "),
+        (mutating("m", "random()"), "Unusable", "spec.mutations[0].applyConfiguration.expression"),
+        (
+            mutating("m", evaluation={"mutateExisting": {"enabled": True}}),
+            "Unusable",
+            "spec.evaluation.mutateExisting",
+        ),
+        (
+            mutating(
+                "m",
+                matchConstraints={
+                    "resourceRules": [{**LEASES, "apiGroups": [""], "resources": ["configmaps"]}]
+                },
+                matchConditions=[{"name": "c", "expression": COSTLY}],
+            ),
+            "Usable",
+            "matchConditions: Waddle would end it where lists and maps have",
+        ),
+    ],
+)
+def test_mutating_policies_have_the_same_states(
+    policy_: dict[str, Any], state: str, noted: str
+) -> None:
+    read = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+    coverage = read_coverage([SENDS_CONFIG_MAPS], "waddle-system", read)
+    (found,) = standings_of([policy_], "enforce", coverage)
+    assert found.state == state
+    assert noted in " ".join(found.notes)
+    shown = as_table(ClusterStanding([], [], [], {}, (), [found]), "waddle-system")
+    assert f"MutatingPolicy/m  {state}" in shown
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_a_broken_suite_exits_1_with_its_place(folder):
     run = waddle("verify", folder)
 
     assert run.returncode == 1
-    assert "suite.yaml: tests must be an array" in run.stderr
+    assert "suite.yaml:3: tests must be an array" in run.stderr
 
 
 def test_a_filter_selects_and_verbose_shows_what_runs_and_prints(folder):

@@ -1,5 +1,6 @@
 """The policies of others in a cluster: the API server's own beside constraints, and Kyverno's."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -21,24 +22,29 @@ from webhook.policies.manifests import read_file
 from webhook.policy_kinds import parts
 
 LABELLED = 'Object{metadata: Object.metadata{labels: {"managed": "yes"}}}'
+COSTLY = (
+    "object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, d == a + b + c))))"
+)
 OURS = read_file(ROOT / "manifests" / "base" / "webhook-configuration.yaml")
 
 
-def picture(*documents: Any, mode: str = "off") -> Picture:
+def picture(
+    *documents: Any, mode: str = "off", read: Sequence[str] = ("ValidatingWebhookConfiguration",)
+) -> Picture:
     """What is shown of a cluster with these, and with the webhook configuration of the manifests."""
     around = [one.document for one in OURS]
     objects = ClusterObjects(
         foreign=documents,
         around=around,
-        around_read=("ValidatingWebhookConfiguration",),
+        around_read=read,
         namespace="waddle-system",
     )
     return picture_of(objects, ForeignRows(mode))
 
 
-def shown(*documents: Any, mode: str = "off") -> dict[str, ShownPolicy]:
+def shown(*documents: Any, **options: Any) -> dict[str, ShownPolicy]:
     """By kind and name."""
-    found = picture(*documents, mode=mode).policies
+    found = picture(*documents, **options).policies
     return {f"{one.kind}/{one.name}": one for one in found}
 
 
@@ -104,6 +110,30 @@ def test_policies_of_kyverno_are_shown_as_replicas_have_them(mode, document, sta
     found = shown(document, mode=mode)["ValidatingPolicy/k"]
     assert (found.category, found.state) == ("Kyverno policy", state)
     assert note in " ".join((*found.faults, *found.advice))
+
+
+@pytest.mark.parametrize(
+    ("mode", "policy_", "state", "shown_text"),
+    [
+        ("enforce", document(applied(LABELLED)), "not asked", "NotAsked: "),
+        ("enforce", document(applied("random()")), "error", "spec.mutations[0]"),
+        ("audit", document(applied(LABELLED)), "not for admission", "not decided by it"),
+        (
+            "audit",
+            document(
+                applied(LABELLED),
+                matchConditions=[{"name": "c", "expression": COSTLY}],
+            ),
+            "not for admission",
+            "Waddle would end it where lists and maps have",
+        ),
+    ],
+)
+def test_mutating_policies_of_kyverno_have_the_same_states(mode, policy_, state, shown_text):
+    read = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+    found = shown(policy_, mode=mode, read=read)["MutatingPolicy/p"]
+    assert (found.category, found.state) == ("Kyverno policy", state)
+    assert shown_text in " ".join((*found.faults, *found.advice))
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,20 @@ from tests.patience import PATIENCE_SECONDS
 from tests.webhook.admission_policies.making import binding
 from tests.webhook.admission_policies.making import pod as admission_pod
 from tests.webhook.admission_policies.making import policy as admission_policy
-from tests.webhook.console.pictures import picture, template
+from tests.webhook.console.pictures import made, picture, template
 from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
+from webhook.admission_policies.parameters import ParameterStore
+from webhook.api.gvk import GroupVersionKind
 from webhook.console.decisions import Recorded, recorded
 from webhook.console.picture import Picture
 from webhook.console.playground import TEXT_CHARACTERS_MAX, Attempt, Busy, Playground, reviewed
+from webhook.console.visitor import Right
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.snapshot import Snapshot
 from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.policy_kinds.parts import read_admission_policy
+from webhook.review.admission_policies import AdmissionPolicies
 from webhook.review.policy_set import PolicySet
 
 Try = Callable[..., dict[str, Any]]
@@ -132,6 +138,51 @@ def test_what_is_wrong_with_a_policy_is_told(attempt: Try):
     assert "var y is unsafe" in found["problems"][0]["message"]
     assert "neither a template nor" in attempt("policy", policy="a: b")["error"]
     assert "line" in attempt("policy", policy="{[")["error"]
+
+
+def test_parameters_in_force_are_given_to_who_may_list_them():
+    kind = GroupVersionKind("", "v1", "ConfigMap")
+    limited = admission_policy(
+        "object.metadata.name == params.data.name",
+        name="limited",
+        paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+    )
+    named = {"name": "names", "namespace": "a", "parameterNotFoundAction": "Deny"}
+    everywhere = binding("all", "limited", paramRef=named)
+    parameter = {"metadata": {"name": "names", "namespace": "a"}, "data": {"name": "db"}}
+    store = ParameterStore()
+    store.put(kind, [{"apiVersion": "v1", "kind": "ConfigMap", **parameter}], namespaced=True)
+    stage = AdmissionPolicies([read_admission_policy(one) for one in (limited, everywhere)])
+    in_force = PolicySet(Snapshot(targets={}), stages=(stage.with_parameters(store),))
+    shown = picture(
+        tuple(
+            made("admission", one["kind"], one["metadata"]["name"], one, "active")
+            for one in (limited, everywhere)
+        )
+    )
+    said = Attempt.of({"mode": "policy", "policy": POLICY, "input": json.dumps(admission_pod())})
+
+    def reviewed_for(may: bool) -> dict[str, Any]:
+        playground = Playground(PATIENCE_SECONDS)
+        asked: list[Right] = []
+
+        def may_list(right: Right) -> bool:
+            asked.append(right)
+            return may
+
+        trying_it = playground.attempt(said, lambda: in_force, shown, None, may_list)
+        found = asyncio.run(trying_it)
+        playground.stop()
+        assert asked == [Right("", "configmaps")]
+        (told,) = found["reviews"]
+        return told
+
+    assert [one["message"] for one in reviewed_for(may=True)["violations"]] == [
+        "[binding all] failed expression: object.metadata.name == params.data.name"
+    ]
+    told = reviewed_for(may=False)
+    assert told["violations"] == []
+    assert "you may not list them" in told["notDecided"][0]
 
 
 def test_rego_answers_a_query_over_an_input(attempt: Try):

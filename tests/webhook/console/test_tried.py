@@ -5,6 +5,7 @@ What crosses to that process, and is ended there, is tested with it (test_playgr
 
 from __future__ import annotations
 
+import json
 import marshal
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from tests.patience import PATIENCE_SECONDS
+from tests.webhook.admission_policies import making
 from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
 from webhook.api.encoding import decode, encode
 from webhook.console import playground_worker as tried
@@ -34,6 +36,9 @@ def answer(mode: str, policy: str = "", *, typed: str = "", query: str = "", **s
         "seconds": PATIENCE_SECONDS,
         "inForce": encode(sent.get("in_force", [])),
         "records": encode(sent.get("records", [])),
+        "extensions": encode(sent.get("extensions", [])),
+        "known": encode(sent.get("known", [])),
+        "unknown": sent.get("unknown", []),
     }
     # As it is read at the other end, by the one who asked.
     outcome = marshal.loads(tried.answer(job))
@@ -314,3 +319,94 @@ def test_providers_say_of_recorded_decisions_what_was_recorded() -> None:
     for external, undecided in (([recorded], 0), ([], 1)):
         record = {**decision("sample"), "externalData": external}
         assert answer("recorded", ASKING, records=[record])["undecided"] == undecided
+
+
+LIMITED = making.policy(
+    "object.metadata.name == params.data.name",
+    name="limited",
+    paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+)
+NAMED = {"name": "names", "namespace": "a", "parameterNotFoundAction": "Deny"}
+EVERYWHERE = making.binding("all", "limited", paramRef=NAMED)
+NAMES = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "names", "namespace": "a"},
+    "data": {"name": "db"},
+}
+ASKS_THE_WORLD = making.kyverno(
+    expression="object.metadata.name == resource.Get('v1', 'configmaps', 'a', 'names').data.name"
+)
+NOT_DB = "[binding all] failed expression: object.metadata.name == params.data.name"
+
+
+def documents(*listed: dict[str, Any]) -> str:
+    return "\n---\n".join(json.dumps(one) for one in listed)
+
+
+def said(mode: str, found: dict[str, Any]) -> list[str]:
+    """The messages about the Pod, or the one record."""
+    rows = found["rows"] if mode == "recorded" else found["reviews"]
+    return [one["message"] for row in rows for one in row["violations"]]
+
+
+def tried_on_web(mode: str, policies: str, *, typed: str = "", **sent: Any) -> dict[str, Any]:
+    if mode == "policy":
+        return answer(mode, policies, typed=documents(making.pod()) + "\n---\n" + typed, **sent)
+    return answer(mode, policies, typed=typed, records=[decision("web")], **sent)
+
+
+@pytest.mark.parametrize("mode", ["policy", "recorded"])
+@pytest.mark.parametrize("place", ["beside the policies", "beside the objects", "in force"])
+def test_parameters_may_be_typed_or_in_force(mode: str, place: str) -> None:
+    own = [LIMITED, EVERYWHERE]
+    beside = [NAMES] if place == "beside the policies" else []
+    found = tried_on_web(
+        mode,
+        documents(*own, *beside),
+        typed=documents(NAMES) if place == "beside the objects" else "",
+        known=[NAMES] if place == "in force" else [],
+    )
+    assert said(mode, found) == [NOT_DB]
+    assert found["constraints"] == 1
+
+
+@pytest.mark.parametrize("mode", ["policy", "recorded"])
+def test_what_was_typed_takes_the_place_of_a_parameter_in_force(mode: str) -> None:
+    other = {**NAMES, "data": {"name": "web"}}
+    found = tried_on_web(
+        mode, documents(LIMITED, EVERYWHERE), typed=documents(other), known=[NAMES]
+    )
+    assert said(mode, found) == []
+
+
+@pytest.mark.parametrize("mode", ["policy", "recorded"])
+def test_a_policy_of_kyverno_reads_the_data_that_are_given(mode: str) -> None:
+    found = tried_on_web(mode, documents(ASKS_THE_WORLD), typed=documents(NAMES))
+    assert said(mode, found) == ["CEL expression validation failed at index 0"]
+    unknown = tried_on_web(mode, documents(ASKS_THE_WORLD))
+    assert said(mode, unknown) == []
+    asked = unknown["undecided"] if mode == "recorded" else unknown["reviews"][0]["notDecided"]
+    assert asked
+
+
+def test_parameters_that_may_not_be_listed_leave_a_policy_undecided() -> None:
+    unknown = [["", "v1", "ConfigMap", "you may not list them"]]
+    found = tried_on_web("policy", documents(LIMITED, EVERYWHERE), unknown=unknown)
+    assert said("policy", found) == []
+    assert "you may not list them" in found["reviews"][0]["notDecided"][0]
+
+
+def test_what_the_api_server_enforces_itself_changes_no_recorded_decision() -> None:
+    in_force: dict[str, Any] = {"extensions": [LIMITED, EVERYWHERE], "known": [NAMES]}
+    typed = POLICY + CONSTRAINT
+    assert tried_on_web("recorded", typed, **in_force)["rows"] == []
+    assert said("policy", tried_on_web("policy", typed, **in_force)) == [NOT_DB]
+
+
+def test_what_a_policy_of_kyverno_said_when_it_was_recorded_is_not_counted_twice() -> None:
+    policy = making.kyverno(expression="object.metadata.name != 'sample'")
+    named = {"constraint": {"kind": "ValidatingPolicy", "name": "k"}, "message": "m"}
+    record = decision("web", "deny", {**named, "enforcementAction": "deny"})
+    (row,) = answer("recorded", documents(policy), records=[record])["rows"]
+    assert (row["before"], row["after"]) == ("deny", "allow")

@@ -1,31 +1,23 @@
 """Policies in files are put into service, and what is said of them."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.behaviour.serving import FAILING, REQUIRED_LABELS, constraint, write_policies
 from tests.policies import config
+from tests.webhook.policies.loading import Loader
 from webhook.api.gvk import gvk_of
 from webhook.constraint.drivers.rego import RegoDriver
-from webhook.constraint.isolation import Isolation
-from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.log import Log
 from webhook.metrics.admission import ENGINE_FAULTS
 from webhook.metrics.policies import (
     CONSTRAINTS,
     INGESTIONS,
-    RELOAD_SECONDS,
     SNAPSHOT,
     TEMPLATES,
 )
-from webhook.metrics.registry import Registry
-from webhook.policies.loader import PolicyLoader
 from webhook.policies.manifests import Manifest
-from webhook.policies.metered import MeteredClient
 from webhook.review.policy_set import exclusions_of
-from webhook.serving.revision import Serving
 
 MUTATOR = """
 apiVersion: mutations.gatekeeper.sh/v1
@@ -33,48 +25,6 @@ kind: AssignMetadata
 metadata: {name: owner}
 spec: {location: metadata.labels.owner, parameters: {assign: {value: me}}}
 """
-
-
-class Loader:
-    """A loader with everything that it writes to."""
-
-    def __init__(self, path: Path, *, retries: int = 0) -> None:
-        self.lines: list[bytes] = []
-        self.found: list[str] = []
-        """What who reads a line finds at that moment, line by line."""
-        self.registry = Registry()
-        self.serving = Serving()
-        log = Log(self._write).logger("test")
-        self.client = MeteredClient(
-            self.registry,
-            log,
-            targets=[AdmissionTarget()],
-            drivers=[RegoDriver()],
-            isolation=Isolation(),
-        )
-        self.loader = PolicyLoader(
-            self.client,
-            [path],
-            self.serving,
-            registry=self.registry,
-            log=log,
-            retries=retries,
-        )
-
-    def _write(self, line: bytes) -> None:
-        self.lines.append(line)
-        self.found.append(self.state())
-
-    def state(self) -> str:
-        """Everything that can be asked about policies, without how long it took."""
-        loads = {key: value for key, value in self.registry.gauges.items() if key != RELOAD_SECONDS}
-        faults = self.loader.not_ready(), self.loader.faults()
-        return repr((loads, self.registry.counters, self.serving.revision, faults))
-
-    @property
-    def messages(self) -> list[str]:
-        """What was logged."""
-        return [json.loads(line)["msg"] for line in self.lines]
 
 
 def test_loading_publishes_and_counts(tmp_path: Path) -> None:

@@ -6,11 +6,13 @@ import time
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.admission_policies.kinds import MUTATING_POLICY
 from webhook.api.gvk import name_of, namespace_of
 from webhook.cli.extensions import run as extension_run
 from webhook.exceptions.permission import closed_by
 from webhook.exceptions.reading import warnings_in_files
 from webhook.exceptions.state import missing_constraints
+from webhook.kyverno.kinds import MUTATING_KINDS
 from webhook.mutation import mutator
 from webhook.mutation.drift import is_about_everything
 from webhook.mutation.patch import make_patch
@@ -27,6 +29,7 @@ from webhook.policy_kinds.known import (
     kind_of,
 )
 from webhook.policy_kinds.table import EXCEPTION_KINDS
+from webhook.review.admission_requests import title_of
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -141,6 +144,7 @@ def prepare(
         for warning in warnings_in_files(item.document, time.time())
     ]
     mutations = checked.extensions.mutations
+    checked.cluster |= _effects_of_policies(by_identity.values())
     for item in by_identity.values():
         if not is_mutator(item.document):
             continue
@@ -157,6 +161,15 @@ def prepare(
         if _is_named_after_nobody(item.document):
             problems.append(Problem(*key, "warning", "empty-name", _NO_NAME))
     return checked, problems
+
+
+def _effects_of_policies(items: Iterable[Manifest]) -> dict[MutatorId, MutatorEffect]:
+    """An empty effect for each mutating policy of the API server's own, or of Kyverno's."""
+    return {
+        mutator.MutatorId(item.gvk.kind, title_of(item.document)): MutatorEffect()
+        for item in items
+        if item.gvk.kind == MUTATING_POLICY or item.gvk.kind in MUTATING_KINDS
+    }
 
 
 def problems_of_exceptions(

@@ -28,7 +28,7 @@ from webhook.constraint.errors import ConstraintFrameworkError
 from webhook.constraint.limits import Limits
 from webhook.decisions.source import RecordSource
 from webhook.kyverno.kinds import is_kyverno, why_not_run
-from webhook.policies.advice import Matched, advice_on_resources
+from webhook.policies.advice import Matched
 from webhook.policies.effect import Effect, concerned, only, stored
 from webhook.policies.problem import Problem
 from webhook.policies.provider_calls import PROVIDER, advice_on_providers
@@ -143,8 +143,6 @@ def prepare(
     checked.policies += len(checked.mutation.places)
     checked.problems = validate(after, documents, budget_seconds) + problems
     _check_kyverno(manifests, checked)
-    for item in manifests:
-        checked.problems += advice_on_resources(item.document)
     checked.problems += check_mutators.problems_of_exceptions(
         checked.mutation.extensions, manifests, after.snapshot.constraints
     )

@@ -12,13 +12,11 @@ from webhook.api.gvk import name_of
 from webhook.cli.formats.document import as_json, as_yaml
 from webhook.cli.sources import CannotTest
 from webhook.constraint.errors import ConstraintFrameworkError
-from webhook.constraint.inventory import Inventory
 from webhook.constraint.limits import Limits
 from webhook.constraint.snapshot import Snapshot
-from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.kyverno.kinds import MUTATING_KINDS
 from webhook.mutation.external import Unresolved, unresolved
-from webhook.policies.extensions import Extensions
+from webhook.policies.extensions import Extensions, inventory_of
 from webhook.policy_kinds.known import is_foreign_policy
 from webhook.policy_kinds.table import EXPANSION_TEMPLATES, MUTATORS
 from webhook.review.expanding import expand_value
@@ -56,19 +54,11 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
     """
     mutators = [item for item in manifests if item.gvk.group == MUTATORS[0].group]
     mutators += [item for item in manifests if is_foreign_policy(item.gvk)]
-    inventory, target = Inventory(), AdmissionTarget()
-    for item in manifests:
-        if is_foreign_policy(item.gvk) or not name_of(item.document):
-            continue
-        try:
-            path = target.process_data(item.document)
-        except ConstraintFrameworkError as error:
-            raise CannotTest(f"{item.file}:{item.line}: {item.title}: {error}") from None
-        if path is not None:
-            inventory.put(path, item.document)
-    snapshot = Snapshot(
-        targets={}, namespaces=namespaces_of(manifests), inventory=inventory.publish()
-    )
+    try:
+        inventory = inventory_of(manifests)
+    except ConstraintFrameworkError as error:
+        raise CannotTest(str(error)) from None
+    snapshot = Snapshot(targets={}, namespaces=namespaces_of(manifests), inventory=inventory)
     return _loaded(mutators).policy_set(snapshot)
 
 

@@ -19,7 +19,8 @@ _HELP = """Say, policy by policy, what of Kyverno's policies runs here.
 
 A ValidatingPolicy in CEL runs as it is: at every command, and in a cluster with --kyverno-policies.
 What it uses and is not here is named. Rules of a ClusterPolicy in CEL, with patterns, conditions of
-deny, foreach or podSecurity become ValidatingPolicies; `waddle verify` runs their tests by these. Rules with
+deny, foreach or podSecurity become ValidatingPolicies. Tests in the given folders and beside the
+policies (kyverno-test.yaml) are run by these: each case that differs is named. Rules with
 verifyImages and ImageValidatingPolicies become VerificationPolicies, which `waddle provider images`
 reads, and a constraint of the template policies/supply-chain/signed-images. Of all others the line
 says what takes their place.

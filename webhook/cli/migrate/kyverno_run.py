@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.api.gvk import name_of
 from webhook.api.shapes import object_of, objects_of
@@ -20,16 +21,21 @@ from webhook.kyverno.kinds import (
     IMAGE_POLICY,
     NAMESPACED_IMAGE_POLICY,
     OLD_POLICY,
+    TEST_FILES,
     is_evaluated,
     is_kyverno,
     why_not_run,
 )
 from webhook.kyverno.patterns import Unwritable
 from webhook.kyverno.validating_policy import fault_of
+from webhook.policies.kyverno_suite import read_suites
+from webhook.policies.manifests import find_files
+from webhook.policies.suite import InvalidSuite
+from webhook.policies.suite_filter import Filter
+from webhook.printable import one_line, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from webhook.api.shapes import Json
     from webhook.kyverno.image_conversion import ConvertedImages
@@ -37,13 +43,16 @@ if TYPE_CHECKING:
 
 _HOW: Final = (
     "As it is: every command reviews by it, a cluster with --kyverno-policies. Differs: it becomes "
-    "a ValidatingPolicy, which --converted writes; run its tests with waddle verify."
+    "a ValidatingPolicy, which --converted writes; their tests are run by what they become, as waddle verify does."
 )
 
 _HOW_IMAGES: Final = (
     "VerificationPolicies are for waddle provider images; the constraint is of the template "
     "policies/supply-chain/signed-images (docs/kyverno.md, Signed images)."
 )
+
+_BESIDE: Final = ("", ".kyverno-test")
+"""Where tests are, as seen from the folder of a policy."""
 
 _RULES: Final = {
     "validate": "write a ValidatingPolicy, or a template in Rego or CEL",
@@ -62,8 +71,12 @@ def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
         complain("the given files hold no policy of Kyverno")
         return exit_codes.UNKNOWN
     _say_what_overlaps(converted)
+    tests = _tests(filenames, judged)
     how = f"{_HOW}\n{_HOW_IMAGES}" if any(one["kind"] == CONSTRAINT for one in converted) else _HOW
-    write(as_json(judged) if output == "json" else f"{as_table(judged)}\n{how}")
+    if output == "json":
+        write(as_json([*judged, *tests.rows]))
+    else:
+        write("\n".join((as_table(judged), how, *tests.lines)))
     if target is not None:
         try:
             target.write_text(
@@ -72,9 +85,63 @@ def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
         except OSError as error:
             complain(f"{target}: {error.strerror}")
             return exit_codes.UNKNOWN
-    if not all_read:
+    if not (all_read and tests.all_read):
         return exit_codes.UNKNOWN
-    return exit_codes.NO if any(one.grade == "missing" for one in judged) else exit_codes.OK
+    is_missing = any(one.grade == "missing" for one in judged)
+    return exit_codes.NO if is_missing or tests.different else exit_codes.OK
+
+
+class _Tests(NamedTuple):
+    """What became of Kyverno's own tests of the policies."""
+
+    rows: list[Judged]
+    """One for each test: a note says what differs."""
+    equal: int
+    different: int
+    all_read: bool
+
+    @property
+    def lines(self) -> list[str]:
+        """The same in words; none where there is no test."""
+        if not self.rows:
+            return []
+        cases = self.equal + self.different
+        counted = f"{self.equal} of {quantity(cases, 'case')} equal"
+        named = [f"  {one.place}: {one_line(note.text)}" for one in self.rows for note in one.notes]
+        return ["", f"Their tests (kyverno-test.yaml): {counted}", *named]
+
+
+def _tests(filenames: Sequence[str], judged: Sequence[Judged]) -> _Tests:
+    """Run the tests below the given folders, and beside each policy."""
+    rows, equal, different, all_read = [], 0, 0, True
+    for file in _test_files(filenames, judged):
+        try:
+            suites = list(read_suites(file))
+        except (InvalidSuite, OSError) as error:
+            complain(str(error))
+            all_read = False
+            continue
+        for suite in suites:
+            (test,) = suite.run(str(file), Filter("")).tests
+            wrong = [f"{case.name}: {case.error}" for case in test.cases if case.error]
+            wrong += [test.error] if test.error else []
+            equal += sum(not (case.error or case.skipped) for case in test.cases)
+            different += len(wrong)
+            notes = tuple(Note("differs", text) for text in wrong)
+            rows.append(Judged("Test", suite.name, f"{file}:{suite.line}", notes))
+    return _Tests(rows, equal, different, all_read)
+
+
+def _test_files(filenames: Sequence[str], judged: Sequence[Judged]) -> list[Path]:
+    folders = {Path(one.place).parent for one in judged}
+    named = [
+        folder / below / name for folder in folders for below in _BESIDE for name in TEST_FILES
+    ]
+    for given in map(Path, filenames):
+        if given.is_dir():
+            named += [one for one in find_files(given) if one.name in TEST_FILES]
+    by_place = {one.resolve(): one for one in sorted(named) if one.is_file()}
+    return sorted(by_place.values())
 
 
 def _judged(item: Manifest, converted: list[Json]) -> Judged:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.admission_policies.kinds import BINDING, MUTATING_BINDING
 from webhook.api.shapes import object_of, objects_of, texts_of
-from webhook.audit.admission_policies import read_admission_policies, type_warnings
+from webhook.audit.admission_policies import read_admission_policies
 from webhook.cluster.discovery import Discovery
 
 if TYPE_CHECKING:
@@ -64,10 +64,9 @@ def standings_of(
         key, policy = (one.kind, one.name), one.policy
         unlisted = reading.unlisted.get(policy.param_kind) if policy.param_kind else None
         texts = (
-            *notes.pop(key, ()),
             *((f"spec.paramKind: {unlisted}",) if unlisted else ()),
             *unserved.get(key, ()),
-            *type_warnings(policy.document),
+            *notes.pop(key, ()),
         )
         state = "Bound" if one.bindings else "NotBound"
         cost = policy.cost

@@ -22,7 +22,7 @@ from webhook.exceptions.reading import warnings_in_files
 from webhook.mutation.patch import make_patch
 from webhook.policies.advice import Matched, advice_on_document, unmatched, unsent_kinds
 from webhook.policies.directory import CONFIGURATION_GROUPS
-from webhook.policies.extensions import Extensions
+from webhook.policies.extensions import Extensions, foreign_warnings
 from webhook.policies.validation import is_policy
 from webhook.policy_kinds.known import is_beside_policies, is_foreign_policy, kind_of
 from webhook.policy_kinds.table import EXCEPTION_KINDS
@@ -234,11 +234,7 @@ class _Reviewing:
             **policies.snapshot.namespaces,
         }
         self._foreign = policies.foreign
-        self._places = {
-            (item.gvk.kind, name_of(item.document)): f"{item.file}:{item.line}: "
-            for item in sources.manifests
-            if is_foreign_policy(item.gvk)
-        }
+        self._manifests = [item for item in sources.manifests if is_foreign_policy(item.gvk)]
         self.findings: list[_Finding] = []
         self.faults: list[str] = []
         self.mutated: list[ShownMutation] = []
@@ -319,10 +315,8 @@ class _Reviewing:
             names = listed(["/".join(one.key) for one in missing])
             warned.append(f"{counted} matched no object: {names}")
         warned += [f"WARNING - {one}" for one in unsent_kinds(snapshot, self._matched_alone)]
-        warned += [
-            f"WARNING - {self._places.get((kind, name), '')}{kind}/{name}: {text}"
-            for kind, name, text in self._foreign.warnings(snapshot.inventory)
-        ]
+        texts = foreign_warnings(self._policies, self._manifests)
+        warned += [f"WARNING - {text}" for text in texts]
         warned += [
             f"WARNING - {'/'.join(key)} matched no object"
             for key in self._foreign.keys

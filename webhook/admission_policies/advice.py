@@ -1,0 +1,47 @@
+"""Warns of policies whose rules or expressions are probably not the ones that are meant."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS
+from webhook.api.gvk import plural_of
+from webhook.api.shapes import object_of, objects_of, texts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+NEAR: Final = 0.8
+"""How alike two names are, of 1, that one is suggested for the other: difflib's ratio."""
+
+
+def type_warnings(document: Mapping[str, Any]) -> list[str]:
+    """Return the warnings of the API server's type check, from a policy's status."""
+    checked = object_of(object_of(document.get("status")).get("typeChecking"))
+    return [
+        f"{one.get('fieldRef')}: {' '.join(str(one.get('warning')).split())}"
+        for one in objects_of(checked.get("expressionWarnings"))
+    ]
+
+
+def unserved_resources(document: Mapping[str, Any]) -> Iterator[str]:
+    """Warn of resources that no API server serves, in rules of its own policies or of Kyverno's.
+
+    Of groups that are not Kubernetes' own nothing is said: what a custom resource is called is not
+    known. Nor is it of a name without a near one: an API server may be newer than this list.
+    """
+    constraints = object_of(object_of(document.get("spec")).get("matchConstraints"))
+    for number, rule in enumerate(objects_of(constraints.get("resourceRules"))):
+        groups = texts_of(rule.get("apiGroups"))
+        if not groups or not BUILTIN_GROUPS.issuperset(groups):
+            continue
+        served = sorted({plural_of(kind) for group, kind in BUILTIN_KINDS if group in groups})
+        of_groups = ", ".join(group for group in groups if group)
+        shown = f" of {of_groups}" if of_groups else ""
+        for resource in texts_of(rule.get("resources")):
+            name = resource.partition("/")[0]
+            near = [] if name == "*" else get_close_matches(name.lower(), served, 1, NEAR)
+            if near and name not in served:
+                field = f"matchConstraints.resourceRules[{number}].resources"
+                yield f'its {field} names "{name}"{shown}: is {near[0]} meant?'
