@@ -1,4 +1,4 @@
-"""Which requests a policy or a binding is about: rules and selectors.
+"""Decides whether a policy or a binding matches a request: rules and selectors.
 
 k8s.io/apiserver, admission/plugin/policy/matching and admission/plugin/webhook/predicates. Where a
 request names no resource, it is the plural that Kubernetes guesses of the kind.

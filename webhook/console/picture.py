@@ -246,7 +246,7 @@ class NotReadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NamedObject:
-    """Which object of which kind."""
+    """An object's kind, namespace and name."""
 
     gvk: GroupVersionKind
     namespace: str

@@ -62,7 +62,7 @@ ALGORITHMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ProviderOptions:
-    """Which provider, who we are there, and how its users are called in the cluster.
+    """The provider, our client there, and how its users are called in the cluster.
 
     The claims and prefixes are those of the API server's flags of the same names.
     """
@@ -340,7 +340,7 @@ def _shortly(error: BaseException) -> str:
 
 
 def _kid_of(text: str) -> object:
-    """Which key a token says that it is signed with."""
+    """Returns the key ID that a token names."""
     head = text.partition(".")[0]
     try:
         header = decode(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))

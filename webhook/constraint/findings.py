@@ -80,7 +80,7 @@ class PlannedSnapshot(Protocol):
 
     @property
     def enforcement_points(self) -> tuple[str, ...]:
-        """Those that there are."""
+        """The enforcement points of the review."""
 
     def plan(self, point: str, target: str, key: Hashable) -> Plan:
         """The constraints that can match."""

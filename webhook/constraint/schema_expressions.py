@@ -170,7 +170,7 @@ def expression_faults(schema: Schema, root: str) -> Iterator[str]:
 def _faults_from(
     schema: Schema, level: _Level, costs: RuleCosts, *, is_root: bool = False
 ) -> Iterator[str]:
-    """Those of a level and of all below it; recurses by schema."""
+    """Yields the faults of a level and of all below it; recurses by schema."""
     path, defaults = level.path, level.defaults
     if level.tries_own and schema.get("default") is not None:
         defaults = (*defaults, (f"{path}.default", schema["default"]))

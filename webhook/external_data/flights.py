@@ -64,7 +64,7 @@ UNKNOWN: Final = "key is not found in provider cache"
 
 
 class _Question(NamedTuple):
-    """What somebody waits for."""
+    """A caller that waits for keys."""
 
     request: ProviderRequest
     provider: DataProvider
@@ -75,7 +75,7 @@ class _Question(NamedTuple):
 
 
 class _Landed(NamedTuple):
-    """What came of a request: what to tell, and what the provider said, if it did."""
+    """The end of a request: the response to give, and the provider's answer, if there is one."""
 
     response: ProviderResponse
     answer: ProviderAnswer | None
@@ -178,7 +178,7 @@ class Flights:
         return future
 
     def _from_cache(self, request: ProviderRequest, lookup: Lookup) -> ProviderResponse:
-        """What is kept; what of it ages is asked for again for the next."""
+        """Answers from the cache; a key that ages is requested again for the next call."""
         self._count_keys(cached=len(lookup.items))
         if lookup.aging and (provider := self._providers().get(request.provider)) is not None:
             self._count_keys(refreshed=len(lookup.aging))

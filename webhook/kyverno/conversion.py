@@ -227,7 +227,7 @@ def filters_of(block: Json, where: str) -> list[Json]:
 
 
 def resources_of(one: Json, where: str, *, may_be_all: bool = False) -> Json:
-    """What a filter says of resources; raises :class:`Unwritable`."""
+    """Writes a filter's resources as rules; raises :class:`Unwritable`."""
     for field in ("roles", "clusterRoles"):
         if one.get(field):
             raise Unwritable(f"{where}.{field}: roles are known to the API server alone")
@@ -311,7 +311,7 @@ def _of_kinds(resources: Json, is_asked: bool) -> list[str]:
 
 
 def _conditions(one: Json) -> list[str]:
-    """What is asked of an object beside its kind, and of who asks."""
+    """Writes conditions on an object beside its kind, and on the user."""
     resources = object_of(one.get("resources"))
     conditions = []
     if name := resources.get("name"):

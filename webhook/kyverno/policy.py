@@ -1,4 +1,4 @@
-"""What Kyverno's policies in CEL have in common: where they stand, what they match, what they read."""
+"""Parts that Kyverno's policies in CEL share: places, matching, and the variables of expressions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ELSEWHERE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PolicyQuestion:
-    """What a policy is asked about: a request, and the Namespace that its object is in."""
+    """The input of a policy: a request, and the Namespace that its object is in."""
 
     request: Json
     namespace: Json | None
@@ -61,11 +61,11 @@ class PolicyQuestion:
         return self.world.now_ns / 1e9
 
     def without_exceptions(self) -> PolicyQuestion:
-        """The same where nothing is excused."""
+        """Returns the question without exceptions."""
         return replace(self, exceptions=())
 
     def about(self, obj: Json) -> PolicyQuestion:
-        """The same request with another object."""
+        """Returns the question about another object of the request."""
         return replace(self, request={**self.request, "object": obj})
 
 
@@ -109,7 +109,7 @@ class CompiledSpec:
 
     @property
     def environment(self) -> Environment:
-        """That of an expression, with the variables that are known so far."""
+        """Returns the environment of an expression, with the variables that are known so far."""
         return environment(self.types, namespaced=bool(self._namespace))
 
     def _conditions(self, spec: Json) -> list[Expression]:
@@ -146,12 +146,12 @@ class CompiledSpec:
         )
 
     def given(self, question: PolicyQuestion) -> dict[str, Any]:
-        """What expressions read of a request, but for variables and exceptions."""
+        """Returns the variables of expressions, but for those of policies and exceptions."""
         variables = variables_of({**question.request, "namespaceObject": question.namespace})
         return self.with_world(variables, question)
 
     def with_world(self, given: dict[str, Any], question: PolicyQuestion) -> dict[str, Any]:
-        """The same with what Kyverno's libraries read."""
+        """Adds the variables of Kyverno's libraries."""
         return given | {**VALUES, **question.world.variables(self._namespace)}
 
     def excusing(
@@ -251,6 +251,6 @@ class KyvernoPolicy:
         return any(one.constrains(gvk) for one in self.specs)
 
     def exceptions_of(self, question: PolicyQuestion) -> list[KyvernoException]:
-        """Those that name it, and have not expired."""
+        """Returns the exceptions that name the policy, and have not expired."""
         at = question.at
         return [one for one in question.exceptions if one.is_about(self.kind, self.name, at)]

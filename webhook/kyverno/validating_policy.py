@@ -31,7 +31,7 @@ _ACTIONS: Final = ("Deny", "Warn", "Audit")
 
 @dataclass(frozen=True, slots=True)
 class KyvernoVerdict:
-    """What a policy says: ``pass``, ``fail``, ``error``, or ``skip`` where it is not about it.
+    """The verdict of a policy: ``pass``, ``fail``, ``error``, or ``skip`` where it does not match.
 
     ``missing`` is what it asked for and was not given: then it is an error, and nothing is decided.
     ``exception`` is the one that excuses it.
@@ -75,7 +75,7 @@ class _Rule(CompiledSpec):
     def say(
         self, question: PolicyQuestion, exceptions: Sequence[KyvernoException]
     ) -> KyvernoVerdict:
-        """What it says of a request that it is about."""
+        """Evaluates a rule for a request that it matches."""
         images = {"images": _images(question.request.get("object"))}
         return self.judge(self.given(question) | images, question, exceptions)
 
@@ -85,7 +85,7 @@ class _Rule(CompiledSpec):
         question: PolicyQuestion,
         exceptions: Sequence[KyvernoException],
     ) -> KyvernoVerdict:
-        """What it says of what its variables hold."""
+        """Evaluates a rule with its variables."""
         already = len(question.world.missing)
         try:
             return self._judge(given, question, exceptions)
@@ -144,7 +144,7 @@ class ValidatingPolicy(KyvernoPolicy):
         return self._rules
 
     def say(self, question: PolicyQuestion) -> KyvernoVerdict:
-        """What it says of an admission request."""
+        """Evaluates the policy for an admission request."""
         if not self.is_in_place(question):
             return SKIPPED
         exceptions = self.exceptions_of(question)
@@ -156,7 +156,7 @@ class ValidatingPolicy(KyvernoPolicy):
         return SKIPPED
 
     def say_of_json(self, document: Any, question: PolicyQuestion) -> KyvernoVerdict:
-        """What one of mode JSON says of a document, which no rule has to match."""
+        """Evaluates a policy of mode JSON for a document, which no rule has to match."""
         given = {"object": document, "oldObject": None, "request": {}, "namespaceObject": None}
         rule = self._rules[0]
         variables = rule.with_world({**given, "images": {}}, question)

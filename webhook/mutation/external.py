@@ -1,4 +1,4 @@
-"""What providers answered put in the place of placeholders, once, after the last pass."""
+"""Puts providers' answers in the place of placeholders, once, after the last pass."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _Said(NamedTuple):
-    """What one provider said by key; with ``fault`` nothing that can be used."""
+    """A provider's values by key; with ``fault`` none can be used."""
 
     values: Mapping[str, Any] = {}
     errors: Mapping[str, str] = {}
@@ -110,7 +110,7 @@ def _response(request: ProviderRequest, known: Answering) -> ProviderResponse | 
 
 
 def _read(request: ProviderRequest, response: ProviderResponse) -> _Said | None:
-    """What a provider said, in Gatekeeper's words where it cannot be used; None where there is none."""
+    """Reads a provider's response, with Gatekeeper's errors; None where there is none."""
     name, system_error = request.provider, response.system_error.strip()
     if is_nobody(response):
         return _Said(fault=system_error)
@@ -202,7 +202,7 @@ def _answer(placeholder: Placeholder, answers: Mapping[str, _Said], faults: list
 
 
 def _lookup(placeholder: Placeholder, answers: Mapping[str, _Said]) -> tuple[str, str]:
-    """What is wrong with an answer, or empty; and its text."""
+    """Returns the fault of an answer, or an empty text; and the answer's text."""
     provider = placeholder.source.provider
     response = answers.get(provider)
     if response is None:

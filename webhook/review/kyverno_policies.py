@@ -55,7 +55,7 @@ class KyvernoPolicies:
         *,
         enforced: bool = True,
     ) -> None:
-        """Those that are not enforced say nothing of admissions, and all else to audits."""
+        """Policies that are not enforced take no part in admissions, and take part in audits."""
         listed = list(items)
         self._enforced = enforced
         self._policies = [
@@ -78,7 +78,7 @@ class KyvernoPolicies:
 
     @property
     def matched_keys(self) -> frozenset[tuple[str, str]]:
-        """Those that something was about."""
+        """The policies, as kind and name, that matched something."""
         return frozenset(self._matched | self._changes.matched_keys)
 
     @property
@@ -122,28 +122,28 @@ class KyvernoPolicies:
                 yield EXCEPTION, exception.title, "none of the policies that it names is there"
 
     def notes_of(self, kind: str, name: str) -> list[str]:
-        """What has another effect in one that mutates than it seems to have."""
+        """Returns notes on fields of a mutating policy that have another effect than they seem to have."""
         named = (one for one in self._mutating if (one.kind, one.title) == (kind, name))
         return [note for one in named for note in one.notes]
 
     @property
     def mutates(self) -> MutatedBy:
-        """Who has objects changed by some of them; empty where they are not enforced."""
+        """Returns the policies that change objects; empty where they are not enforced."""
         return "webhook" if self._enforced and self._mutating else ""
 
     @property
     def mutating_policies(self) -> Sequence[KyvernoMutatingPolicy]:
-        """Those that change objects."""
+        """Returns the policies that change objects."""
         return self._mutating
 
     def concerned(self, request: AdmissionRequest) -> Sequence[KyvernoMutatingPolicy]:
-        """Those with a rule for what a request is about."""
+        """Returns the policies with a rule for the request's kind."""
         return self._changes.concerned(request)
 
     def change(
         self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
-        """What the mutating ones make of an object that is about to be stored."""
+        """Applies the mutating policies to an object that is about to be stored."""
         return self._changes.change(subject, snapshot, look)
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
@@ -171,7 +171,7 @@ class KyvernoPolicies:
     def _of_document(
         self, examined: Examination, document: Document, responses: Responses
     ) -> Responses:
-        """What was found, and what the policies of mode JSON say of a document."""
+        """Adds the results of policies of mode JSON to a document's."""
         if document.target != DOCUMENTS:
             return responses
         case = _Case(self._question(examined, {}, None), DOCUMENTS)
@@ -203,7 +203,7 @@ def _applies_at(policy: ValidatingPolicy, point: str) -> bool:
 
 
 class _Case:
-    """What policies say of one request, or document."""
+    """Evaluates the policies for one request, or document."""
 
     def __init__(self, question: PolicyQuestion, target: str = NAME) -> None:
         self._question = question

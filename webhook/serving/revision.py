@@ -44,7 +44,7 @@ class ExceptionUses:
                 self._used[excuse.kind, excuse.namespace, excuse.name] = now
 
     def take(self) -> dict[ExceptionKey, float]:
-        """Those since the last call, in seconds since the epoch."""
+        """Returns the uses since the last call, in seconds since the epoch."""
         if not self._used:
             return {}
         with self._lock:

@@ -115,7 +115,7 @@ class Entries:
 
 
 def union_of_entries(one: Entries | None, other: Entries | None) -> Entries | None:
-    """Those of what is one or the other."""
+    """Returns the entries of a value that is one of two."""
     if one is None or other is None:
         return None
     return Entries(one.is_list, union(one.key, other.key), union(one.value, other.value))

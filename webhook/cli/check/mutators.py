@@ -91,7 +91,7 @@ class MutationChecked:
 
     @property
     def everywhere(self) -> list[MutatorId]:
-        """Those to check that name no kind: no kind is listed for them."""
+        """Returns the mutators to check that name no kind: no kind is listed for them."""
         known = self.extensions.mutations
         mutators = (*known.mutators, *known.previewed)
         return [

@@ -287,7 +287,7 @@ class Prevalidation:
             await self._records.record(document, digest, ours)
 
     def _outcome(self, document: Mapping[str, Any], name: str) -> TrialOutcome | None:
-        """What came of a generation, if somebody has said so who may be trusted."""
+        """Returns the outcome of a generation, if a replica that may be trusted has written one."""
         revision = self._revisions.named(document["metadata"].get("uid", ""), name)
         outcome = None if revision is None else revision.outcome
         return None if outcome is None else _trusted(outcome)
@@ -335,7 +335,7 @@ class Prevalidation:
         return min(of_all, TURNS_MAX)
 
     async def _outcome_of_others(self, held: _Held, rank: int) -> TrialOutcome | None:
-        """What another says of it, while it is that one's turn, and while it is at it."""
+        """Waits for another replica's outcome, while it is that one's turn or it tries the policy."""
         now = time.monotonic()
         turn, last = now + TURN_SECONDS * rank, now + CLAIMED_SECONDS
         while True:
@@ -486,5 +486,5 @@ def _nobody() -> TrialOutcome:
 
 
 def _trusted(outcome: TrialOutcome) -> TrialOutcome | None:
-    """What came of it, if this replica would find the same: it is of the same version."""
+    """Returns an outcome that this replica would find, too: one of the same version."""
     return outcome if outcome.is_final and outcome.version == __version__ else None

@@ -205,7 +205,7 @@ class Aggregation:
         self._foreign = documents, tell
 
     def touch_foreign(self) -> None:
-        """Those may be others."""
+        """Has the policies of others judged again."""
         if self._foreign is not None:
             self._keeper.add(FOREIGN, DEBOUNCE_SECONDS)
 
@@ -276,7 +276,7 @@ class Aggregation:
 
     @property
     def failures(self) -> int:
-        """Those that failed."""
+        """The number of writes that failed."""
         return self._keeper.failures + self._orphans.keeper.failures
 
     def replicas(self) -> Replicas:

@@ -194,7 +194,7 @@ def _timestamp(when: Any) -> str:
 
 
 def _add(record: dict[str, Any], constraints: list[Any], more: Any) -> None:
-    """What few records have: results, and other verdicts than `allow`."""
+    """Adds the fields that few records have: results, and other verdicts than `allow`."""
     if type(more) is not dict:
         raise _wrong("the additional part of a row is not an object")
     record.update(more)

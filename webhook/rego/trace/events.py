@@ -50,7 +50,7 @@ class TraceEvent:
 
     @property
     def index(self) -> int:
-        """Which literal of its body this is."""
+        """The literal's index in its body."""
         return next((i for i, lit in enumerate(self.body) if lit is self.node), 0)
 
 

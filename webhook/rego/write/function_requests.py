@@ -41,7 +41,7 @@ class Members(_OfNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matching(_OfNode):
-    """Those of a set of objects that have given properties; called any number of times."""
+    """The members of a set of objects that have given properties; called any number of times."""
 
     letter = "m"
     given: tuple[tuple[str, Kind], ...]

@@ -43,12 +43,12 @@ class Foresight(Protocol):
         """The value of the rules at a node, UNDEFINED included; MISSING where it is not known."""
 
     def call(self, name: tuple[str, ...], args: Sequence[Expression]) -> Value:
-        """What a function gives for these known operands, likewise."""
+        """Returns a function's value for these known operands, likewise."""
 
     def comprehension(
         self, term: Comprehension, known: Callable[[str], Value], bound: Collection[str]
     ) -> Value:
-        """What a comprehension makes where all that it uses of the ``bound`` is known, likewise."""
+        """Returns a comprehension's value where all that it uses of the ``bound`` is known, likewise."""
 
 
 class Unit:
