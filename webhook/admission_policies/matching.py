@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _SPARED: Final = frozenset(
     {
         *(
-            (GROUP, f"{who}admissionpolic{end}")
-            for who in ("validating", "mutating")
+            (GROUP, f"{kind}admissionpolic{end}")
+            for kind in ("validating", "mutating")
             for end in ("ies", "ybindings")
         ),
         *(("authentication.k8s.io", name) for name in ("selfsubjectreviews", "tokenreviews")),

@@ -259,7 +259,7 @@ class Provider:
             if error.claim in {"iat", "nbf"}:
                 raise SignInRefused(_clocks("its token is not valid yet")) from None
             raise SignInRefused(
-                f"the provider's token is for another {_MEANT.get(error.claim, error.claim)}"
+                f"the provider's token is for another {_CLAIM_NAMES.get(error.claim, error.claim)}"
             ) from None
         except (JoseError, ValueError, TypeError, KeyError) as error:
             raise SignInRefused(
@@ -318,7 +318,7 @@ class Provider:
         return status, {}
 
 
-_MEANT: Final = {
+_CLAIM_NAMES: Final = {
     "iss": "issuer (iss)",
     "aud": "client (aud)",
     "azp": "client (azp)",

@@ -47,7 +47,7 @@ _OTHERS: Final = ("mutate", "generate", "verifyImages")
 _QUOTED: Final = re.compile(
     r"""\\?"?request\\?"?\.\\?"(object|oldObject)|request\.(object|oldObject)\.\\?"(spec|metadata)"""
 )
-_WHO: Final = ("subjects", "roles", "clusterRoles")
+_SUBJECTS: Final = ("subjects", "roles", "clusterRoles")
 _KIND: Final = re.compile(
     r"(?:(?:(?P<group>\*|[a-z][a-z0-9.-]*)/)?(?P<version>\*|v[0-9][a-z0-9]*)/)?(?P<kind>[A-Z][A-Za-z0-9]*)"
     r"(?:[/.](?P<below>[a-z]+))?"
@@ -221,7 +221,7 @@ def filters_of(block: Json, where: str) -> list[Json]:
     filters = objects_of(block.get("any")) or objects_of(block.get("all"))
     if filters:
         return filters
-    if any(block.get(name) for name in ("resources", *_WHO)):
+    if any(block.get(name) for name in ("resources", *_SUBJECTS)):
         return [block]
     raise Unwritable(f"{where}: it names no resources")
 

@@ -87,7 +87,7 @@ _FIXED: Final = (*_ALWAYS, *coverage_keeper.WATCHED)
 _POLICIES: Final = frozenset({pod_status.TEMPLATE.kind, pod_status.CONSTRAINT.kind})
 """The statuses of what is audited, and rolled out in stages."""
 
-_ASKED: Final = frozenset({pod_status.CONSTRAINT.kind, pod_status.MUTATOR.kind})
+_OF_ADMISSIONS: Final = frozenset({pod_status.CONSTRAINT.kind, pod_status.MUTATOR.kind})
 """The statuses of what admissions are asked about."""
 
 
@@ -355,7 +355,7 @@ class Aggregation:
         else:
             doubted_until = self._doubts.until(subject, entries, status.get("byPod"), now)
         coverage = None
-        if self._coverage is not None and subject.kind in _ASKED:
+        if self._coverage is not None and subject.kind in _OF_ADMISSIONS:
             coverage = await self._coverage.state_of(document)
         desired = self._judged(subject, document, desired, statuses, now, coverage)
         if desired is None:

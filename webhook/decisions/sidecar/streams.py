@@ -54,7 +54,7 @@ class Streams:
 
     @property
     def owners(self) -> dict[StreamID, str]:
-        """The owner of each stream, by its ID."""
+        """The name or address that each sender proved first, by stream."""
         return {stream: mark.owner for stream, mark in self._marks.items()}
 
     def open(self, stream: StreamID, acknowledged: int, owner: str) -> int:
