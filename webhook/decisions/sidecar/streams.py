@@ -54,7 +54,7 @@ class Streams:
 
     @property
     def owners(self) -> dict[StreamID, str]:
-        """The name or address that each sender proved first, by stream."""
+        """The client that opened each stream, by its certificate's name or its address."""
         return {stream: mark.owner for stream, mark in self._marks.items()}
 
     def open(self, stream: StreamID, acknowledged: int, owner: str) -> int:
