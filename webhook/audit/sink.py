@@ -94,7 +94,7 @@ class Audited:
     excluded: bool = False
     duration_ns: int = 0
     drifts: tuple[Drift, ...] = ()
-    """What mutators would change in it, where that is told."""
+    """The changes that mutators would make to it, where these are reported."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ TOO_MUCH: Final = (
 
 _NO_KIND: Final = ("", "", "")
 CYCLE: Final = "template forms expansion cycle"
-"""What the status of each template of a circle says."""
+"""The message in the status of each template of a cycle."""
 
 
 class InvalidExpansion(ConstraintFrameworkError):

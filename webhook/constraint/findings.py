@@ -129,7 +129,7 @@ class Findings:
         self.faults: list[Fault] = []
         self.undecided: list[Undecided] = _NONE
         self.requests = _NO_REQUESTS
-        """What providers have to be asked before all is decided."""
+        """The requests to providers that must be answered before all is decided."""
         self.deadline_exceeded = False
         self.deferred = False
         self.evaluated = 0

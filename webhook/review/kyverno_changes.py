@@ -47,7 +47,7 @@ class KyvernoChanges:
         self._concerned: dict[tuple[str, ...], tuple[KyvernoMutatingPolicy, ...]] = {}
         """By what a request is about."""
         self.matched_keys: set[tuple[str, str]] = set()
-        """Those that some object was about, by kind and name."""
+        """The policies that some object matched, by kind and name."""
 
     def __bool__(self) -> bool:
         return bool(self._policies)

@@ -175,13 +175,13 @@ class Changes(NamedTuple):
 
     mutated: Mutated
     patch: Patch
-    """What they change."""
+    """The changes of mutators."""
     answer: Patch
-    """The same with the annotations that say who did, where they are written."""
+    """The changes with annotations that name the mutators, where these are written."""
     preview: Preview | None
     """What mutators that are only previewed would change beyond that."""
     answers: ProviderAnswers | None = None
-    """What providers answered on the way, if any were asked."""
+    """The answers of providers, if any were asked."""
 
 
 def changes(policies: PolicySet, subject: Subject, *, annotates: bool = False) -> Changes | Needs:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     """Makes of what was found of a thing what is to be answered."""
 
 MutatedBy: TypeAlias = Literal["", "API server", "webhook"]
-"""Who has objects changed by policies of others."""
+"""The party that changes objects by policies of others."""
 
 NO_PROVIDERS: Final[Mapping[str, DataProvider]] = MappingProxyType({})
 
@@ -215,9 +215,9 @@ class PolicySet:
     expansion: Expansion = field(default_factory=Expansion)
     exclusions: Exclusions = field(default_factory=Exclusions)
     providers: Mapping[str, DataProvider] = field(default_factory=lambda: NO_PROVIDERS)
-    """Who may be asked for external data, by name."""
+    """The providers of external data, by name."""
     stages: tuple[ResultStage, ...] = ()
-    """What further policies make of what was found: groups of policies, excuses."""
+    """The stages that results pass through: groups of policies, exceptions."""
 
     def part(self, failure_policy: FailurePolicy) -> PolicySet:
         """Return the part that one failure policy decides alone; others' policies all fail open."""

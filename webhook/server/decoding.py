@@ -74,7 +74,7 @@ class Room(NamedTuple):
 
     size: int
     holder: str
-    """Who asked for it, as far as that is known before a request is decoded."""
+    """The user of the request, as far as that is known before it is decoded."""
     large: list[Any] | None = None
     """Of what much of it is for, the document's large arrays and objects, the outermost first."""
 
@@ -87,7 +87,7 @@ class NoRoom(Exception):
 
     def __init__(self, responsible: Responsible = "others") -> None:
         self.responsible = responsible
-        """Whose doing that is."""
+        """The party that is responsible for it."""
         super().__init__()
 
 

@@ -93,7 +93,7 @@ class Revision:
     """The kinds that policies may read, and of which every object is in the snapshot."""
 
     stages: tuple[ResultStage, ...] = ()
-    """What further policies make of what was found."""
+    """The stages that results pass through."""
 
     policies: PolicySet = field(init=False)
     """All that decides, as every door is handed it."""

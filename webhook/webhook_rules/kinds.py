@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     GroupAndKind = tuple[str, str]
 
 WRITES: Final = ("CREATE", "UPDATE", "DELETE")
-"""What is done to resources, in the order that messages name it."""
+"""The operations that write, in the order of messages."""
 
 
 @dataclass(frozen=True, slots=True)

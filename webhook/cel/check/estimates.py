@@ -15,7 +15,7 @@ MOST: Final = 2**64 - 1
 """Sums and products end here."""
 
 CHARACTER: Final = 0.1
-"""What going through one character of a text costs."""
+"""The cost of going through one character of a text."""
 
 PATTERN: Final = 0.25
 """The same of a pattern, of which four characters are thought to make one part."""

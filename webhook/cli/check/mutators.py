@@ -79,7 +79,7 @@ class MutationChecked:
     """The result of a check of mutators and ExpansionTemplates."""
 
     extensions: Extensions = field(default_factory=Extensions)
-    """Those to come, with what is in force."""
+    """The mutators and ExpansionTemplates to come, with those in force."""
     in_force: Extensions = field(default_factory=Extensions)
     count: int = 0
     changes: list[MutatedManifest] = field(default_factory=list)

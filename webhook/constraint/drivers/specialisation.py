@@ -56,7 +56,7 @@ class Bound:
     seen: int = 0
     """``count`` when unused constraints were sought last."""
     bytes: int = 0
-    """What code of its own takes; 0 while it has none."""
+    """The size of its own code; 0 while it has none."""
     is_requested: bool = False
 
     def is_unused(self) -> bool:

@@ -72,7 +72,7 @@ class Function(_OfNode):
 @dataclass(frozen=True, slots=True, eq=False)
 class _Chosen(_OfNode):
     chosen: tuple[int, ...] | None = None
-    """Which of the rules below the node; None for all of them."""
+    """The rules below the node by number; None for all of them."""
 
     @property
     def key(self) -> Hashable:
