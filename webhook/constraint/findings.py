@@ -280,7 +280,7 @@ class Findings:
                 given = group[0].document if is_whole else group[0].parameters
                 violations = evaluate(given, document, state)
             except Unanswered as wanting:
-                self.requests += wanting.requests
+                self._want(wanting.requests)
                 continue
             except Exception as raised:  # noqa: BLE001  # whatever it is costs this policy alone
                 error = quoting_no_secret(containment.of_evaluation(raised), review.document)
@@ -304,6 +304,12 @@ class Findings:
         if self._watches and self.guard is not None and not self.requests:
             self._finish(self.guard, entry, groups[: len(groups) - len(unfinished)], review.size)
         return unfinished
+
+    def _want(self, requests: tuple[ProviderRequest, ...]) -> None:
+        """Note what providers have to be asked, and have it sent while others are evaluated."""
+        self.requests += requests
+        if self.limits.begin is not None:
+            self.limits.begin(requests)
 
     def _evaluating(self, evaluator: Evaluator, groups: _Groups, review: Review) -> _Evaluate:
         """Return what evaluates groups in this order, and passes results to an observer."""

@@ -253,6 +253,8 @@ class AskingEvaluator(RegoEvaluator):
 
     __slots__ = ()
 
+    asks_providers: Final = True
+
     def begin(
         self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
     ) -> _Shared:
