@@ -330,6 +330,7 @@ class AdmissionPort:
                 begin=give_precedence,
                 give_back=heap.give_back,
                 times=times,
+                rests_of=self._slow_reviews.rests_of,
             ),
             parts={f"/v1/admit/{one}": admission.part(one) for one in FAILURE_POLICIES},
             mutate=mutation,

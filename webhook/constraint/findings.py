@@ -20,6 +20,7 @@ from webhook.constraint.result import (
 )
 from webhook.constraint.secrecy import quoting_no_secret
 from webhook.external_data.exchange import Unanswered
+from webhook.slices import sorted_in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -517,10 +518,10 @@ class Findings:
     def _put_in_order(self) -> None:
         """By stable sorts: a constraint's violations of one message keep their own order."""
         if self._is_in_order:  # two sorts of texts take a quarter of one of tuples
-            self.results.sort(key=_message)
-            self.results.sort(key=_action)
+            self.results = sorted_in_slices(self.results, _message)
+            self.results = sorted_in_slices(self.results, _action)
         else:
-            self.results.sort(key=answer_order)
+            self.results = sorted_in_slices(self.results, answer_order)
 
     def responses(self) -> Responses:
         """Everything found, in the order of an answer."""

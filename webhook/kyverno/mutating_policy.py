@@ -92,7 +92,7 @@ class _Spec(CompiledSpec):
         definitions: Iterable[Mapping[str, Any]],
     ) -> KyvernoChange:
         """Changes the object of a request that the policy matches."""
-        given, already = self.given(question), len(question.world.missing)
+        given, already = {**question.given(self.namespace)}, len(question.world.missing)
         before: Json = question.request["object"]
         try:
             one = self.excusing(given, question, exceptions)

@@ -28,12 +28,14 @@ from webhook.policy_kinds.table import CONSTRAINT_GROUPS, EXCEPTION_KINDS
 from webhook.replicas.pods import WEBHOOK_PODS, replica
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from webhook.cli.cluster_policies import KyvernoStanding
     from webhook.cli.status.admission_policies import AdmissionPolicyStanding
+    from webhook.cli.status.synced import SyncedKind
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
+    from webhook.controllers.status.convergence import Convergence
     from webhook.policies.request_coverage import RequestCoverage
     from webhook.webhook_rules.coverage import CoverageState
 
@@ -44,7 +46,8 @@ when it excused something last.
 
 The API server's own policies follow, validating and mutating ones: whether a binding names them,
 whether parameters are there, what the API server's type check warns of, and how much of its limit of
-cost their expressions are estimated to use up. Kyverno's policies come last.
+cost their expressions are estimated to use up. Kyverno's policies follow. Synced kinds come last: which
+paths of their objects replicas keep for policies, and which templates wait for more.
 
 Read from the replicas' own status objects, so that it says the same whether or not
 they are aggregated into .status.byPod, beside a running Gatekeeper for instance.
@@ -86,7 +89,8 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     from webhook.policies.request_coverage import is_judged, read_coverage  # noqa: PLC0415  # see command
 
     # Objects first: a status is then at least as new as the object that it is compared with.
-    documents = await list_objects(client, TEMPLATES)
+    templates = await list_objects(client, TEMPLATES)
+    documents = [*templates]
     for resource in await Discovery(client).kinds(constraint.GROUP, "v1beta1"):
         documents += await list_objects(client, resource)
     for resource in (CONSTRAINT_GROUPS.resource, *EXTENSIONS):
@@ -120,9 +124,30 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     }
     admission_policies = await _admission_policies(client)
     kyverno = await _kyverno_policies(client, kyverno_mode(pods), coverage)
+    synced = await _synced_kinds(client, namespace, templates, pods, objects)
     return ClusterStanding(
-        replicas, objects, exceptions, coverage_states, admission_policies, kyverno
+        replicas, objects, exceptions, coverage_states, admission_policies, kyverno, synced
     )
+
+
+async def _synced_kinds(
+    client: ClusterClient,
+    namespace: str,
+    templates: Sequence[Object],
+    pods: Sequence[Object],
+    converged: Sequence[Convergence],
+) -> list[SyncedKind]:
+    """Returns rows of synced kinds; none for a user who may not see Config and SyncSets."""
+    from webhook.cli.status.synced import read_synced  # noqa: PLC0415  # it brings the compiler
+    from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
+
+    try:
+        return await read_synced(client, namespace, templates, pods, converged)
+    except ApiError as error:
+        if not error.is_forbidden:
+            raise
+        complain(f"synced kinds are not shown: {error}")
+        return []
 
 
 async def _kyverno_policies(
