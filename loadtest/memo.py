@@ -225,7 +225,7 @@ def table(found: dict[tuple[str, str], Compared]) -> list[str]:
     return lines
 
 
-_WHAT: Final = (
+_INTRODUCTION: Final = (
     "CPU of a review from the body to the answer's bytes, with a memo and without, over the same "
     "requests. Times are medians of slices. Of the slices' ratios it is the median, with its quartiles. "
     "Beside it stand the ratio to a review by no policies, and the part of constraints that were not "
@@ -239,7 +239,7 @@ def page(lines: list[str]) -> str:
         (
             "# Results that are kept",
             "",
-            _WHAT,
+            _INTRODUCTION,
             "",
             f"Machine: {describe()}",
             "",

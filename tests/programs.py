@@ -121,12 +121,12 @@ Programs = Callable[[str], Path]
 _REFUSED = "WADDLE_TEST_WITHOUT_PROGRAMS"
 """An environment variable, so that a test's processes are refused too: the test's name."""
 
-_asked = 0
+_requests = 0
 
 
 def asked_count() -> int:
     """How many times this process asked for a program."""
-    return _asked
+    return _requests
 
 
 @contextlib.contextmanager
@@ -166,13 +166,13 @@ def build(name: str) -> Path:
 
 
 def _ask(name: str) -> None:
-    global _asked  # noqa: PLW0603 - one count for a process, as there is one cache
+    global _requests  # noqa: PLW0603 - one count for a process, as there is one cache
     test = os.environ.get(_REFUSED)
     assert not test, (
         f"{test} needs {name}: have it, or a fixture of it, ask for the fixture `program`, "
         "which puts it in the second tier"
     )
-    _asked += 1
+    _requests += 1
 
 
 def of_the_system(*names: str) -> list[Path] | None:

@@ -289,8 +289,18 @@ def names_in(path: Path) -> Iterator[tuple[str, int]]:
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
                 yield name, node.lineno
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            case (
+                ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.ClassDef(name=name)
+            ):
                 yield name, node.lineno
+
+
+RIDDLES = frozenset(
+    ["asked", "heard", "meant", "said", "spoiled", "told", "wanted", "what", "who", "whose"]
+)
+"""Names that fit any value: a message, an answer, a type or a user has a name of its own."""
 
 
 def test_a_result_is_named_by_what_it_is():
@@ -300,6 +310,32 @@ def test_a_result_is_named_by_what_it_is():
         for module, path in modules().items()
         for name, line in names_in(path)
         if name == "found"
+    ] == []
+
+
+def test_names_are_no_riddles():
+    code = [*(ROOT / "webhook").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    code += (ROOT / "loadtest").rglob("*.py")
+    assert [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in sorted(code)
+        if path.stem not in GENERATED
+        for name, line in names_in(path)
+        if name.strip("_").lower() in RIDDLES
+    ] == []
+
+
+BEGINNINGS = re.compile(r"(What|Who|Whom|Whose|Which|Those|The same|That of)\b")
+
+
+def test_a_docstring_begins_with_what_a_thing_is_or_does():
+    """Such a beginning leaves the noun or the verb to the reader: "Returns …", "The rules of …"."""
+    assert [
+        f"{module}: {text.splitlines()[0]}"
+        for module, path in modules().items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if BEGINNINGS.match(text := ast.get_docstring(node) or "")
     ] == []
 
 

@@ -1,4 +1,4 @@
-"""Which proxy a request goes by, as Go's programs decide it (golang.org/x/net/http/httpproxy).
+"""Chooses the proxy of a request, as Go's programs do (golang.org/x/net/http/httpproxy).
 
 ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY``, or these in small letters. An entry of ``NO_PROXY``
 is a host (its subdomains count), ``.suffix`` or ``*.suffix``, an address, a network (CIDR), each

@@ -15,7 +15,7 @@ from tests.policies import FREE, constraint, template
 from tests.provider_process import ProviderProcess, make_authority
 from tests.webhook.mutation.documents import assign
 
-ASKED = """
+ASKING = """
 package asked
 violation[{"msg": json.marshal(told)}] {
   told := external_data({"provider": input.parameters.provider, "keys": input.review.object.data.keys})
@@ -38,7 +38,7 @@ def asking(provider: str = "images") -> list[dict[str, Any]]:
     """A template that tells what a provider says of an object's keys, and its constraint."""
     spec = {"parameters": {"provider": provider}}
     return [
-        template("Asked", ASKED, schema=FREE),
+        template("Asked", ASKING, schema=FREE),
         constraint("Asked", "asked", kinds=["ConfigMap"], **spec),
     ]
 

@@ -111,14 +111,14 @@ class ProviderEnforcement(Enforcement):
             return why
         revision = replica.serving.revision
         assert revision is not None
-        asked, held = revision.policies.providers, dict(self.providers())
-        for name in asked:
+        in_force, held = revision.policies.providers, dict(self.providers())
+        for name in in_force:
             if (KIND, name) not in held and self.changed[KIND, name] <= gone_since:
                 return f"{replica.name} asks {name}, which is gone"
         for key, item in held.items():
             if is_broken(item) or self.changed[key] > unchanged_since:
                 continue
-            one = asked.get(key[1])
+            one = in_force.get(key[1])
             if one is None or not _is(one, item):
                 return f"{replica.name} does not ask {key[1]} as it is"
         return ""

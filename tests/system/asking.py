@@ -37,7 +37,7 @@ def is_asked(plane: Plane, replica: InstalledServer) -> bool:
     return True
 
 
-class Asked:
+class Connected:
     """One server, asked over a connection that stays."""
 
     def __init__(self, port: int) -> None:

@@ -433,7 +433,9 @@ def mutated_reviews(seed: int, count: int) -> Iterator[Object]:
 
 # --- what is compared ------------------------------------------------------------------------------
 
-_ASKED: Final = re.compile(r"(failed to \w+ external data (?:request|response)): (?:[^\"\\]|\\.)*")
+_REQUEST_FAILURE: Final = re.compile(
+    r"(failed to \w+ external data (?:request|response)): (?:[^\"\\]|\\.)*"
+)
 _MUTATED: Final = "failed to resolve external data placeholders: "
 _PARTS: Final = re.compile(r", (?=failed to )")
 _SENT: Final = re.compile(r"(failed to send external data request to provider [a-z]+): .*")
@@ -444,7 +446,7 @@ def without_faults(message: str) -> str:
 
     It stands in a string of Rego, behind the first colon.
     """
-    return _ASKED.sub(r"\1", message)
+    return _REQUEST_FAILURE.sub(r"\1", message)
 
 
 def errors_of_mutation(message: str) -> list[str]:

@@ -18,7 +18,7 @@ from tests.patience import until
 from tests.ports import free_port
 from tests.provider_process import ProviderProcess, make_authority
 from tests.system import provider_questions
-from tests.system.asking import Asked
+from tests.system.asking import Connected
 from tests.system.mutating import place_of
 from tests.system.peer import Gatekeeper
 from tests.system.provider_questions import DELETED, DYNAMIC, LABEL, Object
@@ -43,8 +43,8 @@ class Both:
     """The two servers, with the cluster that they follow."""
 
     plane: Plane
-    ours: Asked
-    theirs: Asked
+    ours: Connected
+    theirs: Connected
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def both(plane: Plane, folder: Path, documents: Callable[[Plane], Sequence[str]]
         replica = stack.enter_context(Replica(plane, "asks", *flags))
         stack.callback(plane.delete_pod, "asks")
         replica.wait_ready()
-        ours, theirs = Asked(replica.ports["admission"]), Asked(peer.port)
+        ours, theirs = Connected(replica.ports["admission"]), Connected(peer.port)
         stack.callback(ours.close)
         stack.callback(theirs.close)
         yield Both(plane, ours, theirs)
@@ -90,7 +90,7 @@ def is_in_force(plane: Plane, path: str) -> bool:
 
 
 def compare(
-    both: Both, reviews: Sequence[Object], ask: Callable[[Asked, Object], Object]
+    both: Both, reviews: Sequence[Object], ask: Callable[[Connected, Object], Object]
 ) -> list[str]:
     """What is answered otherwise, a paragraph each."""
     other = []
@@ -113,7 +113,7 @@ def failure_text(other: Sequence[str], count: int) -> str:
     return f"{len(other)} of {count} are answered otherwise:\n{shown}"
 
 
-def validated(side: Asked, review: Object) -> Object:
+def validated(side: Connected, review: Object) -> Object:
     """The answer without what each client says of a fault in its own words."""
     answer = side(review)
     for name in ("messages", "warnings"):
@@ -121,7 +121,7 @@ def validated(side: Asked, review: Object) -> Object:
     return answer
 
 
-def mutated(side: Asked, review: Object) -> Object:
+def mutated(side: Connected, review: Object) -> Object:
     """Likewise; several errors have no order."""
     answer = side.mutate(review)
     answer["message"] = provider_questions.errors_of_mutation(answer["message"])
@@ -153,7 +153,7 @@ def delete_provider(both: Both) -> None:
     both.plane.api.request("DELETE", f"{PROVIDERS}/{DELETED}")
     number = itertools.count()
 
-    def is_unknown(side: Asked) -> bool:
+    def is_unknown(side: Connected) -> bool:
         obj = {
             "apiVersion": "v1",
             "kind": "ConfigMap",

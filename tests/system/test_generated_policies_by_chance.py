@@ -125,8 +125,8 @@ def test_the_api_server_refuses_what_the_webhook_refuses_and_says_the_same(plane
     compared = refused = 0
     for policy, _ in zip(policies(chance), range(POLICIES), strict=False):
         things = [policy.thing(chance) for _ in range(OBJECTS)]
-        said = [policy.refusals(document, namespace) for document in things]
-        if not any(said):
+        by_object = [policy.refusals(document, namespace) for document in things]
+        if not any(by_object):
             continue  # from when it is enforced could not be told
         for document, plural in zip(
             policy.made,
@@ -134,9 +134,11 @@ def test_the_api_server_refuses_what_the_webhook_refuses_and_says_the_same(plane
             strict=True,
         ):
             plane.api.request("POST", f"{ADMISSION}/{plural}", document)
-        first = next(document for document, refusals in zip(things, said, strict=True) if refusals)
+        first = next(
+            document for document, refusals in zip(things, by_object, strict=True) if refusals
+        )
         until(lambda first=first: refusal(plane, first), "the API server refuses")
-        for document, refusals in zip(things, said, strict=True):
+        for document, refusals in zip(things, by_object, strict=True):
             found = refusal(plane, document)
             assert found in (refusals or [""]), (policy.source, document)
             compared += 1

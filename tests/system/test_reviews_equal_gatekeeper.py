@@ -14,7 +14,7 @@ from loadtest.bench.gatekeeper import NAMESPACE as GATEKEEPER_NAMESPACE
 from tests.behaviour import serving
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system import audited, random_reviews
-from tests.system.asking import Asked
+from tests.system.asking import Connected
 from tests.system.conftest import control_plane
 from tests.system.peer import Gatekeeper
 from tests.system.replicas import NAMESPACE, Plane, Replica
@@ -72,7 +72,7 @@ def test_random_reviews_are_answered_as_gatekeeper_answers_them(
         for constraint in random_reviews.constraints():
             plane.put_constraint(constraint)
         replica.wait_ready()
-        ours, theirs = Asked(replica.ports["admission"]), Asked(peer.port)
+        ours, theirs = Connected(replica.ports["admission"]), Connected(peer.port)
         stack.callback(ours.close)
         stack.callback(theirs.close)
         for answer in (ours, theirs):
@@ -89,7 +89,7 @@ def test_random_reviews_are_answered_as_gatekeeper_answers_them(
     assert not other, f"{len(other)} of {REVIEWS} reviews are answered otherwise:\n{shown}"
 
 
-def settle(ours: Asked, theirs: Asked) -> None:
+def settle(ours: Connected, theirs: Connected) -> None:
     """Wait until both answer some reviews alike, for as long as one may still be loading.
 
     Constraints come one by one, and no single review meets all of them. Where they never
@@ -101,7 +101,7 @@ def settle(ours: Asked, theirs: Asked) -> None:
         time.sleep(0.5)
 
 
-def says_all(ask: Asked) -> bool:
+def says_all(ask: Connected) -> bool:
     """Whether a server knows every constraint, the Namespace and the object in the cluster."""
     metadata = {
         "name": "thing-1",

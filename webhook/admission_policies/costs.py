@@ -1,4 +1,4 @@
-"""What the expressions of a policy are estimated to cost, beside what an API server lets them cost.
+"""Estimates what the expressions of a policy cost, beside what an API server lets them cost.
 
 An API server estimates nothing of a policy before it is asked. It counts what an evaluation costs, ends
 one that costs too much, and lets failurePolicy decide. The estimate is that of an object whose lists

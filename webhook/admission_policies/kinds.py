@@ -32,7 +32,7 @@ ANSWER: Final = "SubjectAccessReview"
 """What answers an expression that asks who may do what, with the status that an API server gave."""
 
 VERSIONS: Final = ("v1", "v1beta1", "v1alpha1")
-"""Those that API servers serve or have served; all are read alike."""
+"""The versions that API servers serve or have served; all are read alike."""
 
 CONDITIONS_MAX: Final = 64
 """Match conditions of one policy (k8s.io/apiserver, admissionregistration validation)."""
@@ -42,13 +42,13 @@ REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 Unauthorized, too, which API servers refuse."""
 
 ACTIONS: Final = ("Deny", "Warn", "Audit")
-"""What a binding has done about a request that violates its policy."""
+"""The actions of a binding on a request that violates its policy."""
 
 MUTATED_OPERATIONS: Final = ("CREATE", "UPDATE", "CONNECT")
-"""What a mutating policy may be about: nothing else has an object to change."""
+"""The operations of mutating policies: no other has an object to change."""
 
 OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT", "*")
-"""What rules may name."""
+"""The operations that rules may name."""
 
 SCOPES: Final = ("Cluster", "Namespaced", "*")
 """Whether what rules name is in a namespace."""

@@ -321,7 +321,7 @@ class _Described:
 
     @property
     def keys(self) -> tuple[MergeKey, ...]:
-        """Those of a list of the type ``map``."""
+        """Returns the merge keys of a list of the type ``map``."""
         if self.schema.get("x-kubernetes-list-type") != "map":
             return ()
         fields = object_of(object_of(self.schema.get("items")).get("properties"))

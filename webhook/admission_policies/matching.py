@@ -1,4 +1,4 @@
-"""Which requests a policy or a binding is about: rules and selectors.
+"""Decides whether a policy or a binding matches a request: rules and selectors.
 
 k8s.io/apiserver, admission/plugin/policy/matching and admission/plugin/webhook/predicates. Where a
 request names no resource, it is the plural that Kubernetes guesses of the kind.
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _SPARED: Final = frozenset(
     {
         *(
-            (GROUP, f"{who}admissionpolic{end}")
-            for who in ("validating", "mutating")
+            (GROUP, f"{kind}admissionpolic{end}")
+            for kind in ("validating", "mutating")
             for end in ("ies", "ybindings")
         ),
         *(("authentication.k8s.io", name) for name in ("selfsubjectreviews", "tokenreviews")),
@@ -69,7 +69,7 @@ class RequestedResource:
 
 
 class Matching:
-    """Which requests, in a Namespace or in none, somebody is asked about."""
+    """Matches requests, in a Namespace or in none, by rules and selectors."""
 
     __slots__ = (
         "_excluded",
@@ -125,7 +125,7 @@ class Matching:
 
 
 def requested_resource(request: Json) -> RequestedResource:
-    """What a request is about, as rules read it."""
+    """Reads the resource of a request as rules name it."""
     kind = request.get("kind") or {}
     given = request.get("resource") or {}
     resource = given.get("resource") or plural_of(kind.get("kind") or "")

@@ -130,7 +130,7 @@ def is_namespaced(kind: GroupVersionKind, known: Sequence[Mapping[str, Any]], fi
 def named_parameters(
     reference: Json, kind: GroupVersionKind, find: Find
 ) -> Sequence[Mapping[str, Any]]:
-    """Those that a ``paramRef`` names or selects, in its namespace or, where it has none, in any."""
+    """Returns the parameters of a ``paramRef``, in its namespace or, where it has none, in any."""
     known = find(kind)
     place = reference.get("namespace")
     if place and is_namespaced(kind, known, find):

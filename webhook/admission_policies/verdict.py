@@ -117,7 +117,7 @@ def _faulty(policy: AdmissionPolicy, text: str, *, denies: bool = False) -> Poli
 def _annotations(
     policy: AdmissionPolicy, composed: Composed, look: Callable[[], None] | None
 ) -> tuple[dict[str, str], list[str]]:
-    """Those that have a value, by key, and what went wrong with others.
+    """Returns the annotations that have a value, by key, and the errors of the others.
 
     An API server compiles them with an authorizer, and evaluates them without one.
     """

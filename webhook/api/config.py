@@ -21,7 +21,7 @@ WEBHOOK_PROCESS: Final = "webhook"
 MUTATION_PROCESS: Final = "mutation-webhook"
 AUDIT_PROCESS: Final = "audit"
 SYNC_PROCESS: Final = "sync"
-"""What a Config excludes namespaces from."""
+"""The processes that a Config excludes namespaces from."""
 
 PROCESSES: Final = (WEBHOOK_PROCESS, AUDIT_PROCESS, SYNC_PROCESS, MUTATION_PROCESS, "*")
 """All that a Config can exclude namespaces from."""

@@ -20,7 +20,7 @@ OBJECT_BYTES_MAX: Final = 1_250_000
 writers' history stands too, and what others write into its status."""
 
 STATUS_BYTES_MIN: Final = 32 * 1024
-"""What a status has, however large the rest of its object is."""
+"""The bytes that a status may have, however large the rest of its object is."""
 
 _CHARACTERS: Final = (1024, 256)
 """Texts are cut to so many first: no name is longer than the last."""

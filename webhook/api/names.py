@@ -31,7 +31,7 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which kubectl keeps a whole object."""
 
 CLUSTER_WIDE: Final = "(cluster-wide)"
-"""What stands in a namespace's place for objects of no namespace; no namespace has such a name."""
+"""Stands in a namespace's place for objects of no namespace; no namespace has such a name."""
 
 
 LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"

@@ -61,7 +61,7 @@ class TrialOutcome:
 
 
 def read_outcome(item: Mapping[str, Any]) -> TrialOutcome | None:
-    """That of a PolicyRevision; None where nothing is said that can be read."""
+    """Reads the outcome of a PolicyRevision; None where it has none that can be read."""
     outcome = object_of(object_of(item.get("status")).get("outcome"))
     by = object_of(outcome.get("triedBy"))
     if outcome.get("verdict") not in VERDICTS:

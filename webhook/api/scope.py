@@ -1,4 +1,4 @@
-"""Which kinds are in no namespace, for who has files and no API server to ask."""
+"""Kinds without a namespace, for those who have files and no API server to ask."""
 
 from __future__ import annotations
 

@@ -23,12 +23,12 @@ def object_of(value: object) -> Json:
 
 
 def objects_of(value: object) -> list[Json]:
-    """Those of a list's items that are objects."""
+    """Returns the items of a list that are objects."""
     return [item for item in value if type(item) is dict] if type(value) is list else []
 
 
 def texts_of(value: object) -> list[str]:
-    """Those of a list's items that are texts."""
+    """Returns the items of a list that are texts."""
     return [item for item in value if type(item) is str] if type(value) is list else []
 
 

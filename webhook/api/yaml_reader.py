@@ -43,14 +43,14 @@ _WORDS: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-"""What YAML 1.2 calls null, true and false."""
+"""The words of YAML 1.2 for null, true and false."""
 
 _OLD_WORDS: Final[Mapping[str, Any]] = {
     **_WORDS,
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
 }
-"""The same of YAML 1.1."""
+"""The words of YAML 1.1 for null, true and false."""
 
 NOT_FINITE: Final[Mapping[str, str]] = {
     **dict.fromkeys((".nan", ".NaN", ".NAN"), "NaN"),

@@ -160,7 +160,7 @@ class ClusterRights:
     def lacking(
         self, user: Mapping[str, Any], rights: Sequence[Json], seconds: float
     ) -> Future[AccessAnswer]:
-        """Which of these rights somebody has not; called by any thread."""
+        """Returns those of the rights that a user lacks; called by any thread."""
         future = self._cluster.ask(lambda client: self._lacking(client, user, rights, seconds))
         if future.done() and (error := future.exception()) is not None:
             future = Future()
@@ -181,7 +181,7 @@ class ClusterRights:
 
 
 class ClusterCallers:
-    """Whom the cluster lets: tokens are reviewed by the API server, and rights asked of it."""
+    """Access by the cluster's rules: the API server reviews tokens and rights."""
 
     def __init__(self, cluster: ClusterThread, serving: Serving) -> None:
         self._cluster = cluster

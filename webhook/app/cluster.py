@@ -147,10 +147,10 @@ class ClusterThread:
             else None
         )
         self.reports = self._admission_reports()
-        """What writes reports of admitted resources, where that is on."""
+        """Writes reports of admitted resources, where that is on."""
         self._admission_policies = self._admission_policy_reader()
         self.events = self._admission_events()
-        """What writes Events of admissions, where that is on."""
+        """Writes Events of admissions, where that is on."""
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
         self._following: Following | None = None

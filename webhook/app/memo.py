@@ -24,7 +24,7 @@ class AdmissionMemo:
         self.memo = Memo(bytes_max, self._jobs.submit, key=os.urandom(_KEY_BYTES))
         self._registry = registry
         self._counted = MemoCounts()
-        """What counters have of it."""
+        """The counts that the metrics have already."""
 
     def refresh(self) -> None:
         """Bring the numbers up to date for a scrape."""

@@ -1,4 +1,4 @@
-"""Which of the process's threads goes first when several could run.
+"""Priorities of the process's threads, for when several could run.
 
 The interpreter has one lock. Whoever holds it keeps it until another has waited for
 :data:`SWITCH_INTERVAL_SECONDS`, and then the two take turns of that length: a review beside a

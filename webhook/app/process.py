@@ -359,7 +359,7 @@ class Process:
         return SpecialisingThread(after, self._registry, self._log) if after else None
 
     def _code_cache(self) -> CodeCache | None:
-        """What keeps compiled policies, if anything is to; raises :class:`CannotStart`."""
+        """Returns the cache of compiled policies, if there is to be one; raises :class:`CannotStart`."""
         directory = self._settings.policies.compiled_policies_dir
         try:
             return CodeCache(Path(directory)) if directory else None

@@ -133,7 +133,7 @@ class UnusableAdmissionPolicy(NamedTuple):
 
 
 class AdmissionPolicyReading(NamedTuple):
-    """Those that can be used, what cannot, and kinds of parameters that cannot be listed, with why."""
+    """Policies that can be used, those that cannot, and kinds of parameters that cannot be listed."""
 
     policies: AdmissionPolicies
     faults: Sequence[UnusableAdmissionPolicy]
@@ -141,7 +141,7 @@ class AdmissionPolicyReading(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """What is wrong, a text each."""
+        """The faults, a text each."""
         listed = [f"parameters of {kind}: {text}" for kind, text in self.unlisted.items()]
         return [*map(str, self.faults), *listed]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 REASON: Final = "AuditViolation"
 COMPONENT: Final = "gatekeeper-audit"
-"""What Gatekeeper's Events say that they come from; readers select by it."""
+"""The source of Gatekeeper's Events; readers select by it."""
 
 SWEEP_EVENTS_MAX: Final = 1000
 """Events of one sweep. Each is a write to etcd: a cluster with more violations has reports."""

@@ -1,4 +1,4 @@
-"""Which kinds there are to be listed, and which of them any constraint can match.
+"""Finds the kinds that can be listed, and those of them that a constraint can match.
 
 One version of each resource is audited, the group's preferred one, as Gatekeeper
 does it. The API server tells all of them in two answers (aggregated discovery,

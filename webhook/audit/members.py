@@ -1,4 +1,4 @@
-"""Which audits there are, and which share of the cluster is this one's."""
+"""Finds the audits that run, and this one's share of the cluster."""
 
 from __future__ import annotations
 

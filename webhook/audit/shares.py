@@ -1,4 +1,4 @@
-"""Which of several audits this one is, by the Pods that there are."""
+"""Gives this audit its place among several, by the Pods that there are."""
 
 from __future__ import annotations
 

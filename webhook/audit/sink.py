@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Identity(NamedTuple):
-    """Which object: enough to name it, own something by it, and tell it from a namesake.
+    """An object's identity: enough to name it, to own something by it, and to tell it from a namesake.
 
     ``ownerless`` says that no other object made it (it has no controller): a Pod
     of a Deployment is not.
@@ -94,7 +94,7 @@ class Audited:
     excluded: bool = False
     duration_ns: int = 0
     drifts: tuple[Drift, ...] = ()
-    """What mutators would change in it, where that is told."""
+    """The changes that mutators would make to it, where these are reported."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class ListSource:
         self._readable: set[GroupVersionKind] = set()
         self._sizes: dict[GroupVersionKind, PageSize] = {}
         self._partial_sizes: dict[GroupVersionKind, PageSize] = {}
-        """What is known of each kind: the next sweep begins where this one ended."""
+        """The page sizes of each kind: the next sweep begins where this one ended."""
 
     async def look(self) -> tuple[Resource, ...]:
         """Every kind that can be listed, which the next call of :meth:`kinds` gives too."""

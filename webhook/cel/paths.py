@@ -1,4 +1,7 @@
-"""Paths: fields and items of fields and items, and optionals on the way (interpreter/attributes.go)."""
+"""Evaluates paths: fields and items at any depth, with optionals among them.
+
+It follows cel-go, interpreter/attributes.go.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def stored_in(node: Expr) -> Expr | None:
-    """The root of a path without question marks; None for what is no path, or has some."""
+    """Returns the root of a path without question marks; None for other expressions."""
     of: Expr = node
     while True:
         match of:
@@ -38,7 +41,7 @@ def stored_in(node: Expr) -> Expr | None:
 
 
 def goes_on(node: Expr, checked: Checked) -> bool:
-    """Whether it is part of a path, with a question mark in it, that goes on."""
+    """Whether it is a step of a path that has a question mark in it or before it."""
     is_part = (isinstance(node, Select) and not node.tests) or (
         isinstance(node, Call) and node.function in {"_[_]", "_[?_]"}
     )
@@ -46,7 +49,7 @@ def goes_on(node: Expr, checked: Checked) -> bool:
 
 
 def is_native(node: Expr, checked: Checked) -> bool:
-    """Whether it is a path within a variable, which cel-go leaves as it is decoded in Go."""
+    """Whether it is a path within a variable: cel-go keeps such a value as Go has decoded it."""
     while True:
         meaning = checked.names.get(node)
         if meaning is not None:
@@ -65,13 +68,13 @@ def is_native(node: Expr, checked: Checked) -> bool:
 
 
 def is_converting(key: Expr, checked: Checked) -> bool:
-    """Whether an item is looked for by such a number that it is converted."""
+    """Whether a key is a number of a type that cel-go converts before it looks an item up."""
     is_number = type(known_value(key, checked)) in {float, Uint}
     return is_number or checked.types.get(key, DYN).name in {"double", "uint"}
 
 
 def may_nest(node: Expr, checked: Checked) -> bool:
-    """Whether a branch of a conditional may be an optional that was computed, of what changes in it."""
+    """Whether a branch of a conditional may be a computed optional whose value changes in it."""
     if isinstance(node, Name | Select | Constant | OptMap) or (
         isinstance(node, Call) and node.function in {"_[_]", "_[?_]", "_?_:_"}
     ):
@@ -80,7 +83,7 @@ def may_nest(node: Expr, checked: Checked) -> bool:
 
 
 def may_change(node: Expr, checked: Checked) -> bool:
-    """Whether it may be an optional of what cel-go does not read back as it is."""
+    """Whether it may be an optional whose value cel-go does not read back unchanged."""
     of = checked.types[node]
     if of.name == "optional_type":
         part = of.parts[0]
@@ -90,13 +93,13 @@ def may_change(node: Expr, checked: Checked) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A field or an item that a path asks for: what computes the key, and how it is asked."""
+    """One step of a path: the function that computes its key, and how the step is taken."""
 
     run: Run
     optional: bool = False
     tests: bool = False
     converts: bool = False
-    """Whether what it leads to is no longer as it is decoded in Go."""
+    """Whether its value is no longer as Go has decoded it."""
 
 
 Keys: TypeAlias = "tuple[Key, ...]"
@@ -115,7 +118,7 @@ def resolved(root: Run, keys: Keys, *, opens: bool, is_key: bool) -> Run:
         is_sought = opens and type(value) is Optional
         if is_sought:
             if value.value is NOTHING:
-                return value  # and nobody asks for the keys
+                return value  # the keys are not evaluated
             value = access.unnested(value).value
         for key, optional, tests in steps:
             meter.charge(1)
@@ -147,12 +150,12 @@ def has_value(path: Run) -> Run:
 
 
 def computed(key: Run) -> Run:
-    """A key that is no part of a variable: what is a key to nobody is told as what it is in Go."""
+    """Computes a key that is no part of a variable; an unusable key gives Go's type in the error."""
     return lambda env, meter: access.computed_key(key(env, meter))
 
 
 def alternative(first: Run, second: Run, function: str) -> Run:
-    """``first.or(second)``, and ``first.orValue(second)``."""
+    """Evaluates ``first.or(second)`` and ``first.orValue(second)``."""
 
     def alternative(env: dict[Any, Value], meter: Meter) -> Value:
         value = first(env, meter)
@@ -180,12 +183,12 @@ def unwrapped(name: str, operand: Run) -> Run:
 
 
 def read(run: Run) -> Run:
-    """Part of a variable: another value each time that it is read."""
+    """Reads a part of a variable: another value each time."""
     return lambda env, meter: given_of(env, meter).read(run(env, meter), meter)
 
 
 def taken(run: Run) -> Run:
-    """Items of a list, or one, as they are read."""
+    """Reads the items of a list, or a single value."""
 
     def taken(env: dict[Any, Value], meter: Meter) -> Value:
         value = run(env, meter)
@@ -198,9 +201,9 @@ def taken(run: Run) -> Run:
 
 
 def composited(operand: Run, field: str, *, tests: bool, is_one: bool) -> Run:
-    """A composed variable, which is computed when it is read, or whether it can be.
+    """Reads a composed variable, which is computed then; with ``tests`` whether that succeeds.
 
-    ``is_one`` is whether it matters that what is read twice is one.
+    ``is_one`` says that two reads have to give one value.
     """
 
     def read(env: dict[Any, Value], meter: Meter) -> Value:

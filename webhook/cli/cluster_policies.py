@@ -98,7 +98,7 @@ NOT_FOLLOWED: Final = "replicas do not read it: --kyverno-policies is off"
 
 
 def kyverno_mode(pods: Iterable[Mapping[str, Any]]) -> str:
-    """What --kyverno-policies is for Pods of Waddle; empty where no Pod has arguments.
+    """Reads --kyverno-policies of Waddle's Pods; empty where no Pod has arguments.
 
     Where they differ, as in a roll-out, it is what those do that do most.
     """
@@ -128,7 +128,7 @@ async def kyverno_standings(
 def standings_of(
     documents: Iterable[dict[str, Any]], mode: str, coverage: RequestCoverage
 ) -> list[KyvernoStanding]:
-    """The same of those that are at hand; ``mode`` is as of :func:`kyverno_mode`."""
+    """Returns the standings of policies at hand; ``mode`` is as of :func:`kyverno_mode`."""
     from webhook.kyverno import validating_policy as reading  # noqa: PLC0415  # it brings CEL
     from webhook.review.kyverno_policies import KyvernoPolicies  # noqa: PLC0415  # likewise
 

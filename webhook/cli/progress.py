@@ -1,4 +1,4 @@
-"""How far a long run is, on one line of a terminal, and nothing anywhere else."""
+"""A progress bar on one line of a terminal; nothing where the output is no terminal."""
 
 from __future__ import annotations
 
@@ -14,31 +14,15 @@ if TYPE_CHECKING:
     _Item = TypeVar("_Item")
 
 BAR: Final = 20
-"""Characters."""
+"""The width of the bar, in characters."""
 
 REST_SECONDS: Final = 0.1
-"""Between two drawings: soon for an eye, nothing for a terminal far away."""
+"""The least time between two drawings: soon for an eye, little for a terminal far away."""
 
 QUIET_SECONDS: Final = 1.0
-"""What ends before needs no line."""
+"""A run that ends earlier draws nothing."""
 
 _ERASED: Final = "\r\x1b[K"
-
-
-def draw(terminal: TextIO, text: str) -> None:
-    """Write a text in place of the line before, as much of it as there is room for."""
-    columns = shutil.get_terminal_size().columns
-    try:
-        terminal.write(_ERASED + text[: columns - 1])
-        terminal.flush()
-    except UnicodeEncodeError:  # a terminal of another alphabet
-        terminal.write(_ERASED)
-
-
-def bar(done: int, of: int) -> str:
-    """As much of a bar as is done."""
-    full = BAR * done // of if of else 0
-    return f"{'█' * full}{'░' * (BAR - full)}"
 
 
 def watched(
@@ -47,7 +31,7 @@ def watched(
     terminal: TextIO | None = None,
     quiet_seconds: float = QUIET_SECONDS,
 ) -> Iterable[_Item]:
-    """The items, with how many are done on standard error where that is a terminal."""
+    """Returns the items; draws their progress on standard error where that is a terminal."""
     terminal = terminal or sys.stderr
     return _drawn(items, title, terminal, quiet_seconds) if terminal.isatty() else items
 
@@ -66,3 +50,19 @@ def _drawn(
     finally:
         if shown:
             draw(terminal, "")
+
+
+def draw(terminal: TextIO, text: str) -> None:
+    """Replaces the terminal's last line by a text, cut to the terminal's width."""
+    columns = shutil.get_terminal_size().columns
+    try:
+        terminal.write(_ERASED + text[: columns - 1])
+        terminal.flush()
+    except UnicodeEncodeError:  # a terminal of another alphabet
+        terminal.write(_ERASED)
+
+
+def bar(done: int, of: int) -> str:
+    """Returns a bar that is filled as far as the work is done."""
+    full = BAR * done // of if of else 0
+    return f"{'█' * full}{'░' * (BAR - full)}"

@@ -80,9 +80,9 @@ class Sources:
     left_out: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     targets: list[Manifest] = field(default_factory=list)
-    """What declares targets of documents."""
+    """The declarations of targets for documents."""
     faults: list[str] = field(default_factory=list)
-    """What could not be read, where the rest was to be read all the same."""
+    """The files that could not be read, where the others are read all the same."""
 
 
 def read_sources(

@@ -1,4 +1,4 @@
-"""Which target ``waddle test`` reviews by, and what files bring for it."""
+"""Chooses the target that ``waddle test`` reviews by, and reads what files bring for it."""
 
 from __future__ import annotations
 

@@ -328,7 +328,7 @@ class _Wait:
         return (await self._coverage())(document)
 
     async def _coverage(self) -> RequestCoverage:
-        """Who is asked, by the cluster's configurations; nothing is known where it does not answer."""
+        """Reads the cluster's webhook configurations; nothing is known where it does not answer."""
         from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
         from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415  # see command
         from webhook.policies.request_coverage import read_coverage  # noqa: PLC0415  # see command

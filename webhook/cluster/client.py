@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 FIELD_MANAGER: Final = "waddle"
-"""Who owns the fields that server-side apply writes."""
+"""The owner of the fields that server-side apply writes."""
 
 DEADLINE_SECONDS: Final = 30.0
 """Of a plain request with its retries; the API server gives up after 60 by itself."""

@@ -1,4 +1,4 @@
-"""Which kinds the API server serves, under which plural and scope."""
+"""Reads the kinds that the API server serves, with their plurals and scopes."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class ObjectSelection:
-    """Which objects of the kind: of one namespace, with these fields and labels; or all."""
+    """A part of a kind's objects: of one namespace, with these fields and labels; or all."""
 
     namespace: str = ""
     fields: str = ""

@@ -94,7 +94,7 @@ class Store:
             self._objects.setdefault(key, _UNSEEN)
 
     def _held(self, obj: Object) -> Any:
-        """What is held of an object."""
+        """Returns the part of an object that the store keeps."""
         return obj
 
     def _is_same(self, held: Any, obj: Object) -> bool:

@@ -59,7 +59,7 @@ STREAM_SECONDS: Final = 600.0
 """Of one stream; a browser begins another by itself."""
 
 NOBODYS: Final = Picture("", "", "", "")
-"""What is shown of a cluster to somebody of whom it is not known what they may see."""
+"""The picture for a visitor whose rights are not known."""
 
 _HIDDEN_FAULT: Final = "a policy could not decide"
 
@@ -94,7 +94,7 @@ class ConsoleOptions:
     as_sarif: Callable[[Picture, Sequence[ShownViolation]], str] | None = None
     login: Login | None = None
     rights: Rights | None = None
-    """What visitors may read; there is one where there is a login."""
+    """The rights of visitors; there is one where there is a login."""
     clusters: Sequence[ShownCluster] = ()
     """All that this process shows, where it shows several."""
 

@@ -86,7 +86,7 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
         (one for one in map(replica, objects.pods) if not one.finished), key=lambda one: one.name
     )
     statuses = by_subject(objects.statuses)
-    revisions, spoiled = _revisions(objects.revisions)
+    revisions, unreadable = _revisions(objects.revisions)
     coverage = read_coverage(
         [*objects.policies, *objects.around], objects.namespace, objects.around_read
     )
@@ -115,7 +115,7 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
         why_no_violations=why,
         pods=tuple(ReplicaPod(one.name, one.ready, one.terminating) for one in replicas),
         trouble=(*objects.trouble, *trouble),
-        faults=tuple(spoiled),
+        faults=tuple(unreadable),
         kinds=tuple(objects.kinds),
         certificates=tuple(objects.certificates),
         namespace=objects.namespace,
@@ -224,17 +224,17 @@ def _revisions(
 ) -> tuple[dict[str, list[PolicyRevision]], list[str]]:
     """Kept revisions by the UID of what they are of, the newest first; and what is none."""
     by_uid: dict[str, list[PolicyRevision]] = {}
-    spoiled = []
+    unreadable = []
     for item in objects:
         try:
             revision = read_revision(item)
         except InvalidRevision as error:
-            spoiled.append(str(error))
+            unreadable.append(str(error))
         else:
             by_uid.setdefault(revision.uid, []).append(revision)
     for listed in by_uid.values():
         listed.sort(key=lambda one: -one.generation)
-    return by_uid, spoiled
+    return by_uid, unreadable
 
 
 def _violations(

@@ -455,7 +455,7 @@ def to_come(item: ShownPolicy) -> list[str]:
 
 
 def health(picture: Picture, query: Query) -> ObjectDocument:
-    """Which replica is behind on what, and how well this console sees."""
+    """Shows each replica that is behind, with the policies, and how well this console sees."""
     del query
     return {
         "over": picture.over,

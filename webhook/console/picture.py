@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PictureState = Literal["active", "degraded", "error", "not asked", "not for admission", "pending"]
 
 CATEGORIES: Final = ("template", "constraint", *(part.name for part in PARTS_OF_FILES))
-"""What sorts of policies there are."""
+"""The categories of policies."""
 
 STATES: Final[tuple[PictureState, ...]] = (
     "error",
@@ -64,14 +64,14 @@ class ShownPolicy:
     title: str = ""
     description: str = ""
     owner: str = ""
-    """Who answers for it. All four are a constraint's own, or its template's."""
+    """The team that is responsible for it. All four are a constraint's own, or its template's."""
     generation: int | None = None
     resource_version: str = ""
     audited: int = 0
     """When the last audit asked it about all objects, in seconds since 1970; 0 if none has."""
     faults: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
-    """What it will probably not do, though it can be used."""
+    """Warnings about a policy that can be used, but is probably wrong."""
     place: str = ""
     standings: tuple[ReplicaStanding, ...] = ()
     enforcing: int = 0
@@ -146,7 +146,7 @@ class Picture:
     """
 
     over: str
-    """What it is of: ``files`` or ``cluster``."""
+    """The source: ``files`` or ``cluster``."""
     place: str
     version: str
     taken: str
@@ -158,7 +158,7 @@ class Picture:
     pods: tuple[ReplicaPod, ...] = ()
     trouble: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
-    """What is wrong with files as a whole, or with objects that are no policies."""
+    """The faults of files as a whole, and of objects that are no policies."""
     kinds: tuple[Mapping[str, Any], ...] = ()
     """How each kind that is followed is doing."""
     certificates: tuple[ShownCertificate, ...] = ()
@@ -246,7 +246,7 @@ class NotReadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NamedObject:
-    """Which object of which kind."""
+    """An object's kind, namespace and name."""
 
     gvk: GroupVersionKind
     namespace: str

@@ -1,4 +1,4 @@
-"""What somebody typed, tried: reviews by the policies in force, and what is new in another process.
+"""Tries what a user typed: reviews by the policies in force, new policies in another process.
 
 Policies in force have been tried before, so that they review here, within a deadline. What is
 typed is compiled and evaluated in a process that the system ends beyond its bounds.
@@ -75,7 +75,7 @@ class Busy(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What was typed: ``policy`` has templates, Rego or an expression, by the ``mode``."""
+    """A user's input: ``policy`` has templates, Rego or an expression, by the ``mode``."""
 
     mode: str = "review"
     policy: str = ""
@@ -84,7 +84,7 @@ class Attempt:
 
     @classmethod
     def of(cls, form: Mapping[str, str]) -> Attempt:
-        """What a form says; lines end as they do in files."""
+        """Reads a form; lines end as they do in files."""
         fields = {name: form.get(name, "").replace("\r\n", "\n") for name in cls.__slots__}
         return cls(**{**fields, "mode": fields["mode"] if fields["mode"] in MODES else "review"})
 
@@ -112,7 +112,7 @@ class Playground:
         recorded: Recorded | None = None,
         may: Callable[[Right], bool] | None = None,
     ) -> dict[str, Any]:
-        """What came of it; an ``error`` where nothing could. Raises :class:`Busy`.
+        """Returns the results; an ``error`` where there can be none. Raises :class:`Busy`.
 
         ``policies`` gives those in force, and may compile them: it is asked on a thread. So is
         ``may``: whether who asks may list a kind. Without it everything may be read.
@@ -130,7 +130,7 @@ class Playground:
     async def live(
         self, document: dict[str, Any], in_force: Callable[[], PolicySet | None]
     ) -> dict[str, Any]:
-        """What the policies in force say of an object that is there, as an audit; may raise Busy."""
+        """Reviews a stored object by the policies in force, as an audit does; may raise Busy."""
 
         def look() -> dict[str, Any]:
             policies = in_force()
@@ -339,7 +339,7 @@ def _reviewed(document: Any, policies: PolicySet, ask: Ask) -> dict[str, Any]:
 
 
 def _value(document: Any, policies: PolicySet) -> AugmentedObject | AugmentedReview:
-    """What is reviewed; raises InvalidReview."""
+    """Returns the value to review; raises InvalidReview."""
     if not isinstance(document, dict):
         raise InvalidReview("an object is expected")
     if not gvk_of(document).kind or not isinstance(document.get("apiVersion"), str):

@@ -65,11 +65,11 @@ _TYPED: Final = "what was typed"
 
 
 class _Unfit(Exception):
-    """What was typed cannot be used; the text says why."""
+    """The input cannot be used; the text says why."""
 
 
 def answer(job: Job) -> bytes:
-    """What comes of a job, an ``error`` or what it found: as JSON, in the outcome of a trial."""
+    """Carries out a job; returns its results or an ``error`` as JSON, in the outcome of a trial."""
     try:
         answered = _ANSWERS[job["mode"]](job)
     except _Unfit as error:
@@ -166,7 +166,7 @@ def _with_data(
 
 
 def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]], Extensions]:
-    """What was typed, the policies among it compiled, and what is wrong with them.
+    """Reads the input, compiles its policies, and lists what is wrong with them.
 
     Mutators and ExpansionTemplates are those typed and, beside them, those in force.
     """
@@ -202,7 +202,7 @@ def _compiled(job: Job) -> tuple[list[Any], Client, list[dict[str, Any]], Extens
 
 
 def _recorded(job: Job) -> dict[str, Any]:
-    """What policies would have made of decisions that were recorded, beside all others' words."""
+    """Replays recorded decisions by the policies, beside the other policies' messages."""
     given, client, problems, extensions = _compiled(job)
     data = _objects([*given, *_documents(job["input"], "objects")])
     policies = _with_data(job, client, extensions, data)

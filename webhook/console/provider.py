@@ -62,7 +62,7 @@ ALGORITHMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ProviderOptions:
-    """Which provider, who we are there, and how its users are called in the cluster.
+    """The provider, our client there, and how its users are called in the cluster.
 
     The claims and prefixes are those of the API server's flags of the same names.
     """
@@ -259,7 +259,7 @@ class Provider:
             if error.claim in {"iat", "nbf"}:
                 raise SignInRefused(_clocks("its token is not valid yet")) from None
             raise SignInRefused(
-                f"the provider's token is for another {_MEANT.get(error.claim, error.claim)}"
+                f"the provider's token is for another {_CLAIM_NAMES.get(error.claim, error.claim)}"
             ) from None
         except (JoseError, ValueError, TypeError, KeyError) as error:
             raise SignInRefused(
@@ -318,7 +318,7 @@ class Provider:
         return status, {}
 
 
-_MEANT: Final = {
+_CLAIM_NAMES: Final = {
     "iss": "issuer (iss)",
     "aud": "client (aud)",
     "azp": "client (azp)",
@@ -340,7 +340,7 @@ def _shortly(error: BaseException) -> str:
 
 
 def _kid_of(text: str) -> object:
-    """Which key a token says that it is signed with."""
+    """Returns the key ID that a token names."""
     head = text.partition(".")[0]
     try:
         header = decode(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))

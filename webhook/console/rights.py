@@ -65,7 +65,7 @@ class Rights:
         return right in await self.granted(visitor, [right])
 
     async def granted(self, visitor: Visitor, rights: Iterable[Right]) -> frozenset[Right]:
-        """Those of the rights that the visitor has; raises :class:`RightsUnknown`."""
+        """Returns the rights that the visitor has; raises :class:`RightsUnknown`."""
         distinct = list(dict.fromkeys(rights))
         grants = {
             one: known for one in distinct if (known := self._known(visitor, one)) is not None

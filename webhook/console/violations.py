@@ -89,7 +89,7 @@ class Search:
     kind: str = ""
 
     def finds(self, violations: Iterable[ShownViolation]) -> list[ShownViolation]:
-        """Those that are looked for, in their order."""
+        """Returns the violations that match, in their order."""
         return [item for item, misses in self._looked_at(violations) if not misses]
 
     def choices(self, violations: Iterable[ShownViolation]) -> dict[str, list[dict[str, Any]]]:
@@ -105,7 +105,7 @@ class Search:
     def _looked_at(
         self, violations: Iterable[ShownViolation]
     ) -> Iterator[tuple[ShownViolation, list[str]]]:
-        """Those that have the text, each with the filters that it does not pass."""
+        """Yields violations that have the text, each with the filters that it does not pass."""
         text = self.text.casefold()
         filters = [(name, value) for name in FILTERS if (value := getattr(self, name))]
         for item in violations:

@@ -99,11 +99,11 @@ class Breaker:
     overrun_size: int = 0
     """The smallest that overran lately."""
     message: str = ""
-    """What the last overrun said."""
+    """The message of the last overrun."""
     requester: str = ""
-    """Whom it is for; empty for everybody."""
+    """The user whose requests it suspends; empty for all."""
     own: dict[str, Breaker] = field(default_factory=dict)
-    """Those for single requesters, the latest last."""
+    """The breakers of single users, the latest last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class Constraint:
     lets_existing: bool = field(default=False, repr=False)
     """Whether an update is refused only for what the old object has not."""
     failure_policy: FailurePolicy = field(default="ignore", repr=False)
-    """What requests get that it is about, while no replica answers."""
+    """The answer to requests that it matches, while no replica answers."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ANNOTATION: Final = "waddle.dev/existing"
 ALLOW: Final = "allow"
 REFUSE: Final = "refuse"
-"""What is done without the annotation."""
+"""The behaviour without the annotation."""
 
 
 def allows_existing(document: Mapping[str, Any]) -> bool:

@@ -54,7 +54,7 @@ TOO_MUCH: Final = (
 
 _NO_KIND: Final = ("", "", "")
 CYCLE: Final = "template forms expansion cycle"
-"""What the status of each template of a circle says."""
+"""The message in the status of each template of a cycle."""
 
 
 class InvalidExpansion(ConstraintFrameworkError):
@@ -163,7 +163,7 @@ class Expansion:
 
     @property
     def templates(self) -> frozenset[ExpansionTemplate]:
-        """Those that there are."""
+        """The ExpansionTemplates in force."""
         return frozenset(item for templates in self._by_kind.values() for item in templates)
 
     @property
@@ -319,7 +319,7 @@ class ExpansionSet:
 
 
 class _Graph(NamedTuple):
-    """Which kinds lead to which others."""
+    """The graph of kinds: each leads to those that it implies."""
 
     order: tuple[GroupVersionKind, ...]
     """The kinds that imply others, each after those that it leads to."""

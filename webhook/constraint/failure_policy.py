@@ -23,7 +23,7 @@ FailurePolicy: TypeAlias = Literal["fail", "ignore"]
 ANNOTATION: Final = "waddle.dev/failure-policy"
 FAIL: Final[FailurePolicy] = "fail"
 IGNORE: Final[FailurePolicy] = "ignore"
-"""What is done without the annotation."""
+"""The policy without the annotation."""
 
 FAILURE_POLICIES: Final[tuple[FailurePolicy, ...]] = (FAIL, IGNORE)
 
@@ -62,7 +62,7 @@ _GROUPS: Final = {
         )
     },
 }
-"""The same of all kinds of a group."""
+"""Consequences by group, for all of its kinds."""
 
 
 def failure_policy_of(document: Mapping[str, Any], spared: Collection[str] = ()) -> FailurePolicy:

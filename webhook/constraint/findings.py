@@ -81,7 +81,7 @@ class PlannedSnapshot(Protocol):
 
     @property
     def enforcement_points(self) -> tuple[str, ...]:
-        """Those that there are."""
+        """The enforcement points of the review."""
 
     def plan(self, point: str, target: str, key: Hashable) -> Plan:
         """The constraints that can match."""
@@ -130,7 +130,7 @@ class Findings:
         self.faults: list[Fault] = []
         self.undecided: list[Undecided] = _NONE
         self.requests = _NO_REQUESTS
-        """What providers have to be asked before all is decided."""
+        """The requests to providers that must be answered before all is decided."""
         self.deadline_exceeded = False
         self.deferred = False
         self.evaluated = 0

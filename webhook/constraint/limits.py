@@ -32,9 +32,8 @@ class Budget:
 
     ``seconds`` are of its thread's processor: a replica that is throttled, or
     shares its core, must not find fault with a policy for it. ``steps`` bound
-    the work. ``rest`` is told about twice for each millisecond of work how many
-    seconds that was, so that what may wait lets others go first. ``guard`` is told of overruns and
-    says what is suspended. With ``deferrable`` an evaluation that takes more is
+    the work. ``rest`` is called about twice for each millisecond of work with the
+    seconds worked, so that others may go first. ``guard`` counts overruns and suspends constraints. With ``deferrable`` an evaluation that takes more is
     no overrun yet: the review ends as :data:`~webhook.constraint.result.DEFERRED`,
     to be done elsewhere with more.
     """
@@ -54,11 +53,11 @@ class Budget:
         guard: Guard | None = None,
         deferrable: bool = False,
     ) -> Budget:
-        """The budget of so much time."""
+        """Returns a budget of so many seconds, with steps to match."""
         return cls(seconds, int(seconds * STEPS_PER_SECOND), rest, guard, deferrable)
 
     def at_most(self, seconds: float) -> Budget:
-        """This with no more time than that."""
+        """Returns this budget with at most so much time."""
         return Budget.of(
             min(seconds, self.seconds),
             rest=self.rest,
@@ -68,7 +67,7 @@ class Budget:
 
 
 ELSEWHERE: Final = Budget(0.0, 0, deferrable=True)
-"""For what is not even begun here: to be done elsewhere, with more."""
+"""A budget with which nothing begins here: the review is done elsewhere, with more."""
 
 
 class Observer(Protocol):
@@ -95,7 +94,7 @@ class Remembering(Protocol):
         """Return the kept findings of a review by a snapshot's selection; None for nothing."""
 
     def keep(self, recall: Any) -> None:
-        """Keep what was found of the rest."""
+        """Keeps the findings of evaluations that were not recalled."""
 
 
 class Limits(NamedTuple):
@@ -104,10 +103,11 @@ class Limits(NamedTuple):
     ``deadline`` is in seconds on :func:`time.monotonic`'s clock, None for none.
     ``steps`` bounds the work of one template, in units of about 50 ns, None for
     the engine's own default. ``print_`` receives each line that a policy prints,
-    with its place. ``budget`` bounds each evaluation apart. ``observer`` is told of each.
-    ``requester`` is who is behind the request, if anybody asks. ``known`` gives what providers
-    answered; without it nothing is. ``begin`` has requests sent while the rest is evaluated.
-    ``moment`` is that of templates which ask them. ``memo`` knows what evaluations found before.
+    with its place. ``budget`` bounds each evaluation apart. ``observer`` receives each.
+    ``requester`` names the user of the request, if there is one. ``known`` gives providers'
+    answers; without it there are none. ``begin`` has requests sent while the rest is evaluated.
+    ``moment`` is the review's, for templates that ask providers. ``memo`` keeps findings of
+    earlier evaluations.
     """
 
     deadline: float | None = None
@@ -123,8 +123,8 @@ class Limits(NamedTuple):
 
 
 LEFT_PART: Final = 0.5
-"""The part of a review's time that one evaluation may take of what is left: what takes it all leaves
-those after it as much again, and what they deny is denied."""
+"""The part of a review's remaining time that one evaluation may take, so that those after it still
+have time to deny."""
 
 
 DEFERRED_AFTER: Final = 2.0
@@ -136,4 +136,4 @@ UNLIMITED: Final = Limits()
 """No deadline, and the engine's own budget of work."""
 
 UNTIL_NOW: Final = Limits(deadline=0.0)
-"""No time at all: what matches is found, and nothing is evaluated."""
+"""No time at all: constraints are matched, and none is evaluated."""

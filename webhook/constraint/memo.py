@@ -293,7 +293,7 @@ class Recall:
         self.matching, self.evaluated, self.constraints, self.violations = rest
         self.missed = missed
         self.fresh: dict[int, _Violations] = {}
-        """What evaluations told, as ``told`` what is known."""
+        """The violations of evaluations in this review, as ``violations`` has known ones."""
         self.spent_ns: dict[int, int] | None = None
         """How long they took, where that is counted."""
 

@@ -16,7 +16,7 @@ _UNNAMED: Final[Mapping[str, Any]] = {}
 
 
 def placed(request: AdmissionRequest) -> AdmissionRequest:
-    """A request as it is reviewed: a Namespace is in none.
+    """Returns a request as it is reviewed: one about a Namespace is in no namespace.
 
     Server-side apply names the Namespace here too; see Gatekeeper's issue 792.
     """
@@ -29,11 +29,11 @@ def placed(request: AdmissionRequest) -> AdmissionRequest:
 def namespace_for(
     obj: Mapping[str, Any], namespaces: Mapping[str, Mapping[str, Any]]
 ) -> Mapping[str, Any] | None:
-    """The Namespace of an object, from those that are known by name; None where it has none.
+    """Returns the Namespace that an object is reviewed with, out of the ``namespaces`` by name.
 
-    A Deployment that names no namespace goes into the one that it is applied to, so it is
-    namespaced: it is given an empty Namespace, as gator gives to every object without one. What is
-    known to be cluster-scoped has none, as at admission.
+    There are three cases: 1. an object that names its namespace: that one, None where it is not
+    known. 2. a kind that is known to be cluster-scoped: None, as at admission. 3. all others, such
+    as a Deployment that goes into the namespace it is applied to: an empty one, as gator does.
     """
     if name := namespace_of(obj):
         return namespaces.get(name)

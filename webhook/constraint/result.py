@@ -17,7 +17,7 @@ ResultCause = Literal["violation", "autoreject", "error"]
 """``autoreject``: the constraint could not be matched. ``error``: its template failed."""
 
 ExcuseEffect = Literal["skip", "warn", "dryrun"]
-"""What becomes of an excused violation: it is left out, or counts with a weaker action."""
+"""The effect on an excused violation: it is left out, or counts with a weaker action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Responses(NamedTuple):
     excused: tuple[Result, ...] = ()
     requests: tuple[ProviderRequest, ...] = ()
     answers: ProviderAnswers | None = None
-    """What providers answered on the way, if any were asked."""
+    """The answers of providers, if any were asked."""
     remarks: tuple[Remark, ...] = ()
     recalled: int = 0
     """How many constraints that matched took their result from the memo, without an evaluation."""

@@ -38,10 +38,10 @@ _ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "
 
 
 COST_MAX: Final = 10_000_000
-"""What a rule may be estimated to cost, as often as it may be asked for one object."""
+"""The highest estimated cost of a rule, as often as it may be asked for one object."""
 
 TOTAL_COST_MAX: Final = 100_000_000
-"""What all rules of a CRD may, together."""
+"""The highest estimated cost of all rules of a CRD together."""
 
 _COST_OVERFLOWN: Final = 2**64 - 1
 _CONTRIBUTORS_MAX: Final = 4
@@ -170,7 +170,7 @@ def expression_faults(schema: Schema, root: str) -> Iterator[str]:
 def _faults_from(
     schema: Schema, level: _Level, costs: RuleCosts, *, is_root: bool = False
 ) -> Iterator[str]:
-    """Those of a level and of all below it; recurses by schema."""
+    """Yields the faults of a level and of all below it; recurses by schema."""
     path, defaults = level.path, level.defaults
     if level.tries_own and schema.get("default") is not None:
         defaults = (*defaults, (f"{path}.default", schema["default"]))

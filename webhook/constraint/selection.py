@@ -1,4 +1,4 @@
-"""Which constraints a thing under review concerns, without evaluating any of them.
+"""Selects the constraints that match an object under review, and evaluates none.
 
 For those who must say that a constraint was met, or that it was not about a
 thing at all; :meth:`~webhook.constraint.snapshot.Snapshot.review` says only what

@@ -1,4 +1,4 @@
-"""One revision of policy and data, immutable, and the review of a thing against it.
+"""One immutable revision of policies and data, and the review of objects by it.
 
 Cost follows the constraints that match. For each key of the index (group and
 kind) and each enforcement point the snapshot keeps a *plan*, made when first
@@ -69,7 +69,7 @@ class Snapshot:
     ) -> None:
         """``spare`` are the templates among ``entries`` for none of ``targets``.
 
-        ``on_bug`` is told of faults of ours that end evaluations.
+        ``on_bug`` receives faults of ours that end evaluations.
         """
         self.on_bug = on_bug
         self.targets = dict(targets)
@@ -88,7 +88,7 @@ class Snapshot:
             for entry in self._entries.values()
             for constraint in entry.constraints
         )
-        """Whether a constraint lets stay what an object had before an update."""
+        """Whether a constraint allows violations that an object had before an update."""
         self._plans: dict[tuple[str, str, Hashable], Plan] = {}
         self._parts: dict[FailurePolicy, Snapshot] = {}
 
@@ -96,10 +96,10 @@ class Snapshot:
         """Return a snapshot of the constraints of one failure policy alone; it is kept."""
         part = self._parts.get(failure_policy)
         if part is None:
-            part = self._parts[failure_policy] = self._made_of(failure_policy)
+            part = self._parts[failure_policy] = self._part_of(failure_policy)
         return part
 
-    def _made_of(self, failure_policy: FailurePolicy) -> Snapshot:
+    def _part_of(self, failure_policy: FailurePolicy) -> Snapshot:
         every = (*self.spare, *self._entries.values())
         entries = [
             replace(
@@ -114,7 +114,7 @@ class Snapshot:
             len(one.constraints) == len(of.constraints)
             for one, of in zip(entries, every, strict=True)
         ):
-            return self  # As where no constraint says anything.
+            return self  # All constraints are of this failure policy.
         return Snapshot(
             targets=self.targets,
             entries=entries,
@@ -170,9 +170,9 @@ class Snapshot:
         enforcement_point: str = enforcement.ALL,
         limits: Limits = UNLIMITED,
     ) -> Responses:
-        """Review a thing (see :mod:`webhook.constraint.review`) against every constraint.
+        """Review an object (see :mod:`webhook.constraint.review`) by every constraint.
 
-        Gives :data:`~webhook.constraint.result.DEFERRED` where the limits say so. Raises
+        Returns :data:`~webhook.constraint.result.DEFERRED` where the limits say so. Raises
         :class:`~webhook.constraint.errors.UnsupportedEnforcementPoint`.
         """
         if enforcement_point != enforcement.ALL and (

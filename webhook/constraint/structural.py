@@ -34,7 +34,7 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "int64": (-(1 << 63), (1 << 63) - 1),
     "float": (-_FLOAT_MAX, _FLOAT_MAX),
 }
-"""What numbers of a format may be."""
+"""The ranges of numbers of a format."""
 
 _META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 

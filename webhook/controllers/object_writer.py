@@ -147,7 +147,7 @@ class ObjectWriter:
 
     @property
     def failures(self) -> int:
-        """Those that failed."""
+        """The number of writes that failed."""
         return self._keeper.failures
 
     @property

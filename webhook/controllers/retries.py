@@ -55,6 +55,6 @@ class Retries:
         return None if retry is None else retry.at
 
     def due(self) -> list[str]:
-        """Those whose time has come."""
+        """Returns the keys whose time has come."""
         now = self._clock()
         return [name for name, retry in self._waiting.items() if retry.at <= now]

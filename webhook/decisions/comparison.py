@@ -1,4 +1,4 @@
-"""What two webhooks said of the same requests: our records beside the log of Gatekeeper's denials."""
+"""Compares two webhooks' answers to the same requests: our records, and Gatekeeper's log of denials."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class LogComparison:
 
     @property
     def only_ours(self) -> Counter[ComparedViolation]:
-        """What the other did not tell, or not as often."""
+        """The violations that the other webhook did not report, or not as often."""
         return self.ours - self.theirs
 
     @property
     def only_theirs(self) -> Counter[ComparedViolation]:
-        """What we did not tell, or not as often."""
+        """The violations that we did not report, or not as often."""
         return self.theirs - self.ours
 
     def document(self) -> dict[str, Any]:

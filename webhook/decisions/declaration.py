@@ -16,7 +16,7 @@ SETTING: Final = "setting"
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a file may say.
+    """The settings that a file may have.
 
     ``key`` is the one in the file, with those of the mappings around it before it
     (``queue.maxBytes``); empty for the field's name in camelCase. Numbers lie between ``least`` and

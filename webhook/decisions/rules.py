@@ -68,7 +68,7 @@ ACTIONS: Final = ("deny", "warn", "dryrun")
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """Which records a sink gets: every condition that is not empty holds.
+    """Selects the records of a sink: every condition that is not empty holds.
 
     ``actions`` are those of violations; ``points`` are keys of ``POINTS``. What is no decision
     (the begin and end of an audit, events of a process) has only a point.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class DecisionStatistics:
-    """What was counted; ``policies`` counts violations, the others decisions."""
+    """Counts of records; ``policies`` counts violations, the others decisions."""
 
     decisions: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)

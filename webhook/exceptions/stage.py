@@ -253,7 +253,7 @@ class _Case:
     # --- parts --------------------------------------------------------------------------------------
 
     def _by_parts(self, result: Result, items: Sequence[PolicyException]) -> list[PolicyException]:
-        """Those without whose parts a violation is not found; all of them where it takes them all."""
+        """Returns the exceptions without whose parts a violation is gone; all where it takes them all."""
         alone = [item for item in items if self._goes_without(result, (item,))]
         if alone or len(items) == 1:
             return alone

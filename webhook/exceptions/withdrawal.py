@@ -1,4 +1,4 @@
-"""Which bindings of the API server's own policies are withdrawn for exceptions, and until when.
+"""Withdraws bindings of the API server's own policies while exceptions hold.
 
 Such a policy knows no exceptions, and its expressions no clock. While an exception from a constraint
 is in force, or begins within the hour, the webhook alone decides by it.

@@ -1,4 +1,4 @@
-"""What policies ask of providers: the questions, the answers, and who asks over HTTPS.
+"""External data: the questions of policies, providers' answers, and the HTTPS client.
 
 An evaluation never waits. It notes each call of ``external_data`` that nobody has answered yet as a
 :class:`~webhook.external_data.exchange.ProviderRequest`; somebody has these answered, and evaluates

@@ -1,4 +1,4 @@
-"""What providers answered, kept by provider and key for a while. Any thread may ask and tell.
+"""Keeps providers' answers by provider and key for a while. Any thread may read and write.
 
 As Gatekeeper's, but bounded, and errors are kept for a shorter time than values: whoever mends what
 a provider complained of need not wait for minutes. What is half as old as it may get is asked for
@@ -49,7 +49,7 @@ class _Entry(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """What is known of some keys, in their order, and what is not."""
+    """The keys with known values, in their order, and those without."""
 
     items: tuple[AnsweredKey, ...]
     missing: tuple[str, ...]
@@ -59,7 +59,7 @@ class Lookup(NamedTuple):
 
 
 class ResponseCache:
-    """What providers answered, by provider and key."""
+    """Providers' answers, by provider and key."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ResponseCache:
         self.evicted = 0
 
     def look(self, provider: str, keys: Sequence[str], *, fresh: bool = False) -> Lookup:
-        """What is known of keys; with ``fresh`` only values that have just been answered."""
+        """Looks up keys; with ``fresh`` only values that have just been answered count."""
         if not self._entries:
             return Lookup((), tuple(keys), True, ())
         now = self._clock()

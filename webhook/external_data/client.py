@@ -310,7 +310,7 @@ class ProviderClient:
         return f"dial tcp {where}: connect: {_reason(error)}"
 
     def _failed(self, error: Exception, call: ProviderCall) -> ProviderFault:
-        """What a request came to on a connection that was there."""
+        """Turns an error on an open connection into a ProviderFault."""
         if isinstance(error, AnswerTooLong):
             return ProviderFault("too_large", f"{READ}: it is over {ANSWER_BYTES_MAX} bytes")
         if isinstance(error, MalformedAnswer):
@@ -363,7 +363,7 @@ def _context(provider: DataProvider) -> ssl.SSLContext:
 
 
 def _head(url: Url) -> bytes:
-    """What stands before the length in each request."""
+    """Returns the bytes of each request that stand before the length."""
     target = (url.escaped_path or "/") + (f"?{url.raw_query}" if url.raw_query else "")
     lines = [
         f"POST {target} HTTP/1.1",

@@ -33,7 +33,7 @@ _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class MalformedAnswer(Exception):
-    """What came is no answer of HTTP."""
+    """The bytes are no answer of HTTP."""
 
 
 class AnswerTooLong(Exception):

@@ -30,14 +30,14 @@ _NOBODY: Final = -1
 
 
 class ProviderRequest(NamedTuple):
-    """What one call asks: a provider's name, and its keys as they were given, in their order."""
+    """The question of one call: a provider's name, and its keys as they were given, in their order."""
 
     provider: str
     keys: tuple[str, ...]
 
 
 class ProviderResponse(NamedTuple):
-    """What a call gets, as Gatekeeper's ``external_data`` has it.
+    """The answer to a call, as Gatekeeper's ``external_data`` has it.
 
     ``responses`` and ``errors`` are pairs of a key and what was said of it. They are None where the
     request was not sent, or its answer cannot be read. ``status_code`` is the provider's, and 0 where
@@ -67,7 +67,7 @@ AskAsync: TypeAlias = "Callable[[tuple[ProviderRequest, ...]], Awaitable[Provide
 
 
 class Unanswered(Exception):
-    """What was begun cannot go on before these requests are answered."""
+    """A review cannot go on before these requests are answered."""
 
     def __init__(self, requests: Sequence[ProviderRequest]) -> None:
         super().__init__(", ".join(request.provider for request in requests))
@@ -75,7 +75,7 @@ class Unanswered(Exception):
 
 
 def failure(message: str, status_code: int = NOT_SENT) -> ProviderResponse:
-    """What a call gets that was not sent, or whose answer cannot be read."""
+    """Returns the answer to a call that was not sent, or whose answer cannot be read."""
     return ProviderResponse(None, None, status_code, message)
 
 
@@ -131,7 +131,7 @@ class ReviewMoment:
 
 
 class AnswersSoFar(NamedTuple):
-    """What providers answered so far, in how many rounds, of what was reviewed at one moment."""
+    """Providers' answers of all rounds so far, for things that are reviewed at one moment."""
 
     answers: ProviderAnswers
     rounds: int
@@ -139,11 +139,11 @@ class AnswersSoFar(NamedTuple):
 
     @property
     def known(self) -> Answering:
-        """What is known by now."""
+        """Returns a lookup in the answers so far."""
         return answering(self.answers, self.rounds)
 
     def more(self, answers: ProviderAnswers) -> AnswersSoFar:
-        """The same after one more round."""
+        """Adds the answers of one more round."""
         return self._replace(answers={**self.answers, **answers}, rounds=self.rounds + 1)
 
 

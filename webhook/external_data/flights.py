@@ -64,7 +64,7 @@ UNKNOWN: Final = "key is not found in provider cache"
 
 
 class _Question(NamedTuple):
-    """What somebody waits for."""
+    """A caller that waits for keys."""
 
     request: ProviderRequest
     provider: DataProvider
@@ -255,7 +255,7 @@ class Flights:
             self._begin(_Question(request, provider, lookup, asker.requester, asker))
 
     def _from_cache(self, request: ProviderRequest, lookup: Lookup) -> ProviderResponse:
-        """What is kept; what of it ages is asked for again for the next."""
+        """Answers from the cache; a key that ages is requested again for the next call."""
         self._count_keys(cached=len(lookup.items))
         if lookup.aging and (provider := self._providers().get(request.provider)) is not None:
             self._count_keys(refreshed=len(lookup.aging))

@@ -146,7 +146,7 @@ def _authorities(bundle: str) -> tuple[bytes, ...]:
 
 
 def _fault_of(data: bytes) -> str:
-    """What is wrong with a certificate in DER; empty for nothing."""
+    """Returns what is wrong with a certificate in DER; empty for nothing."""
     from webhook.rego.builtins.x509 import certificate  # noqa: PLC0415  # see above
     from webhook.rego.errors import BuiltinError  # noqa: PLC0415
 

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class AnsweredKey(NamedTuple):
-    """What a provider says of a key; of one with an error the value does not count."""
+    """A provider's answer for a key; with an error the value does not count."""
 
     key: str
     value: Any
@@ -49,7 +49,7 @@ class AnsweredKey(NamedTuple):
 
 
 class ProviderAnswer(NamedTuple):
-    """What a provider says: of keys that were asked for, or of others."""
+    """A provider's answer: for keys that were requested, or for others."""
 
     items: tuple[AnsweredKey, ...]
     system_error: str

@@ -1,4 +1,4 @@
-"""Which policies and bindings there should be, and what is to be told of each; nothing is written."""
+"""Plans the policies and bindings to generate, and the status of each; writes nothing."""
 
 from __future__ import annotations
 

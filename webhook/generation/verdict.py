@@ -36,7 +36,7 @@ class UnusablePolicy(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class GeneratedVerdict:
     """The verdict of a policy: its messages, and whether errors were left to the webhook."""
 
     messages: tuple[str, ...] = ()
@@ -76,26 +76,30 @@ class GeneratedPolicy:
             for one in spec["validations"]
         ]
 
-    def say(self, binding: Json, constraint: Json, request: Json, namespace: Json | None) -> Said:
+    def say(
+        self, binding: Json, constraint: Json, request: Json, namespace: Json | None
+    ) -> GeneratedVerdict:
         """Evaluate the policy on a request; the Namespace where there is one."""
         place = namespace if request.get("namespace") and not _is_namespace(request) else None
         matched = (self._constraints, binding["spec"]["matchResources"])
         if not all(_is_about(one, request, place) for one in matched):
-            return Said()
+            return GeneratedVerdict()
         given = variables_of({**request, "namespaceObject": place})
         within = {**given, "params": constraint, "namespaceObject": None, "authorizer": None}
         try:
             if not conditions_hold(self._conditions, within):
-                return Said()
+                return GeneratedVerdict()
         except EvaluationError as error:
-            return Said((error.text,)) if self._fails else Said(ignored=True)
+            return (
+                GeneratedVerdict((error.text,)) if self._fails else GeneratedVerdict(ignored=True)
+            )
         composed = Composed(self._variables, given, constraint)
         failures = violations(self._validations, composed, fails=True, cost=POLICY_COST)
         if self._fails:
-            return Said(tuple(failures))
+            return GeneratedVerdict(tuple(failures))
         again = Composed(self._variables, given, constraint)
         kept = tuple(violations(self._validations, again, fails=False, cost=POLICY_COST))
-        return Said(kept, ignored=len(kept) < len(failures))
+        return GeneratedVerdict(kept, ignored=len(kept) < len(failures))
 
 
 def _compiled(text: str, environment: Any, expected: Type | None, noun: str) -> Expression:

@@ -44,7 +44,7 @@ class UntrustedCertificate(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SignerIdentity:
-    """Whom a certificate names, and who has vouched for it."""
+    """The subject of a certificate, and the issuer that vouches for it."""
 
     subjects: tuple[str, ...]
     issuer: str
@@ -160,7 +160,7 @@ _SIGNERS: Final = verification.ExtensionPolicy.permit_all()
 
 
 def identity_of(certificate: x509.Certificate) -> SignerIdentity:
-    """Whom a certificate names; raises :class:`UntrustedCertificate`."""
+    """Reads the subject and issuer; raises :class:`UntrustedCertificate`."""
     names = extension_of(certificate, x509.SubjectAlternativeName) or ()
     subjects = []
     for name in names:

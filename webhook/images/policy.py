@@ -106,7 +106,7 @@ class CertificateAuthority:
 
 @dataclass(frozen=True, slots=True)
 class SigningAuthority:
-    """One that may have signed; ``needs_log`` for what a transparency log has to know."""
+    """An authority that may have signed; ``needs_log`` says that a transparency log has to have it."""
 
     name: str
     trust: KeyAuthority | KeylessAuthority | CertificateAuthority

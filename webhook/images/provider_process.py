@@ -339,7 +339,7 @@ def _addresses(listening: socket.socket, probed: socket.socket | None) -> dict[s
 
 
 def _policies(options: ImageProviderOptions) -> tuple[VerificationPolicy, ...]:
-    """Those of files, where there are any."""
+    """Returns the policies of files, where there are any."""
     if not options.policies:
         return ()
     return tuple(load_policies(options.policies, options.secrets))

@@ -1,4 +1,4 @@
-"""What a rule of a ClusterPolicy asks of an object, as conditions and validations in CEL.
+"""Writes a rule of a ClusterPolicy as conditions and validations in CEL.
 
 A pattern, conditions of deny, and ``foreach`` over lists become one expression. Read in Kyverno 1.19:
 pkg/engine/handlers/validation.
@@ -30,7 +30,7 @@ _OF_FOREACH: Final = frozenset(
 
 
 class Check(NamedTuple):
-    """What has to hold, and without what nothing is asked; "" holds always."""
+    """A condition that has to hold, and one for when it counts; "" holds always."""
 
     held: str
     condition: str = ""
@@ -75,7 +75,7 @@ def _message(validate: Json, queries: Queries) -> Json:
 
 
 def _check(condition: Json, where: str, queries: Queries, at: str) -> Check:
-    """What a pattern or conditions ask."""
+    """Writes the check of a pattern or of conditions."""
     if pattern := object_of(condition.get("pattern")):
         held = pattern_of(pattern, at)
         return Check(held.expression, both(*(f"({one})" for one in held.conditions)))
@@ -111,7 +111,7 @@ def _any_pattern(patterns: list[Json], at: str) -> Check:
 
 
 def _all_of(entries: list[Json], where: str, queries: Queries) -> Check:
-    """What every entry of ``foreach`` asks; it is skipped where no item is asked about."""
+    """Writes the checks of every entry of ``foreach``; an entry without items is skipped."""
     every = [_each(one, f"{where}[{at}]", queries) for at, one in enumerate(entries)]
     held = " && ".join(f"({one.held})" for one in every)
     return Check(held, " || ".join(f"({one.condition})" for one in every))
@@ -163,7 +163,7 @@ def _items(entry: Json, where: str, queries: Queries) -> tuple[str, str]:
 
 
 def _item(entry: Json, where: str, queries: Queries, name: str) -> Check:
-    """What one item has to be, and when it is asked about."""
+    """Writes the check of one item, and when it counts."""
     preconditions = ""
     if entry.get("preconditions"):
         preconditions = conditions_of(

@@ -47,7 +47,7 @@ _OTHERS: Final = ("mutate", "generate", "verifyImages")
 _QUOTED: Final = re.compile(
     r"""\\?"?request\\?"?\.\\?"(object|oldObject)|request\.(object|oldObject)\.\\?"(spec|metadata)"""
 )
-_WHO: Final = ("subjects", "roles", "clusterRoles")
+_SUBJECTS: Final = ("subjects", "roles", "clusterRoles")
 _KIND: Final = re.compile(
     r"(?:(?:(?P<group>\*|[a-z][a-z0-9.-]*)/)?(?P<version>\*|v[0-9][a-z0-9]*)/)?(?P<kind>[A-Z][A-Za-z0-9]*)"
     r"(?:[/.](?P<below>[a-z]+))?"
@@ -221,13 +221,13 @@ def filters_of(block: Json, where: str) -> list[Json]:
     filters = objects_of(block.get("any")) or objects_of(block.get("all"))
     if filters:
         return filters
-    if any(block.get(name) for name in ("resources", *_WHO)):
+    if any(block.get(name) for name in ("resources", *_SUBJECTS)):
         return [block]
     raise Unwritable(f"{where}: it names no resources")
 
 
 def resources_of(one: Json, where: str, *, may_be_all: bool = False) -> Json:
-    """What a filter says of resources; raises :class:`Unwritable`."""
+    """Writes a filter's resources as rules; raises :class:`Unwritable`."""
     for field in ("roles", "clusterRoles"):
         if one.get(field):
             raise Unwritable(f"{where}.{field}: roles are known to the API server alone")
@@ -311,7 +311,7 @@ def _of_kinds(resources: Json, is_asked: bool) -> list[str]:
 
 
 def _conditions(one: Json) -> list[str]:
-    """What is asked of an object beside its kind, and of who asks."""
+    """Writes conditions on an object beside its kind, and on the user."""
     resources = object_of(one.get("resources"))
     conditions = []
     if name := resources.get("name"):

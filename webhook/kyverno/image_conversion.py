@@ -75,7 +75,7 @@ _NAMESPACE: Final = re.compile(r"\*|\*?[a-z0-9-]+\*?")
 
 @dataclass(slots=True)
 class ConvertedImages:
-    """What a rule becomes: VerificationPolicies, and the constraint; what to know and to do."""
+    """The results of a rule: VerificationPolicies, the constraint, and notes of what to know and to do."""
 
     documents: list[Json] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -104,7 +104,7 @@ def converted_rules(document: Json) -> Iterator[tuple[str, ConvertedImages | Unw
 
 
 def converted_policy(document: Json) -> ConvertedImages:
-    """What an ImageValidatingPolicy becomes; raises :class:`Unwritable`."""
+    """Converts an ImageValidatingPolicy; raises :class:`Unwritable`."""
     spec = object_of(document.get("spec"))
     validation = object_of(spec.get("validationConfigurations"))
     refuse(spec, "spec", "images", "matchConditions")
@@ -369,7 +369,7 @@ _GROUPS: Final = frozenset({"containers", "initContainers", "ephemeralContainers
 def _requirements_of_policy(
     spec: Json, configured: Json, converted: ConvertedImages
 ) -> list[_Requirement]:
-    """What the validations ask; each once, however many groups of containers it names."""
+    """Reads the validations' requirements; each once, however many groups of containers it names."""
     groups: dict[_Requirement, set[str]] = {}
     for at, one in enumerate(objects_in(spec.get("validations"), "spec.validations")):
         where = f"spec.validations[{at}].expression"

@@ -138,7 +138,7 @@ class _Parser:
             raise Unwritable(f"JMESPath {self._text}: {text} is expected, not {token.text}")
 
     def _first(self, token: _Token) -> QueryNode:
-        """What begins with a token."""
+        """Parses an expression that begins with a token."""
         if token.kind == "name":
             if self.here().text == "(" and self.here().kind == "mark":
                 self._next()
@@ -163,7 +163,7 @@ class _Parser:
         return starts[token.text]()
 
     def _then(self, left: QueryNode, mark: str) -> QueryNode:
-        """What a mark makes of what stands before it."""
+        """Parses the part after ``left`` that begins with a mark."""
         if mark == ".":
             if self.here().text == "*":
                 self._next()
@@ -257,7 +257,7 @@ class _Parser:
         return self._projected(binds)
 
     def _projected(self, binds: int) -> QueryNode:
-        """What is asked of each item of a projection."""
+        """Parses the part of a projection that is applied to each item."""
         token = self.here()
         if token.kind == "mark" and token.text == ".":
             self._next()

@@ -102,7 +102,7 @@ _ESCAPES: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"
 
 @form("unmarshal", JSON, str, charges=True)
 def unmarshal(meter: Meter, _: Opaque, text: str) -> Any:
-    """What JSON says; numbers are doubles, as Go reads them into what has no type."""
+    """Decodes JSON; numbers are doubles, as Go reads them into what has no type."""
     meter.charge(len(text) // 10)
     try:
         return json.loads(text, parse_int=float, parse_constant=_refuse)
@@ -127,7 +127,7 @@ def marshal(meter: Meter, _: Opaque, value: Any) -> str:
 
 @form("parse", YAML, str, charges=True)
 def parse(meter: Meter, _: Opaque, text: str) -> Any:
-    """What YAML says, by way of JSON."""
+    """Decodes YAML, by way of JSON."""
     meter.charge(len(text))  # about ten times as slow as JSON
     try:
         return _as_doubles(yaml_reader.read_first(text, yaml_reader.KUBERNETES))
@@ -188,7 +188,7 @@ def tag(one: Opaque) -> str:
 
 @form("digest", IMAGE)
 def digest(one: Opaque) -> str:
-    """What fixes the content; empty where only a tag is named."""
+    """Returns the digest that fixes the content; empty where only a tag is named."""
     return _image(one).digest
 
 
@@ -251,7 +251,7 @@ def replace(meter: Meter, text: str, expression: str, by: str, count: int = -1) 
 
 
 def _group(named: list[str], escaped: re.Match[str]) -> str:
-    """What a backslash and what follows it stand for: a group's text, or a backslash."""
+    """Expands a backslash and what follows it: to a group's text, or to a backslash."""
     return "\\" if escaped[1] == "\\" else named[int(escaped[1])]
 
 

@@ -39,7 +39,7 @@ _STORED: Final = "Waddle changes objects on their way to the API server, and non
 
 @dataclass(frozen=True, slots=True)
 class KyvernoChange:
-    """What became of an object: ``pass``, ``error``, or ``skip`` where the policy is not about it.
+    """The outcome for an object: ``pass``, ``error``, or ``skip`` where the policy does not match it.
 
     ``missing`` is what it asked for and was not given: then it is an error, and nothing is changed.
     """
@@ -91,7 +91,7 @@ class _Spec(CompiledSpec):
         exceptions: Sequence[KyvernoException],
         definitions: Iterable[Mapping[str, Any]],
     ) -> KyvernoChange:
-        """What it makes of the object of a request that it is about."""
+        """Changes the object of a request that the policy matches."""
         given, already = {**question.given(self.namespace)}, len(question.world.missing)
         before: Json = question.request["object"]
         try:
@@ -153,7 +153,7 @@ class KyvernoMutatingPolicy(KyvernoPolicy):
     def change(
         self, question: PolicyQuestion, definitions: Iterable[Mapping[str, Any]] = ()
     ) -> KyvernoChange:
-        """What it makes of the object of an admission request.
+        """Changes the object of an admission request.
 
         ``definitions`` are the CustomResourceDefinitions that are known: they say how lists are merged.
         """
@@ -202,7 +202,7 @@ def _refuse_unsupported(policy: KyvernoMutatingPolicy) -> None:
 
 
 def _notes(policy: KyvernoMutatingPolicy, *, is_generated: bool) -> Iterator[str]:
-    """What has another effect here than one may think."""
+    """Yields notes on fields that have another effect here than in Kyverno."""
     spec = policy.spec
     if is_generated and any(one.get("jsonPatch") for one in spec["mutations"]):
         yield (

@@ -12,12 +12,12 @@ from webhook.values import dataclass
 
 
 class Unwritable(Exception):
-    """What of a rule cannot be written in CEL here; the text names it."""
+    """A part of a rule cannot be written in CEL here; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldPattern:
-    """What must hold, and without what the rule is skipped."""
+    """A condition that must hold, and one without which the rule is skipped."""
 
     expression: str
     conditions: list[str] = field(default_factory=list)
@@ -53,7 +53,7 @@ class _Writer:
     def mapping(
         self, pattern: dict[str, Any], at: str, *, is_plain: bool, is_asked: bool = False
     ) -> str:
-        """What a map has to be. ``is_plain`` where no list and no condition is above it.
+        """Writes the pattern of a map. ``is_plain`` where no list and no condition is above it.
 
         ``is_asked`` where it stands in a condition: conditions below it are parts of that one.
         """

@@ -40,7 +40,7 @@ _SELINUX: Final = "['', 'container_t', 'container_init_t', 'container_kvm_t', 'c
 
 
 def _both(path: str, condition: str) -> str:
-    """What is asked of a field of a security context, of the Pod's and of every container's."""
+    """Writes a condition on a security context's field, of the Pod and of every container."""
     of_pod = condition.format(f"object.spec.?securityContext.{path}")
     of_each = condition.format(f"c.?securityContext.{path}")
     return f"({of_pod}) && variables.every.all(c, {of_each})"
@@ -118,7 +118,7 @@ RESTRICTED: Final = {
 
 
 def security_validations(given: Json, message: str) -> list[Json]:
-    """What ``validate.podSecurity`` asks; raises :class:`~webhook.kyverno.patterns.Unwritable`."""
+    """Writes ``validate.podSecurity``; raises :class:`~webhook.kyverno.patterns.Unwritable`."""
     level, version = given.get("level"), str(given.get("version") or "latest")
     if level not in {"baseline", "restricted"}:
         raise Unwritable(f"validate.podSecurity.level {level}: it asks nothing")

@@ -1,4 +1,4 @@
-"""What Kyverno's policies in CEL have in common: where they stand, what they match, what they read."""
+"""Parts that Kyverno's policies in CEL share: places, matching, and the variables of expressions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _ELSEWHERE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PolicyQuestion:
-    """What a policy is asked about: a request, and the Namespace that its object is in."""
+    """The input of a policy: a request, and the Namespace that its object is in."""
 
     request: Json
     namespace: Json | None
@@ -78,9 +78,9 @@ class PolicyQuestion:
         object.__setattr__(self, "objects", objects_of_review(self.request))
 
     def given(self, namespace: str) -> dict[str, Any]:
-        """What expressions of policies in a namespace, or in none, read of it; nobody changes it.
+        """Returns the variables of expressions in a policy of this namespace; never changed.
 
-        Only variables and what exceptions allow are not among it.
+        Those of the policy itself and of exceptions are not among them.
         """
         known = self._given.get(namespace)
         if known is None:
@@ -89,7 +89,7 @@ class PolicyQuestion:
         return known
 
     def given_with_images(self, namespace: str) -> dict[str, Any]:
-        """The same with its images, and with what exceptions allow where there are none."""
+        """Returns :meth:`given` with images, and the values that exceptions allow where there are none."""
         key = namespace, "images"
         known = self._given.get(key)
         if known is None:
@@ -98,7 +98,7 @@ class PolicyQuestion:
         return known
 
     def with_world(self, given: dict[str, Any], namespace: str) -> dict[str, Any]:
-        """The same with what Kyverno's libraries read."""
+        """Adds the variables of Kyverno's libraries."""
         return {**given, **VALUES, **self.world.variables(namespace)}
 
     @property
@@ -107,11 +107,11 @@ class PolicyQuestion:
         return self.world.now_ns / 1e9
 
     def without_exceptions(self) -> PolicyQuestion:
-        """The same where nothing is excused."""
+        """Returns the question without exceptions."""
         return replace(self, exceptions=())
 
     def about(self, obj: Json) -> PolicyQuestion:
-        """The same request with another object."""
+        """Returns the question about another object of the request."""
         return replace(self, request={**self.request, "object": obj})
 
 
@@ -180,7 +180,7 @@ class CompiledSpec:
 
     @property
     def environment(self) -> Environment:
-        """That of an expression, with the variables that are known so far."""
+        """Returns the environment of an expression, with the variables that are known so far."""
         return environment(self.types, namespaced=bool(self.namespace))
 
     def compiled(
@@ -361,7 +361,7 @@ class KyvernoPolicy:
         return any(one.constrains(gvk) for one in self.specs)
 
     def exceptions_of(self, question: PolicyQuestion) -> list[KyvernoException]:
-        """Those that name it, and have not expired."""
+        """Returns the exceptions that name the policy, and have not expired."""
         if not question.exceptions:
             return []
         at = question.at

@@ -118,7 +118,7 @@ class Queries:
         return f"[dyn({text})].exists({name}, {write(name)})"
 
     def term(self, node: QueryNode, at: Term | None = None) -> Term:
-        """What an expression is, of a value; of everything that Kyverno knows where there is none.
+        """Writes an expression about a value, or about Kyverno's whole context without one.
 
         Raises :class:`~webhook.kyverno.patterns.Unwritable`.
         """
@@ -277,7 +277,7 @@ class Queries:
         return self._projected(items, node.parts[1])
 
     def _projected(self, items: Term, right: QueryNode) -> Term:
-        """What each item has; nulls are left out."""
+        """Writes a projection: one value for each item, without nulls."""
         if items.kind == "null":
             return NULL
         name = self.name()

@@ -41,7 +41,7 @@ _ACTIONS: Final = ("Deny", "Warn", "Audit")
 
 @dataclass(frozen=True, slots=True)
 class KyvernoVerdict:
-    """What a policy says: ``pass``, ``fail``, ``error``, or ``skip`` where it is not about it.
+    """The verdict of a policy: ``pass``, ``fail``, ``error``, or ``skip`` where it does not match.
 
     ``missing`` is what it asked for and was not given: then it is an error, and nothing is decided.
     ``exception`` is the one that excuses it.
@@ -123,7 +123,7 @@ class Rule(CompiledSpec):
     def say(
         self, question: PolicyQuestion, exceptions: Sequence[KyvernoException]
     ) -> KyvernoVerdict:
-        """What it says of a request that it is about."""
+        """Evaluates a rule for a request that it matches."""
         if self._whole_of_objects is not None and not exceptions:
             verdict = self._at_once(self._whole_of_objects, question.objects, question)
             if verdict is not None:
@@ -136,7 +136,7 @@ class Rule(CompiledSpec):
         question: PolicyQuestion,
         exceptions: Sequence[KyvernoException],
     ) -> KyvernoVerdict:
-        """What it says of what its variables hold."""
+        """Evaluates a rule with its variables."""
         already = len(question.world.missing)
         try:
             return self._judge(given, question, exceptions)
@@ -177,7 +177,7 @@ class Rule(CompiledSpec):
     def _at_once(
         self, whole: Whole, given: dict[str, Any], question: PolicyQuestion
     ) -> KyvernoVerdict | None:
-        """What all validations say by one function; None where only the exact form can decide."""
+        """Evaluates all validations at once; None where only the exact form can decide."""
         already = len(question.world.missing)
         operation = question.request.get("operation") or ""
         try:
@@ -231,15 +231,15 @@ class ValidatingPolicy(KyvernoPolicy):
         return self._rules
 
     def rules_for(self, resource: RequestedResource) -> list[Rule]:
-        """Those that name what a request is about: its own, and those for pod controllers."""
+        """Returns the rules that name a resource: its own, and those for pod controllers."""
         return [one for one in self._rules if one.names_resource(resource)]
 
     def say(self, question: PolicyQuestion) -> KyvernoVerdict:
-        """What it says of an admission request."""
+        """Evaluates the policy for an admission request."""
         return self.say_by(self.rules_for(question.resource), question)
 
     def say_by(self, rules: Sequence[Rule], question: PolicyQuestion) -> KyvernoVerdict:
-        """What it says of a request that these of its rules name."""
+        """Evaluates those of its rules that name the resource of a request."""
         if not self.is_in_place(question):
             return SKIPPED
         own = self.exceptions_of(question)
@@ -251,7 +251,7 @@ class ValidatingPolicy(KyvernoPolicy):
         return SKIPPED
 
     def say_of_json(self, document: Any, question: PolicyQuestion) -> KyvernoVerdict:
-        """What one of mode JSON says of a document, which no rule has to match."""
+        """Evaluates a policy of mode JSON for a document, which no rule has to match."""
         given = {"object": document, "oldObject": None, "request": {}, "namespaceObject": None}
         rule = self._rules[0]
         world = question.with_world(given, rule.namespace)

@@ -1,4 +1,4 @@
-"""What policies of Kyverno ask the world for, answered from what is given.
+"""Answers the calls of Kyverno's policies to the cluster, registries and servers.
 
 Nobody is asked here. What was not given is an error, and :attr:`World.missing` names it: whoever
 reviews by it tells that the policy was not decided.
@@ -95,7 +95,7 @@ VARIABLES: Final = {
 
 
 class World:
-    """What is known while one thing is reviewed. Used by one thread."""
+    """The facts that are known during one review. Used by one thread."""
 
     def __init__(
         self,
@@ -263,7 +263,7 @@ for _name in ("ToGVR", "toGVR"):
 @form("GetMetadata", IMAGES, str)
 @form("getMetadata", IMAGES, str)
 def metadata(one: Opaque, reference: str) -> Any:
-    """What a registry says of an image."""
+    """Returns a registry's metadata of an image."""
     world: World = one.value
     image = read_reference(reference)
     for name in (reference, *(image.names() if image is not None else ())):
@@ -277,7 +277,7 @@ def metadata(one: Opaque, reference: str) -> Any:
 @form("get", GLOBALS, str)
 @form("get", GLOBALS, str, str)
 def entry(one: Opaque, name: str, projection: str = "") -> Any:
-    """What the global context has by a name."""
+    """Returns an entry of the global context."""
     world: World = one.value
     if name not in world.entries:
         world.lacks(f'the global context entry "{name}" is not given')

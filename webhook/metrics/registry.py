@@ -1,4 +1,4 @@
-"""What a metric is, and the numbers of one process, kept plainly.
+"""Declares metrics, and keeps the numbers of one process.
 
 A count on the admission path is one addition on a dictionary, without a lock:
 admission has one thread, and the thread that is asked for ``/metrics`` only

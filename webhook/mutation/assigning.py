@@ -132,7 +132,7 @@ class Assignment(NamedTuple):
         return True, [*current, self.setter(MISSING, root, context)]
 
     def _made(self, depth: int) -> Any:
-        """What is made where nothing is: what the next node is about."""
+        """Makes the missing value that the next node leads into."""
         return {} if type(self.location[depth + 1]) is Field else []
 
 

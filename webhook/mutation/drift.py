@@ -38,7 +38,7 @@ _NO_KIND: Final = GroupKind("~", "~")
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What one mutator would change."""
+    """The change that one mutator would make."""
 
     mutator: MutatorId
     paths: tuple[str, ...]
@@ -74,7 +74,7 @@ def drifts_of(
     place: str,
     known: Answering | None = None,
 ) -> tuple[Drift, ...]:
-    """What the mutators, those that are previewed included, would change, in their order.
+    """Returns the changes that mutators would make, previewed ones included, in their order.
 
     ``place`` is the namespace that the object is in. ``known`` gives what providers answered;
     without it nothing is reported that a provider would change. Raises

@@ -1,4 +1,4 @@
-"""What can be wrong with a mutator, and with what it should change."""
+"""Errors of mutators, and of objects that they should change."""
 
 from __future__ import annotations
 

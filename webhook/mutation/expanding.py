@@ -1,4 +1,4 @@
-"""What a resource implies, as it would be made: each resultant mutated before it is expanded itself."""
+"""Expands a resource; each resultant is mutated before it is expanded itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What providers answered put in the place of placeholders, once, after the last pass."""
+"""Puts providers' answers in the place of placeholders, once, after the last pass."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from webhook.mutation.plan import Mutated
 
 
-class _Said(NamedTuple):
-    """What one provider said by key; with ``fault`` nothing that can be used."""
+class _ProviderValues(NamedTuple):
+    """A provider's values by key; with ``fault`` none can be used."""
 
     values: Mapping[str, Any] = {}
     errors: Mapping[str, str] = {}
@@ -109,23 +109,23 @@ def _response(request: ProviderRequest, known: Answering) -> ProviderResponse | 
     return known(request)
 
 
-def _read(request: ProviderRequest, response: ProviderResponse) -> _Said | None:
-    """What a provider said, in Gatekeeper's words where it cannot be used; None where there is none."""
+def _read(request: ProviderRequest, response: ProviderResponse) -> _ProviderValues | None:
+    """Reads a provider's response, with Gatekeeper's errors; None where there is none."""
     name, system_error = request.provider, response.system_error.strip()
     if is_nobody(response):
-        return _Said(fault=system_error)
+        return _ProviderValues(fault=system_error)
     if response.responses is None or response.errors is None:
         if response.status_code == UNKNOWN_PROVIDER:
             return None
-        return _Said(
+        return _ProviderValues(
             fault=f"failed to send external data request to provider {name}: {system_error}"
         )
     refused = f"failed to validate external data response from provider {name}"
     if system_error:
-        return _Said(fault=f"{refused}: non-empty system error: {system_error}")
+        return _ProviderValues(fault=f"{refused}: non-empty system error: {system_error}")
     if not response.is_idempotent:
-        return _Said(fault=f"{refused}: non-idempotent response")
-    return _Said(dict(response.responses), dict(response.errors))
+        return _ProviderValues(fault=f"{refused}: non-idempotent response")
+    return _ProviderValues(dict(response.responses), dict(response.errors))
 
 
 def unanswered_keys(mutated: Mutated) -> dict[str, tuple[str, ...]]:
@@ -138,7 +138,9 @@ def unanswered_keys(mutated: Mutated) -> dict[str, tuple[str, ...]]:
     return {provider: tuple(keys) for provider, keys in keys_of.items()}
 
 
-def _resolved(mutated: Mutated, answers: Mapping[str, _Said], pace: Pace) -> dict[str, Any]:
+def _resolved(
+    mutated: Mutated, answers: Mapping[str, _ProviderValues], pace: Pace
+) -> dict[str, Any]:
     faults: list[str] = []
     obj: dict[str, Any] = _resolve(mutated.object, answers, faults, pace)
     if faults:
@@ -166,7 +168,9 @@ def _placeholders(value: Any) -> Iterator[Placeholder]:
             due.extend(reversed(item))
 
 
-def _resolve(value: Any, answers: Mapping[str, _Said], faults: list[str], pace: Pace) -> Any:
+def _resolve(
+    value: Any, answers: Mapping[str, _ProviderValues], faults: list[str], pace: Pace
+) -> Any:
     """The value with its placeholders replaced; the same one where it has none."""
     if type(value) is dict:
         pace.look()
@@ -188,7 +192,9 @@ def _resolve(value: Any, answers: Mapping[str, _Said], faults: list[str], pace: 
     return value
 
 
-def _answer(placeholder: Placeholder, answers: Mapping[str, _Said], faults: list[str]) -> str:
+def _answer(
+    placeholder: Placeholder, answers: Mapping[str, _ProviderValues], faults: list[str]
+) -> str:
     source = placeholder.source
     fault, value = _lookup(placeholder, answers)
     if not fault:
@@ -201,8 +207,8 @@ def _answer(placeholder: Placeholder, answers: Mapping[str, _Said], faults: list
     return ""
 
 
-def _lookup(placeholder: Placeholder, answers: Mapping[str, _Said]) -> tuple[str, str]:
-    """What is wrong with an answer, or empty; and its text."""
+def _lookup(placeholder: Placeholder, answers: Mapping[str, _ProviderValues]) -> tuple[str, str]:
+    """Returns the fault of an answer, or an empty text; and the answer's text."""
     provider = placeholder.source.provider
     response = answers.get(provider)
     if response is None:

@@ -80,7 +80,7 @@ class Fights:
         return began
 
     def going_on(self, now: float) -> dict[MutatorId, Fight]:
-        """Who fights, and about what."""
+        """Returns the fights that go on, by mutator."""
         fights = self._found.copy()
         return {mutator: fight for mutator, fight in fights.items() if fight.until > now}
 

@@ -1,4 +1,4 @@
-"""Which mutators have nothing to do with each other, known of what they say, without an object.
+"""Finds mutators that cannot affect each other, by their specs, without an object.
 
 Where none writes what another one reads or writes, their order does not matter: one pass assigns
 everything, and a second one would change nothing. What a mutator reads is what is on its way (does
@@ -90,7 +90,7 @@ def _fields(users: Sequence[tuple[int, Mutator]], depth: int) -> Fields:
 
 
 def _below(users: Sequence[tuple[int, Mutator]], depth: int) -> Below:
-    """What is below a field that several locations go through."""
+    """Returns the nodes below a field that several locations share."""
     _check_untested(users, depth)
     kinds = {type(_node(mutator, depth + 1)) for _, mutator in users}
     if kinds == {Field}:
@@ -119,7 +119,7 @@ def _check_untested(users: Sequence[tuple[int, Mutator]], depth: int) -> None:
 
 
 def _value_where_missing(mutator: Mutator, depth: int) -> Any:
-    """What a mutator puts where its last field is missing; ``MISSING`` where that is not known."""
+    """Returns the value for a missing last field; ``MISSING`` where that is not known."""
     assignment = mutator.assignment
     if depth + 1 < len(assignment.location) or not assignment.allowed[depth].missing:
         return MISSING

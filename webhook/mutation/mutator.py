@@ -84,7 +84,7 @@ UPDATED_FIELDS: Final = (
 
 
 class MutatorId(NamedTuple):
-    """What a mutator is known by; the order of identities is that in which mutators run."""
+    """The identity of a mutator; the order of identities is that in which mutators run."""
 
     kind: str
     name: str
@@ -101,7 +101,7 @@ class Binding(NamedTuple):
 
 
 class MutatingParty(Protocol):
-    """Who changes objects, as annotations, records and metrics name it: a mutator, or what is like one."""
+    """A party that changes objects, as annotations, records and metrics name it: a mutator or the like."""
 
     @property
     def id(self) -> MutatorId:
@@ -160,7 +160,7 @@ class Mutator:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is likely to be wrong with it, though it can be applied."""
+        """Warnings about a mutator that can be applied, but is probably wrong."""
         is_asked = Binding(_PODS, "UPDATE") in self.bindings
         match = object_of(object_of(self.document.get("spec")).get("match"))
         if not is_asked or match.get("source") == "Generated" or self._may_update:

@@ -1,4 +1,4 @@
-"""What mutating looks at while it works: the clock, and whether others are to go first."""
+"""Bounds the work of mutation: by the clock, and with pauses for others."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ MUST_NOT_EXIST: Final = "MustNotExist"
 
 
 class Allowed(NamedTuple):
-    """What may be found at one node of a location."""
+    """The values that may be found at one node of a location."""
 
     present: bool
     missing: bool
@@ -33,7 +33,7 @@ def only_where_missing(location: Location) -> tuple[Allowed, ...]:
 
 
 def read_path_tests(location: Location, tests: Sequence[Any], owner: str) -> tuple[Allowed, ...]:
-    """What each node of a location must be; raises :class:`InvalidMutator`.
+    """Reads the tests of each node of a location; raises :class:`InvalidMutator`.
 
     ``owner`` is the kind and name of the mutator. Which order of a child's and its parent's
     tests is refused is told by their places in the list, as Gatekeeper tells it.

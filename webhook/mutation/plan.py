@@ -35,7 +35,7 @@ _NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Mutated:
-    """What became of an object.
+    """An object after mutation.
 
     ``passes`` name who assigned anything in each pass that changed something. ``iterations`` is 0
     where nothing changed, else the passes with the last, quiet one: what Gatekeeper's metric
@@ -129,7 +129,7 @@ class MutationPlan:
         return Mutated(build, choice.passes(walk.assigned), 2, patch=patch)
 
     def _choice(self, obj: dict[str, Any], context: Context) -> _Choice | None:
-        """Those that match the object; None where that cannot be decided."""
+        """Returns the mutators that match the object; None where that cannot be decided."""
         key = 0
         if self._questions:
             view = View(obj, self._gvk)
@@ -155,6 +155,6 @@ class MutationPlan:
 
 
 def _made(tree: Fields, obj: dict[str, Any], context: Context) -> dict[str, Any]:
-    """What a walk that has ended well makes of an object."""
+    """Makes the object of a walk that has ended well."""
     document: dict[str, Any] = tree.apply(obj, "", Walk(obj, context, makes=True))
     return document

@@ -1,4 +1,4 @@
-"""What mutators that are only previewed would change: computed beside what is done, and told."""
+"""Computes the changes of mutators in preview, which are reported and not made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What would be different: ``patch`` is that of the mutated object.
+    """The changes of mutators in preview: ``patch`` is that of the mutated object.
 
     ``mutators`` are those that would have a part in it, ``skipped`` says of those that would
     fail why, and ``fault`` why nothing can be said.
@@ -43,7 +43,7 @@ def previewed(
     gvk: GroupVersionKind,
     known: Answering,
 ) -> Preview | None:
-    """What the previewed mutators would change beyond ``final``; None where none is concerned.
+    """Returns what mutators in preview would change beyond ``final``; None where none matches.
 
     The whole is worked out anew from the object as it came, with all mutators in their order:
     that is what will happen once they are in force. Nothing that goes wrong here reaches the

@@ -420,7 +420,7 @@ def _labels_read(match: Mapping[str, Any]) -> Iterator[str]:
 
 
 def empty_location_fault(mutator: Mutator) -> str:
-    """What is wrong with a ModifySet without a location, which Gatekeeper admits; or empty."""
+    """Describes the fault of a ModifySet without a location, which Gatekeeper admits; or empty."""
     if mutator.location:
         return ""
     return f"{mutator.id.kind} {mutator.id.name} has no location: it would assign nowhere"

@@ -58,14 +58,14 @@ class Mutators:
 
     @property
     def previews(self) -> frozenset[MutatorId]:
-        """Those that are only previewed."""
+        """The identities of mutators in preview."""
         return frozenset(self._previews)
 
     def __contains__(self, mutator: object) -> bool:
         return mutator in self._mutators
 
     def warnings_of(self, mutator: MutatorId) -> tuple[str, ...]:
-        """What is likely to be wrong with a mutator, though it can be applied."""
+        """Returns warnings about a mutator that can be applied, but is probably wrong."""
         known = self._mutators.get(mutator)
         return () if known is None else known.warnings
 
@@ -102,7 +102,7 @@ class Mutators:
         return True
 
     def conflicts_of(self, mutator: MutatorId) -> tuple[MutatorId, ...]:
-        """Those whose schemas conflict where this one's location leads, in their order."""
+        """Returns the mutators whose schemas conflict along this one's location, in their order."""
         known = self._mutators.get(mutator)
         if known is None:
             return ()
@@ -130,7 +130,7 @@ class Mutators:
         return known
 
     def _would_conflict(self, preview: Mutator) -> tuple[MutatorId, ...]:
-        """Who would conflict were this one applied; nobody in force is disturbed by that."""
+        """Returns the mutators that would conflict were this one applied; it disturbs none in force."""
         opponents: set[frozenset[MutatorId]] = set()
         for binding in preview.bindings:
             schema = self._with_previews.get(binding)

@@ -34,7 +34,7 @@ class _Node:
     """By name, and by what is said to stand there."""
 
     def conflicting_at(self, name: str) -> set[MutatorId]:
-        """Those who contradict another about what stands at a name."""
+        """Returns the mutators that disagree about the type at a name."""
         types = self.children.get(name, {})
         known = len(types) - (UNKNOWN in types)
         users: set[MutatorId] = set()
@@ -54,7 +54,7 @@ class _Node:
 
 
 class MutationSchema:
-    """What some mutators say of one kind at one operation."""
+    """The schema of one kind at one operation, by the mutators that imply it."""
 
     def __init__(self, mutators: Iterable[Mutator]) -> None:
         self._root = _Node()
@@ -81,7 +81,7 @@ class MutationSchema:
         return users
 
     def conflicts_of(self, mutator: Mutator) -> list[frozenset[MutatorId]]:
-        """Who contradicts whom at places along a mutator's location, itself mostly included.
+        """Returns the sets of mutators in conflict along a location, itself mostly included.
 
         Each place has one set, the same for all who meet there: of thousands none is copied.
         """
@@ -116,7 +116,7 @@ PARTIES_SHOWN: Final = 50
 
 
 def message(conflicts: Sequence[MutatorId]) -> str:
-    """What is told of a conflict, on each party, which are in their order; Gatekeeper's sentence."""
+    """Returns the message for each party to a conflict, in their order; Gatekeeper's sentence."""
     names = ",".join(sorted(map(str, conflicts[:PARTIES_SHOWN])))
     more = len(conflicts) - PARTIES_SHOWN
     if more > 0:

@@ -1,4 +1,4 @@
-"""What a mutator puts at the end of its location.
+"""Values that mutators put at the end of their locations.
 
 A setter is given what stands there, or ``MISSING``, and gives what should: the same object where
 nothing changes, so that whoever compares sees it at once. ``MISSING`` again leaves the field out.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is known of a request beside its object.
+    """The facts of a request beside its object.
 
     ``namespace`` is the Namespace concerned, None where there is none or nobody has it, and
     ``namespace_name`` the namespace that the object counts as being in. ``operation`` is CREATE
@@ -41,10 +41,10 @@ class Context:
 
 
 class Setter(Protocol):
-    """What a mutator assigns."""
+    """The value that a mutator assigns."""
 
     def __call__(self, existing: Any, root: dict[str, Any], context: Context, /) -> Any:
-        """What should stand where ``existing`` does, in the object ``root``."""
+        """Returns the value that replaces ``existing`` in the object ``root``."""
 
 
 @dataclass(frozen=True, slots=True)

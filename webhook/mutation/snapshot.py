@@ -62,17 +62,17 @@ class MutationSnapshot:
 
     @property
     def previewed(self) -> tuple[Mutator, ...]:
-        """Those that are computed and not applied, without those that would be in a conflict."""
+        """The mutators that are computed and not applied, without those that would conflict."""
         mutators = () if self.preview is None else self.preview.mutators
         return tuple(item for item in mutators if item.is_preview)
 
     @property
     def mutators(self) -> tuple[Mutator, ...]:
-        """Those in force, in the order in which they run."""
+        """The mutators in force, in the order in which they run."""
         return self._mutators
 
     def plan(self, gvk: GroupVersionKind, operation: str) -> MutationPlan | None:
-        """Who is about a kind at an operation; None where nobody is."""
+        """Returns the plan of a kind at an operation; None where no mutator matches."""
         if not self._mutators:
             return None
         key = gvk, operation

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Missing:
-    """What stands where there is no field."""
+    """The value of a field that is missing."""
 
     def __repr__(self) -> str:
         return "MISSING"

@@ -88,16 +88,16 @@ def _added(place: str, value: Any) -> bytes:
 
 
 class Below(Protocol):
-    """What is below a field of an object."""
+    """The nodes below a field of an object."""
 
     is_made_alike: bool
     """Whether what is made of it where nothing stands does not hang on the object."""
 
     def apply(self, current: Any, place: str, walk: Walk, /) -> Any:
-        """What stands here after the walk; the same object where nothing changes."""
+        """Returns the value after the walk; the same object where nothing changes."""
 
     def made(self, place: str, existing: Any, walk: Walk, /) -> Any:
-        """What is made where nothing stands; ``MISSING`` where nobody assigns anything."""
+        """Makes a missing value; ``MISSING`` where no mutator assigns anything."""
 
 
 class Leaf:
@@ -171,7 +171,7 @@ class Leaf:
         return piece
 
     def _value(self, existing: Any, walk: Walk) -> Any:
-        """What the mutator puts at the end of its location."""
+        """Returns the mutator's value for the end of its location."""
         setter = self._assignment.setter
         if type(setter) is Image:
             known = self._images.get(existing) if type(existing) is str else None
@@ -202,7 +202,7 @@ class Items:
         self._fields = fields
 
     def apply(self, current: Any, place: str, walk: Walk) -> Any:
-        """What stands here after the walk."""
+        """Returns an object after the walk."""
         if type(current) is not list:
             raise Unknown
         walk.items_left -= len(current)
@@ -263,7 +263,7 @@ class Fields:
         self._alike: tuple[Any, int] | None = None
 
     def apply(self, current: Any, place: str, walk: Walk) -> Any:
-        """What stands here after the walk."""
+        """Returns a list after the walk."""
         if type(current) is not dict:
             raise Unknown
         new = current
@@ -293,7 +293,7 @@ class Fields:
         return new
 
     def made(self, place: str, existing: Any, walk: Walk) -> Any:
-        """What is made where nothing stands."""
+        """Makes a list where none is."""
         if self._alike is None:
             fresh = self._fresh(walk)
             if self.is_made_alike:
@@ -314,7 +314,7 @@ class Fields:
         return value
 
     def _fresh(self, walk: Walk) -> tuple[Any, int]:
-        """What is made of an object without fields, and by whom."""
+        """Makes an object without fields; returns it, and the mutators that did."""
         inner = Walk(walk.root, walk.context, makes=True)
         value = self.apply({}, "", inner)
         return value, inner.assigned

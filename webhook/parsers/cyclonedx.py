@@ -65,7 +65,7 @@ _TRUTHS: Final = dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True) | 
     ("0", "f", "F", "FALSE", "false", "False"), False
 )
 _RENAMED: Final = {"content-type": "contentType", "responses": "response"}
-_TOLD: Final[dict[str, dict[str, Any]]] = {
+_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "component": {"type": "", "name": ""},
     "service": {"name": ""},
     "vulnerability": {"id": ""},
@@ -133,10 +133,10 @@ def _member(name: str, element: Element, of: str) -> Any:
         return _array(name, element)
     attributes = _attributes(element)
     below = any(not child.startswith("-") for child in element.below)
-    if not below and not attributes and name not in _TOLD and name != "metadata":
+    if not below and not attributes and name not in _DEFAULTS and name != "metadata":
         return _scalar(name, element.text, of)
     content = {"content": element.text} if not below and element.text else {}
-    return _TOLD.get(name, {}) | attributes | content | _members(element, name)
+    return _DEFAULTS.get(name, {}) | attributes | content | _members(element, name)
 
 
 def _attributes(element: Element) -> dict[str, str]:

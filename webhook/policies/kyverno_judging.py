@@ -1,4 +1,4 @@
-"""What a policy says of one object of Kyverno's tests: of Kyverno's kinds, and of the API server's own."""
+"""Judges one object of Kyverno's tests by a policy: of Kyverno's kinds, or of the API server's own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SCORED: Final = "policies.kyverno.io/scored"
 
 
 class CaseVerdict(NamedTuple):
-    """What a policy says: ``pass``, ``fail``, ``warn``, ``error`` or ``skip``.
+    """The verdict of a policy: ``pass``, ``fail``, ``warn``, ``error`` or ``skip``.
 
     ``is_about`` is whether it matches the object, whatever its conditions say. ``patched`` is what a
     mutating one makes of the object, None of one that validates.
@@ -60,7 +60,7 @@ class OwnPolicy:
     """Among which its parameters are."""
 
     def say(self, question: PolicyQuestion) -> CaseVerdict:
-        """What it says of a request."""
+        """Judges a request."""
         request, namespace = question.request, question.namespace
         bound = [one for one in self.bindings if one.matches(request, namespace)]
         if not self.policy.matches(request, namespace) or (self.bindings and not bound):
@@ -119,7 +119,7 @@ class OwnPolicy:
 
 
 def _verdict(verdicts: Sequence[PolicyVerdict]) -> CaseVerdict:
-    """What several verdicts come to: one by each binding and its parameters."""
+    """Sums up several verdicts: one by each binding and its parameters."""
     failures = [failure for one in verdicts for failure in one.failures]
     undecided = [text for one in verdicts for text in one.undecided]
     if undecided:
@@ -133,7 +133,7 @@ def _verdict(verdicts: Sequence[PolicyVerdict]) -> CaseVerdict:
 
 
 def judged(policy: TestedPolicy, question: PolicyQuestion) -> CaseVerdict:
-    """What a policy says of an object, as Kyverno's command reports it."""
+    """Judges an object by a policy, as Kyverno's command reports it."""
     if isinstance(policy, OwnPolicy):
         return _scored(policy.say(question), policy.policy.document)
     if isinstance(policy, KyvernoMutatingPolicy):
@@ -152,7 +152,7 @@ def judged(policy: TestedPolicy, question: PolicyQuestion) -> CaseVerdict:
 def judged_document(
     policy: ValidatingPolicy, document: Any, question: PolicyQuestion
 ) -> CaseVerdict:
-    """What one of mode JSON says of a document."""
+    """Judges a document by a policy of mode JSON."""
     return _scored(_case_verdict(policy.say_of_json(document, question)), policy.document)
 
 

@@ -142,7 +142,7 @@ _ELSEWHERE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class KyvernoResult:
-    """What one policy is expected to say of some objects."""
+    """The result that a test expects of one policy for some objects."""
 
     policy: str
     kind: str
@@ -176,7 +176,7 @@ class KyvernoSuite:
         return _where(self.path, self.line, self.document, field_path)
 
     def run(self, shown: str, selects: Filter) -> SuiteResult:
-        """What came of it; a case is selected by the name of its policy."""
+        """Runs the suite; a case is selected by the name of its policy."""
         if self.fault and selects.selects_case(self.name, ""):
             return SuiteResult(shown, tests=(SuiteTestResult(self.name, self.fault),))
         began = time.perf_counter()
@@ -307,7 +307,7 @@ def _choices(of: frozenset[str]) -> str:
 
 
 class _Run:
-    """What the files of a suite hold."""
+    """One run of a suite, with what its files hold."""
 
     def __init__(self, suite: KyvernoSuite) -> None:
         self._suite = suite
@@ -498,7 +498,7 @@ class _Run:
         return ""
 
     def _unknown(self, name: str, expected: KyvernoResult) -> str:
-        """What to know of a policy, or a rule, that no file has."""
+        """Describes a policy, or a rule, that no file has."""
         where = self._suite.where(f"results[{expected.at}].policy")
         known = sorted({*self._policies, *self._not_run})
         rules = [one for one in known if one.startswith(f"{name}/")]
@@ -547,7 +547,7 @@ class _Run:
         }
 
     def _stated_operation(self, policy: str, item: Json) -> str:
-        """What the values say of an object under a policy, or of all."""
+        """Reads the operation that the values name for an object under a policy, or for all."""
         operation = self._operation
         for of in self._values:
             for one in objects_of(of.get("resources")) if of.get("name") == policy else ():
@@ -624,7 +624,7 @@ def _payloads(suite: KyvernoSuite, kind: str) -> Iterator[tuple[str, Json]]:
 
 
 def _user(files: Iterable[Json]) -> Json:
-    """Who asks: the user of a UserInfo."""
+    """Reads the requester: the user of a UserInfo."""
     for one in files:
         given = one.get("userInfo") or object_of(one.get("spec")).get("userInfo")
         if type(given) is dict:
@@ -633,7 +633,7 @@ def _user(files: Iterable[Json]) -> Json:
 
 
 def _world(suite: KyvernoSuite, own: Iterable[Json]) -> World:
-    """What policies may ask: the test's context, or, where it plays a cluster, its objects."""
+    """Reads the context of policies: the test's, or its objects where it plays a cluster."""
     objects: list[Json] = []
     images: dict[str, Json] = {}
     for context in suite.given("context"):
@@ -655,7 +655,7 @@ def _world(suite: KyvernoSuite, own: Iterable[Json]) -> World:
 
 
 def _answers(suite: KyvernoSuite) -> Iterator[tuple[str, Json]]:
-    """What servers answer, by ``METHOD:URL`` or URL."""
+    """Reads the answers of servers, by ``METHOD:URL`` or URL."""
     for one in objects_of(suite.document.get("apiCallResponses")):
         url = str(one.get("url") or one.get("urlPath") or "").strip()
         method = str(one.get("method") or "").strip().upper()
@@ -682,7 +682,7 @@ def _entries(suite: KyvernoSuite) -> Iterator[tuple[str, Any]]:
 
 
 def _reached(value: Any, path: Any, at: int) -> Any:
-    """What stands at a path of names; raises :class:`InvalidSuite` for one of another language."""
+    """Returns the value at a path of names; raises :class:`InvalidSuite` for another language."""
     for name in str(path or "").strip().split("."):
         if not name:
             continue

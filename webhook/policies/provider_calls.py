@@ -1,4 +1,4 @@
-"""Which providers of external data policies name, and calls that can never have an answer."""
+"""Finds the providers of external data that policies name, and calls that never have an answer."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def replayed_subject(
 
 
 def policies_of_record(record: Mapping[str, Any], policies: PolicySet) -> PolicySet:
-    """Those that the webhook entry decides by which asked then: all, or those of a failure policy."""
+    """Returns the policies of the webhook entry that asked: all, or those of a failure policy."""
     entry = next((one for one in FAILURE_POLICIES if one == record.get("failurePolicy")), None)
     return policies if entry is None else policies.part(entry)
 

@@ -1,4 +1,4 @@
-"""Which policies nobody is asked about, by the objects beside them: of files, or of a cluster."""
+"""Finds policies that no webhook configuration sends requests for, in files or in a cluster."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def coverage_problems(
     cluster: tuple[list[dict[str, Any]], frozenset[str]] | None,
     namespace: str,
 ) -> list[Problem]:
-    """What policies among manifests are never asked about, by configurations beside them.
+    """Lists policies among manifests for which no request, or only some, is sent.
 
     On a ``cluster`` a manifest takes the place of the object of its name.
     """

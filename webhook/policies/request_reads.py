@@ -1,4 +1,4 @@
-"""Which templates decide by what only a request has, or nothing: fields that no input has.
+"""Finds templates that decide only by what a request has, or by fields that no input has.
 
 Audit, reports and ``waddle test`` review objects without a request. A template each of whose
 violations needs such a field finds nothing there. Where a rule allows for the absence (``not``,

@@ -1,4 +1,4 @@
-"""Which tests and cases of suites to run: gator's ``--run``.
+"""Selects tests and cases of suites to run: gator's ``--run``.
 
 ``x`` selects cases whose own name or test's name matches; ``x//y`` selects cases
 that match ``y`` in tests that match ``x``. Both are RE2's, found anywhere.

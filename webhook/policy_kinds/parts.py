@@ -46,7 +46,7 @@ class MutatorPart:
 
     @property
     def value(self) -> MutationSnapshot:
-        """Those in force."""
+        """The mutators in force."""
         return self._mutators.snapshot
 
     @property
@@ -56,7 +56,7 @@ class MutatorPart:
 
     @property
     def count(self) -> int:
-        """Those that are applied."""
+        """The number of mutators that are applied."""
         return len(self.value.mutators)
 
     def put(self, document: Mapping[str, Any]) -> None:
@@ -98,7 +98,7 @@ class ExpansionPart:
 
     @property
     def value(self) -> Expansion:
-        """Those in force."""
+        """The ExpansionTemplates in force."""
         return self._expansions.expansion
 
     @property
@@ -108,7 +108,7 @@ class ExpansionPart:
 
     @property
     def count(self) -> int:
-        """Those that expand something."""
+        """The number of templates that expand something."""
         return len(self.value.names)
 
     def put(self, document: Mapping[str, Any]) -> None:

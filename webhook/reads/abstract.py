@@ -32,7 +32,7 @@ class Abstract:
 
     ``anything`` is any value that depends on nothing but what has been recorded. ``fields`` and
     ``items`` are of objects and arrays (by known keys, and at any), ``members`` of sets.
-    ``container`` is one that may hold nothing. ``told`` is what a text is made of that nobody has
+    ``container`` is one that may hold nothing. ``text`` has the parts of a text that nobody has
     looked at yet: it stands beside ``anything``.
     """
 

@@ -1,4 +1,4 @@
-"""What is kept of an object of which policies read some paths, so that no evaluation sees a difference.
+"""Keeps the paths of an object that policies read, so that no evaluation sees a difference.
 
 Beside :mod:`webhook.reads.projection`, whose results are compared, these results are evaluated: they
 are values of the same kinds, with whatever is read of the whole value at the same places.
@@ -45,7 +45,7 @@ def covers(reads: ReadSet, needed: ReadSet) -> bool:
 
 
 def of_kind(inventory: ReadSet, group_version: str, kind: str) -> ReadSet:
-    """What is read of an object of a kind, by what is read of ``data.inventory``.
+    """Returns the paths that are read of a kind's object, by those of ``data.inventory``.
 
     A policy may name a namespace or an object: what is read of any counts for all of the kind.
     """
@@ -59,7 +59,7 @@ def of_kind(inventory: ReadSet, group_version: str, kind: str) -> ReadSet:
 
 
 def _any_of(reads: ReadSet | None) -> ReadSet | None:
-    """What is read at any key; None for nothing."""
+    """Returns the paths that are read at any key; None for none."""
     if reads is None or reads.whole:
         return reads
     below = NOTHING

@@ -108,7 +108,7 @@ class Compiled:
         self.mocked: frozenset[Function] = frozenset()
         self.replaced: frozenset[tuple[str, ...]] = frozenset()
         self.generated: Generated | None = None
-        """What was generated last, for whoever stores it."""
+        """The code that was generated last, to be stored."""
         self.for_constraint = False
         """Whether parameters stand in the rules in place of ``input.parameters``."""
         self.modifies = False

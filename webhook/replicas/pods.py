@@ -16,7 +16,7 @@ STATUS_OPERATION: Final = "status"
 WEBHOOK_OPERATION: Final = "webhook"
 
 WEBHOOK_PODS: Final = "app.kubernetes.io/name=waddle,gatekeeper.sh/operation=webhook"
-"""What selects Waddle's webhook Pods, as the manifests label them."""
+"""The label selector of Waddle's webhook Pods, as the manifests label them."""
 
 AUDIT_PODS: Final = "app.kubernetes.io/name=waddle,gatekeeper.sh/operation=audit"
 """The Pods that audit, as the manifests label them."""

@@ -38,7 +38,7 @@ class ReportSummary:
         default_factory=lambda: defaultdict(Counter)
     )
     excused: list[tuple[ReportSubject, Finding]] = field(default_factory=list)
-    """What exceptions excuse, or weaken."""
+    """The findings that exceptions excuse, or weaken."""
 
     def add(self, subject: ReportSubject, findings: Iterable[Finding]) -> None:
         """Count what was found in a resource; "" is the namespace of cluster-wide kinds."""

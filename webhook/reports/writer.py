@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.reports.report_api import ReportApi
 
     WantedReport = Callable[[Json | None], Json | None]
-    """What is to be in the place of the report that there is."""
+    """Returns the report that is to replace the current one."""
 
 
 DIFFERENT_TOLD_MAX: Final = 100

@@ -77,7 +77,7 @@ class AdmissionChanges:
     def change(
         self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
-        """What they make of the object of a subject, and how those are asked again that want it."""
+        """Changes a subject's object; those policies run again that want it."""
         obj: Any = subject.object
         request, namespace = request_of(subject.value, snapshot)
         if request is None or request.get("operation") not in MUTATED_OPERATIONS:
@@ -204,7 +204,7 @@ class _Turn:
         )
 
     def again(self, obj: Json, keys: set[tuple[str, str, str]]) -> ChangedObject:
-        """The same once more by those with such keys, of what others made of the object."""
+        """Runs the policies with such keys once more, on the object that others have changed."""
         turn = _Turn(self._changes, self._request, self._namespace, self._snapshot, self._look)
         turn.take(obj, keys)
         return turn.outcome(obj)

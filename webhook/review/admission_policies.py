@@ -132,7 +132,7 @@ class AdmissionPolicies:
 
     @property
     def matched_keys(self) -> set[tuple[str, str]]:
-        """Those that some request was about."""
+        """The policies, as kind and name, that matched some request."""
         return {(POLICY, name) for name in self.matched}
 
     @property
@@ -233,13 +233,13 @@ class AdmissionPolicies:
 
     @property
     def mutates(self) -> MutatedBy:
-        """Who has objects changed by some of them; empty where none does."""
+        """Returns the policies that change objects; empty where none does."""
         return "API server" if self._changes else ""
 
     def change(
         self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
-        """What the mutating ones make of an object that is about to be stored."""
+        """Applies the mutating policies to an object that is about to be stored."""
         return self._changes.change(subject, snapshot, look)
 
     def may_change(self, gvk: GroupVersionKind) -> bool:

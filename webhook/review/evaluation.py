@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Implied = tuple[Resultant, AugmentedObject]
 
     Expand = Callable[[Any], tuple[Sequence[Implied], str]]
-    """What a thing implies, and why that is not known."""
+    """Returns the objects that an object implies, and a fault where they are not known."""
 
 
 class Reviewing(Protocol):

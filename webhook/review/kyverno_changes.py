@@ -1,4 +1,4 @@
-"""What Kyverno's MutatingPolicies make of an object, all of them in the order of their names."""
+"""Applies Kyverno's MutatingPolicies to an object, in the order of their names."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class KyvernoChanges:
         self._concerned: dict[tuple[str, ...], tuple[KyvernoMutatingPolicy, ...]] = {}
         """By what a request is about."""
         self.matched_keys: set[tuple[str, str]] = set()
-        """Those that some object was about, by kind and name."""
+        """The policies that some object matched, by kind and name."""
 
     def __bool__(self) -> bool:
         return bool(self.policies)
 
     def concerned(self, request: AdmissionRequest) -> tuple[KyvernoMutatingPolicy, ...]:
-        """Those with a rule for what a request is about, whatever else they match."""
+        """Returns the policies with a rule for the request's kind, whatever else they match."""
         if request.operation not in OPERATIONS:
             return ()
         resource = object_of(request.document.get("resource"))
@@ -70,7 +70,7 @@ class KyvernoChanges:
     def change(
         self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
-        """What they make of a subject's object, and how those are asked again that want it.
+        """Changes a subject's object; those policies run again that want it.
 
         ``look`` raises where the time is up; without one the subject's limits say when.
         """
@@ -101,7 +101,7 @@ class _Turn:
         self._snapshot = snapshot
 
     def take(self, obj: dict[str, Any], policies: Sequence[KyvernoMutatingPolicy]) -> ChangedObject:
-        """What policies make of it, and, if some want that, how they are asked again."""
+        """Applies policies to an object, and, if some want that, prepares another run."""
         definitions = tuple(known_of(self._snapshot.inventory, DEFINITIONS))
         given, obj = obj, as_requested(obj, self._question.request)
         by: list[KyvernoMutatingPolicy] = []
@@ -147,7 +147,7 @@ class _Turn:
     def _again(
         self, obj: dict[str, Any], policies: Sequence[KyvernoMutatingPolicy]
     ) -> ChangedObject:
-        """The same once more by those that want it, of what others made of the object."""
+        """Runs those policies once more that want it, on the object that others have changed."""
         return replace(self.take(obj, policies), again=None)
 
 

@@ -66,7 +66,7 @@ class KyvernoPolicies:
         *,
         enforced: bool = True,
     ) -> None:
-        """Those that are not enforced say nothing of admissions, and all else to audits."""
+        """Policies that are not enforced take no part in admissions, and take part in audits."""
         listed = list(items)
         self._enforced = enforced
         self._policies = [
@@ -91,7 +91,7 @@ class KyvernoPolicies:
 
     @property
     def matched_keys(self) -> frozenset[tuple[str, str]]:
-        """Those that something was about."""
+        """The policies, as kind and name, that matched something."""
         return frozenset(self._matched | self._changes.matched_keys)
 
     @property
@@ -133,29 +133,29 @@ class KyvernoPolicies:
                 yield EXCEPTION, exception.title, "none of the policies that it names is there"
 
     def notes(self) -> Iterator[tuple[str, str, str]]:
-        """Kind and name of each that probably has another effect than it seems to have, and why."""
+        """Yields kind, name and reason of each that probably has another effect than it seems to have."""
         for one in (*(one for one, _ in self._policies), *self._mutating):
             for text in (*unserved_resources(one.document), *one.notes):
                 yield one.kind, one.title, text
 
     @property
     def mutates(self) -> MutatedBy:
-        """Who has objects changed by some of them; empty where they are not enforced."""
+        """Returns the policies that change objects; empty where they are not enforced."""
         return "webhook" if self._enforced and self._mutating else ""
 
     @property
     def mutating_policies(self) -> Sequence[KyvernoMutatingPolicy]:
-        """Those that change objects."""
+        """Returns the policies that change objects."""
         return self._mutating
 
     def concerned(self, request: AdmissionRequest) -> Sequence[KyvernoMutatingPolicy]:
-        """Those with a rule for what a request is about."""
+        """Returns the policies with a rule for the request's kind."""
         return self._changes.concerned(request)
 
     def change(
         self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
-        """What the mutating ones make of an object that is about to be stored."""
+        """Applies the mutating policies to an object that is about to be stored."""
         return self._changes.change(subject, snapshot, look)
 
     def may_change(self, gvk: GroupVersionKind) -> bool:
@@ -217,7 +217,7 @@ class KyvernoPolicies:
     def _of_document(
         self, examined: Examination, document: Document, responses: Responses
     ) -> Responses:
-        """What was found, and what the policies of mode JSON say of a document."""
+        """Adds the results of policies of mode JSON to a document's."""
         if document.target != DOCUMENTS:
             return responses
         case = _Case(self._question(examined, {}, None), DOCUMENTS)
@@ -249,7 +249,7 @@ def _applies_at(policy: ValidatingPolicy, point: str) -> bool:
 
 
 class _Case:
-    """What policies say of one request, or document."""
+    """Evaluates the policies for one request, or document."""
 
     def __init__(self, question: PolicyQuestion, target: str = NAME) -> None:
         self._question = question

@@ -94,7 +94,7 @@ def _around(
     subject: Subject,
     others: Callable[[Subject], StoredSubject],
 ) -> StoredSubject:
-    """What a stage makes of a subject, then others, and then the stage once more if it wants that."""
+    """Applies a stage to a subject, then others, and then the stage again if it wants that."""
     obj = None if stage is None else _mutable(subject.value)
     if stage is None or obj is None:
         return others(subject)
@@ -175,13 +175,13 @@ class Changes(NamedTuple):
 
     mutated: Mutated
     patch: Patch
-    """What they change."""
+    """The changes of mutators."""
     answer: Patch
-    """The same with the annotations that say who did, where they are written."""
+    """The changes with annotations that name the mutators, where these are written."""
     preview: Preview | None
     """What mutators that are only previewed would change beyond that."""
     answers: ProviderAnswers | None = None
-    """What providers answered on the way, if any were asked."""
+    """The answers of providers, if any were asked."""
 
 
 def changes(policies: PolicySet, subject: Subject, *, annotates: bool = False) -> Changes | Needs:
@@ -234,7 +234,7 @@ def changes(policies: PolicySet, subject: Subject, *, annotates: bool = False) -
 
 
 def _changed_first(policies: PolicySet, subject: Subject, pace: Pace) -> ChangedObject:
-    """What Kyverno's policies make of a request's object before mutators; raises MutationError."""
+    """Applies Kyverno's policies to a request's object before mutators; raises MutationError."""
     obj, value = subject.object, subject.value
     assert obj is not None
     assert isinstance(value, AugmentedReview)
@@ -248,7 +248,7 @@ def _changed_first(policies: PolicySet, subject: Subject, pace: Pace) -> Changed
 
 
 def _joined(first: ChangedObject, obj: dict[str, Any], mutated: Mutated) -> Mutated:
-    """What mutators did with what Kyverno's policies did before them, and do once more.
+    """Joins the changes of mutators with those of Kyverno's policies before them and after.
 
     ``obj`` is as mutators leave it. Raises :class:`~webhook.mutation.errors.MutationError`.
     """

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     """Makes of what was found of a thing what is to be answered."""
 
 MutatedBy: TypeAlias = Literal["", "API server", "webhook"]
-"""Who has objects changed by policies of others."""
+"""The party that changes objects by policies of others."""
 
 NO_PROVIDERS: Final[Mapping[str, DataProvider]] = MappingProxyType({})
 
@@ -68,7 +68,7 @@ class Examination(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChangedObject:
-    """What mutating policies of others made of an object.
+    """An object after the mutating policies of others.
 
     ``by`` are those that changed it, ``ignored`` what they are told to pass over, and
     ``faults`` why the request is refused, or not decided.
@@ -115,7 +115,7 @@ class ForeignStage(Protocol):
 
     @property
     def matched_keys(self) -> Collection[tuple[str, str]]:
-        """Those that something was about."""
+        """Returns the policies, as kind and name, that matched something."""
 
     @property
     def enforced(self) -> Sequence[Mapping[str, Any]]:
@@ -144,12 +144,12 @@ class MutatingStage(Protocol):
 
     @property
     def mutates(self) -> MutatedBy:
-        """Who has objects changed by some of them; empty where none does."""
+        """Returns the policies that change objects; empty where none does."""
 
     def change(
         self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
-        """What the mutating ones make of a subject's object, which is about to be stored.
+        """Applies the mutating policies to a subject's object, which is about to be stored.
 
         ``look`` raises where the time is up; without one the subject's limits say when.
         """
@@ -160,10 +160,10 @@ class WebhookMutations(MutatingStage, Protocol):
 
     @property
     def mutating_policies(self) -> Sequence[MutatingParty]:
-        """Those that change objects."""
+        """Returns the policies that change objects."""
 
     def concerned(self, request: AdmissionRequest) -> Sequence[MutatingParty]:
-        """Those with a rule for what a request is about."""
+        """Returns the policies with a rule for the request's kind."""
 
 
 def nothing_excluded(namespace: str) -> bool:
@@ -199,7 +199,7 @@ class ForeignPolicies:
 
     @property
     def matched_keys(self) -> frozenset[tuple[str, str]]:
-        """Those that something was about."""
+        """Returns the policies, as kind and name, that matched something."""
         return frozenset(key for stage in self.stages for key in stage.matched_keys)
 
     @property
@@ -235,9 +235,9 @@ class PolicySet:
     expansion: Expansion = field(default_factory=Expansion)
     exclusions: Exclusions = field(default_factory=Exclusions)
     providers: Mapping[str, DataProvider] = field(default_factory=lambda: NO_PROVIDERS)
-    """Who may be asked for external data, by name."""
+    """The providers of external data, by name."""
     stages: tuple[ResultStage, ...] = ()
-    """What further policies make of what was found: groups of policies, excuses."""
+    """The stages that results pass through: groups of policies, exceptions."""
 
     def part(self, failure_policy: FailurePolicy) -> PolicySet:
         """Return the part that one failure policy decides alone; others' policies all fail open."""

@@ -116,7 +116,7 @@ class _Case:
         self.revision: Revision | None = None
         """The one that decides: another may be in force a line later."""
         self.responses: Responses | None = None
-        """What the review found that led to the answer."""
+        """The results of the review that led to the answer."""
         self.gathered: tuple[Responses, GatheredViolations] | None = None
         """What is to be told of what was found beside the admission thread."""
         self.began = 0.0

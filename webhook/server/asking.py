@@ -72,14 +72,14 @@ class Questions:
             self.answers |= {request: nobody(request.provider, _OFF) for request in requests}
             return
         self.begin(requests)
-        asked, self._round = self._round, None
-        assert asked is not None
-        future = asked.end()
+        ending, self._round = self._round, None
+        assert ending is not None
+        future = ending.end()
         if not future.done():
             yield Awaiting([future], until)
         if future.cancel():
             self.rounds = ROUNDS_MAX
-        self.answers |= dict(asked.answers)
+        self.answers |= dict(ending.answers)
         for request in requests:
             if request not in self.answers:
                 self.answers[request] = failure(_OUT_OF_TIME)

@@ -79,7 +79,7 @@ class Room(NamedTuple):
 
     size: int
     holder: str
-    """Who asked for it, as far as that is known before a request is decoded."""
+    """The user of the request, as far as that is known before it is decoded."""
     large: list[Any] | None = None
     """Of what much of it is for, the document's large arrays and objects, the outermost first."""
 
@@ -92,7 +92,7 @@ class NoRoom(Exception):
 
     def __init__(self, responsible: Responsible = "others") -> None:
         self.responsible = responsible
-        """Whose doing that is."""
+        """The party that is responsible for it."""
         super().__init__()
 
 
@@ -346,8 +346,8 @@ class _Lane:
         One who has half of what is held, or its share of what waits or has waited, has nobody
         else to blame.
         """
-        whose = responsible_for(telling(self._delay(late), late.before))
-        return self._memory.responsible(late.holder) if whose == "others" else whose
+        responsible = responsible_for(telling(self._delay(late), late.before))
+        return self._memory.responsible(late.holder) if responsible == "others" else responsible
 
     def _delay(self, job: _Job) -> Delay:
         """Return what waits with a job, and how much of that is its own user's."""

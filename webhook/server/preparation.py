@@ -59,7 +59,7 @@ class AccessReader(Protocol):
     def lacking(
         self, user: Mapping[str, Any], rights: Sequence[Json], seconds: float
     ) -> Future[AccessAnswer]:
-        """Which of these rights somebody has not; called by any thread."""
+        """Returns those of the rights that a user lacks; called by any thread."""
 
 
 class AskedRound(Protocol):

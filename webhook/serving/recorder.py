@@ -22,7 +22,7 @@ class Reviewed(NamedTuple):
 
     request: AdmissionRequest
     responses: Responses | None
-    """What its review found; None where it came to none."""
+    """The results of its review; None where there was none."""
     snapshot: Snapshot | None
     """The policies in force; None before there were any."""
     times: tuple[float, float]
@@ -36,13 +36,13 @@ class MutationReviewed(NamedTuple):
     mutated: Mutated | None
     """What became of the object; None where that came to nothing."""
     patch: Patch
-    """What was changed."""
+    """The changes."""
     preview: Preview | None
     """What mutators that are only previewed would change beyond that."""
     times: tuple[float, float]
     """When the request was received and when mutating began, on the monotonic clock."""
     answers: ProviderAnswers | None = None
-    """What providers answered on the way, if any were asked."""
+    """The answers of providers, if any were asked."""
 
 
 class MutationRecorder(Protocol):

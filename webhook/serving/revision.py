@@ -44,7 +44,7 @@ class ExceptionUses:
                 self._used[excuse.kind, excuse.namespace, excuse.name] = now
 
     def take(self) -> dict[ExceptionKey, float]:
-        """Those since the last call, in seconds since the epoch."""
+        """Returns the uses since the last call, in seconds since the epoch."""
         if not self._used:
             return {}
         with self._lock:
@@ -93,7 +93,7 @@ class Revision:
     """The kinds that policies may read, and of which every object is in the snapshot."""
 
     stages: tuple[ResultStage, ...] = ()
-    """What further policies make of what was found."""
+    """The stages that results pass through."""
 
     policies: PolicySet = field(init=False)
     """All that decides, as every door is handed it."""

@@ -559,7 +559,7 @@ class ServeSettings:
 
     @property
     def operations_carried_out(self) -> tuple[str, ...]:
-        """Those of ``--operation`` that something comes of, in order: what statuses may claim.
+        """The operations of ``--operation`` that have an effect, in order: those that statuses may claim.
 
         Statuses of mutators are copied with all others, by status, and by nothing else.
         """

@@ -20,7 +20,7 @@ class TriedDriver:
 
     @property
     def name(self) -> str:
-        """What templates call the engine: trials are before the driver, not instead of it."""
+        """The engine's name in templates: trials are before the driver, not instead of it."""
         return self._driver.name
 
     def compile(self, template: Template, code: Code) -> Evaluator:
@@ -30,7 +30,7 @@ class TriedDriver:
 
 
 class TriedRegoDriver:
-    """The same for Rego, which takes the code that was compiled elsewhere."""
+    """A driver of Rego that takes code which was compiled elsewhere."""
 
     def __init__(self, driver: RegoDriver, trials: Trials) -> None:
         self._driver = driver
@@ -38,7 +38,7 @@ class TriedRegoDriver:
 
     @property
     def name(self) -> str:
-        """What templates call the engine: trials are before the driver, not instead of it."""
+        """The engine's name in templates: trials are before the driver, not instead of it."""
         return self._driver.name
 
     def compile(self, template: Template, code: Code) -> Evaluator:

@@ -1,4 +1,4 @@
-"""What is said over a socket between two processes of ours: texts with their lengths before them."""
+"""Frames of a socket between two processes of ours: texts with their lengths before them."""
 
 from __future__ import annotations
 

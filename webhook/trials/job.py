@@ -1,4 +1,4 @@
-"""What one process asks another to try, what it is told, and what a source is known by."""
+"""Jobs that one process has another try, their answers, and digests of sources."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def text_of(code: Code) -> str | None:
 
 
 def digest_of(text: str) -> bytes:
-    """What a source's text is known by."""
+    """Returns the digest of a source's text."""
     return hashlib.sha256(text.encode()).digest()
 
 
 def digest_of_all(documents: Iterable[Mapping[str, Any]]) -> bytes:
-    """What policies are known by together: what they say, whenever it was sent."""
+    """Returns one digest of several policies: of their specs, whenever they were sent."""
     identities = [[gvk_of(one).kind, name_of(one), one.get("spec")] for one in documents]
     return hashlib.sha256(encode(identities)).digest()

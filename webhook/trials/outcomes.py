@@ -64,7 +64,7 @@ def _cpu_seconds(usage: resource.struct_rusage) -> float:
 
 
 class OutcomePipe:
-    """What a process writes, one outcome after the other."""
+    """The outcomes that a process writes, one after the other."""
 
     def __init__(self, source: int, waits_for: Callable[[int, float], bool]) -> None:
         """``waits_for`` says whether there is something to read within so many seconds."""

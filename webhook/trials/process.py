@@ -102,12 +102,12 @@ class Worker:
                 socket.send_fds(door, [message], [end.fileno()])
 
     def ask(self, job: Job) -> JobAnswer:
-        """What came of a trial; raises :class:`NoWorker`."""
+        """Has a job carried out; raises :class:`NoWorker`."""
         (answer,) = self.ask_all([job])
         return answer
 
     def ask_all(self, jobs: Sequence[Job]) -> Iterator[JobAnswer]:
-        """What came of trials, each as soon as it is known; of the first of them at least.
+        """Has jobs carried out; yields each answer as it comes, that of the first at least.
 
         One process carries them out one after the other. It ends with the first that is ended, and
         when they have taken much: the others are to be asked for again, and first among them what
@@ -185,7 +185,7 @@ class Branch:
             return None
 
     def ask_all(self, jobs: Sequence[Job]) -> Iterator[JobAnswer]:
-        """What came of trials, as a worker has it."""
+        """Has a worker carry out jobs."""
         if self._socket is None:
             raise NoWorker("the process that tries policies ended")
         yield from _conversation(self._socket, jobs, self.stop)

@@ -82,7 +82,7 @@ class _Recorded:
 
     @property
     def name(self) -> str:
-        """That of the driver."""
+        """The name of the driver."""
         return self._driver.name
 
     def compile(self, template: Template, code: Code) -> Evaluator:
@@ -144,7 +144,7 @@ def carry_out(job: Job, clients: Clients | None = None) -> JobOutcome:
 
 
 def _tried(job: Job, rego: _Recorded, clients: Clients) -> JobOutcome:
-    """What only a process with bounds can find out, and the other faults of these policies.
+    """Tries policies as only a process with bounds can, and finds their other faults.
 
     Who asked for an admission finds the latter again, who knows what is in force.
     """

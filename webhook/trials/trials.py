@@ -1,4 +1,4 @@
-"""What became of policies that were tried: asked by whoever is about to have one in force."""
+"""Tries policies before they are in force, and remembers the outcomes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ TrialEnd: TypeAlias = Literal["passed", "refused", "ended"]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of a policy: whether it may be enforced, is at fault, or went beyond its bounds.
+    """The outcome for a policy: it may be enforced, is at fault, or went beyond its bounds.
 
     What met a fault of ours is ended, too: no other replica need meet it.
 
@@ -111,7 +111,7 @@ class TrialRequest:
 
     @property
     def template(self) -> Mapping[str, Any] | None:
-        """That of a constraint which is tried with nothing else."""
+        """The template of a constraint that is tried with nothing else."""
         if len(self.documents) == 2 and self.documents[1] is self.document:
             first = self.documents[0]
             return first if gvk_of(first).kind == template.KIND else None
@@ -235,7 +235,7 @@ class Trials:
         seconds: float,
         tell: Callable[[int, Tried | None], None],
     ) -> None:
-        """What comes of policies that are tried, each within ``seconds`` and bounds of its own.
+        """Tries policies, each within ``seconds`` and bounds of its own.
 
         ``tell`` takes each one's number and what came of it as soon as that is known, from this
         thread; None where the machine kept it from being tried. One process tries many of them,
@@ -326,7 +326,7 @@ class Trials:
         self._remember(at, outcome)
 
     def _known(self, documents: Sequence[Mapping[str, Any]]) -> dict[bytes, tuple[str, bytes]]:
-        """What is remembered of the code of templates among these."""
+        """Returns the code of templates among these that is remembered."""
         compiled_ = {}
         for document in documents:
             if gvk_of(document).kind != template.KIND:
@@ -417,7 +417,7 @@ class Trials:
         written: bytes,
         took: tuple[float, int, float],
     ) -> JobOutcome | None:
-        """What came of a trial that ended so, and has so much written and taken."""
+        """Returns the outcome of a trial that ended so, and has so much written and taken."""
         if ended == NO_PROCESS:
             self._count("none")
             self._tell("policies are compiled without a trial", error="no process can be started")
@@ -476,7 +476,7 @@ def is_large_together(documents: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _tried(document: Mapping[str, Any], outcome: JobOutcome | None) -> Tried | None:
-    """What an outcome says of one of the policies that were tried."""
+    """Reads the outcome of one of the policies that were tried."""
     if outcome is None or outcome.get("stage") == "environment":
         return None
     cpu_seconds, memory_bytes, clock_seconds = outcome.get("took", (0.0, 0, 0.0))
@@ -517,5 +517,5 @@ def _name_of(outcome: JobOutcome) -> str:
 
 
 def _environment(why: str) -> JobOutcome:
-    """What says nothing of the policy, and may be otherwise the next time."""
+    """Returns an outcome that leaves the policy open, and may differ the next time."""
     return {"error": f"policy could not be compiled here: {why}", "stage": "environment"}

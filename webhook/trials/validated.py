@@ -1,4 +1,4 @@
-"""What a pipeline is told of policies: what is wrong with them, and what they would change."""
+"""Describes policies to a pipeline: their faults, and the changes that they would make."""
 
 from __future__ import annotations
 

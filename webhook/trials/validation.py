@@ -25,7 +25,7 @@ CONSTRAINTS_MAX: Final = 100
 
 
 class Submitted(NamedTuple):
-    """What is wrong with a policy that is being admitted, and by which template that was found."""
+    """The faults of a policy that is being admitted, and the template that they were found with."""
 
     problems: list[Problem]
     newer: Client | None = None
@@ -39,7 +39,7 @@ def validate_submitted(
     trials: Trials,
     template_now: Callable[[str], PolicyDocument | None],
 ) -> Submitted:
-    """What is wrong with a template or constraint that is being admitted.
+    """Finds the faults of a template or constraint that is being admitted.
 
     What refuses a constraint may be that its template, or a change of it, has not arrived here
     yet: before one is refused, ``template_now`` is asked for its template as the API server has
@@ -67,7 +67,7 @@ def validate_submitted(
 def validate_tried(
     client: Client, documents: Iterable[PolicyDocument], seconds: float, trials: Trials
 ) -> list[Problem]:
-    """What is wrong with templates and constraints that are put into a client.
+    """Finds the faults of templates and constraints that are put into a client.
 
     It is what :func:`~webhook.policies.validation.validate` finds; but what goes beyond the bounds
     of a trial this process does not touch.

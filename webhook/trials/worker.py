@@ -85,7 +85,7 @@ def serve(answer: Callable[[Job], bytes], prepare: Callable[[Job], None]) -> Non
 
 
 def _carried_out(clients: Clients) -> Callable[[Job], bytes]:
-    """What answers; in each process that is forked the clients are its own."""
+    """Returns a function that carries out a job; each forked process has clients of its own."""
     return lambda job: written(carry_out(job, clients))
 
 
@@ -132,7 +132,7 @@ class _Server:
         return frames.receive(self._asking)
 
     def _answers(self, jobs: Sequence[Job]) -> Iterator[JobAnswer]:
-        """What comes of trials that a process of their own carries out, until it ends.
+        """Carries out trials in a process of their own, until it ends; yields the answers.
 
         What it took is that of a trial; of memory, this process's among it, all before it, too.
         """

@@ -1,4 +1,4 @@
-"""Which kinds are watched for whom.
+"""Watches kinds for several registrars.
 
 In come intents ("this registrar wants these kinds"); out come changes, to each
 registrar that wants the kind, through a queue of its own. What is watched is

@@ -103,7 +103,7 @@ class _Watch:
                 registrar.queue.renew(self.gvk)
 
     def kept_of(self, obj: Object) -> Object:
-        """What is kept of an object; called again where the projection becomes narrower."""
+        """Returns the part of an object to keep; called again where the projection becomes narrower."""
         return obj if self.projection is None else self.projection(obj)
 
     def replay(self, registrar: Registrar) -> None:

@@ -42,7 +42,7 @@ class Registrar:
         self._manager = manager
         self._requested: set[GroupVersionKind] = set()
         self.projections: dict[GroupVersionKind, Transform] = {}
-        """What this registrar keeps of objects of a kind; all of those that are not named."""
+        """The part of each kind's objects that this registrar keeps; all where none is named."""
 
     @property
     def requested(self) -> frozenset[GroupVersionKind]:

@@ -48,14 +48,14 @@ class CoverageState:
 
     @property
     def text(self) -> str:
-        """What is missing, in one text; empty where nothing is."""
+        """The gaps, in one text; empty where there are none."""
         more = len(self.missing) - SENTENCES_MAX
         shown = "; ".join(self.missing[:SENTENCES_MAX])
         return f"{shown}; and {more} more" if more > 0 else shown
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know of a policy that is asked at least in part."""
+        """Notes on a policy that gets at least some requests."""
         if self.extent == "not at all":
             return ()
         return (*((f"asked only in part: {self.text}",) if self.missing else ()), *self.cautions)
@@ -76,7 +76,7 @@ def _no_labels(namespace: str) -> Mapping[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class WebhookContext:
-    """What a policy's asking depends on beside the policy.
+    """The facts beside a policy that its coverage depends on.
 
     ``entries`` are the webhooks that call us, by process. ``generators`` are the kinds from which
     ExpansionTemplates make a kind. ``excluded`` are the patterns of namespaces that Config takes out
@@ -92,7 +92,7 @@ class WebhookContext:
 
 @dataclass(slots=True)
 class _Gaps:
-    """What is sent, and what is not."""
+    """The requests that are sent, and those that are not."""
 
     is_any_sent: bool = False
     rules: dict[tuple[RuleTarget, str], list[str]] = field(default_factory=dict)

@@ -33,7 +33,7 @@ _NAMESPACE: Final = ("", "Namespace")
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """What is known of requests that a policy is about.
+    """The facts of requests that a policy matches.
 
     ``place`` is their namespace, empty where it is not known. ``labels`` are those of the Namespace,
     None where nobody has it. The selectors are the policy's own, on objects and on Namespaces.
@@ -80,7 +80,7 @@ class WebhookEntry:
         return bool(self.document.get("failurePolicy", "Fail") == "Fail")
 
     def lock_outs(self) -> Iterator[str]:
-        """What could not be written while nobody answers, and is needed to have answers again."""
+        """Yields objects that nobody could write while no replica answers, and that answers need."""
         service = object_of(self.document.get("clientConfig")).get("service")
         service_namespace = object_of(service).get("namespace")
         for request in _of_repairs(

@@ -1,4 +1,4 @@
-"""Which resources, and which operations on them, bring objects of a kind to a webhook."""
+"""Maps kinds to the resources and operations that bring their objects to a webhook."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     GroupAndKind = tuple[str, str]
 
 WRITES: Final = ("CREATE", "UPDATE", "DELETE")
-"""What is done to resources, in the order that messages name it."""
+"""The operations that write, in the order of messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def builtin_targets(group: str, kind: str) -> tuple[RuleTarget, ...]:
 
 
 def nobody_knows(group: str, kind: str) -> tuple[RuleTarget, ...] | None:
-    """What is known of custom resources where no API server can be asked."""
+    """Returns the targets of custom resources where no API server can be asked."""
     del group, kind
     return None
 
@@ -156,7 +156,7 @@ def _kinds_by_resource() -> dict[tuple[str, str], GroupAndKind]:
 
 
 def targets_of_rules(rules: Iterable[Mapping[str, Any]]) -> tuple[RuleTarget, ...]:
-    """What a policy that names resources, as the API server's rules do, is about."""
+    """Returns the targets of a policy that names resources, as the API server's rules do."""
     targets: dict[tuple[str, str, bool | None], dict[str, None]] = {}
     for rule in rules:
         scope = {"Cluster": False, "Namespaced": True}.get(str(rule.get("scope")))

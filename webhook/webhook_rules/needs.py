@@ -1,4 +1,4 @@
-"""What a policy has to be asked about, as it is written."""
+"""Reads the requests that a policy needs, from its spec."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Need:
 def need_of(
     document: Mapping[str, Any], operations_of: Callable[[str], frozenset[str]]
 ) -> Need | None:
-    """What a constraint, group, mutator or policy of Kyverno needs; None where no admission is asked.
+    """Reads the needs of a constraint, group, mutator or Kyverno policy; None if it has none.
 
     ``operations_of`` gives those of a template by its name; none where it names none.
     """
@@ -78,7 +78,7 @@ def need_of(
 
 
 def _of_kyverno(document: Mapping[str, Any]) -> Need | None:
-    """What Kyverno's policy names, and what it implies for pod controllers.
+    """Reads the kinds that a Kyverno policy names, and those that it implies for pod controllers.
 
     Whatever its own failurePolicy says, the entry that fails open is asked about one that validates:
     nobody looked whether it would lock the cluster out.

@@ -131,7 +131,7 @@ def _parts(need: Need, target: RuleTarget) -> Iterator[RulePart]:
 
 
 def simplified(parts: Iterable[RulePart]) -> frozenset[RulePart]:
-    """The same without what another part covers."""
+    """Drops parts that another part covers."""
     every = set(parts)
     wide = [one for one in every if WILDCARD in f"{one.group}{one.resource}{one.operation}"]
     return frozenset(
@@ -143,7 +143,7 @@ def simplified(parts: Iterable[RulePart]) -> frozenset[RulePart]:
 
 
 def read_rules(rules: Any) -> frozenset[RulePart]:
-    """What an entry's rules send, of every version."""
+    """Reads the rules of an entry, for every version."""
     return frozenset(
         RulePart(group, resource, operation, str(rule.get("scope") or WILDCARD))
         for rule in objects_of(rules)

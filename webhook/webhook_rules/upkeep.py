@@ -1,4 +1,4 @@
-"""What the rules of an entry are to become: widened at once, narrowed after a while.
+"""Plans changes of an entry's rules: widened at once, narrowed after a while.
 
 Each replica decides by itself, from what it enforces and what the configuration has. Replicas learn of
 policies at different times. So nobody takes away what another may need: a rule goes when this replica
@@ -39,7 +39,7 @@ TAKEN_MAX: Final = 10_000
 
 
 class RuleChange(NamedTuple):
-    """What an entry's rules are to be, None where they stay; and when to look again, if at all."""
+    """The rules that an entry should have, None where they stay; and when to look again, if at all."""
 
     parts: frozenset[RulePart] | None = None
     again_seconds: float | None = None
@@ -48,7 +48,7 @@ class RuleChange(NamedTuple):
 
 @dataclass(slots=True)
 class EntryUpkeep:
-    """What a replica remembers of one entry."""
+    """A replica's memory of one entry."""
 
     unneeded: dict[RulePart, float] = field(default_factory=dict)
     """Since when a part of the entry's rules has not been needed here."""
@@ -58,7 +58,7 @@ class EntryUpkeep:
     def change(
         self, live: frozenset[RulePart], needed: frozenset[RulePart], now: float, delay: float
     ) -> RuleChange:
-        """What is to be written, by what the entry has and what is needed now."""
+        """Decides what to write, by the entry's rules and those that are needed now."""
         missing, excess = _beyond(needed, live), _beyond(live, needed)
         self.unneeded = {one: self.unneeded.get(one, now) for one in excess}
         self.taken = {one: count for one, count in self.taken.items() if one not in needed}
@@ -147,5 +147,5 @@ def replaced(
 
 
 def rules_of(entry: WebhookEntry) -> frozenset[RulePart]:
-    """What an entry's rules send."""
+    """Returns the rules of an entry."""
     return read_rules(entry.document.get("rules"))

@@ -36,10 +36,10 @@ def questions(seed: int, *, strange: float = 0.06) -> Iterator[Question]:
         yield Question(grammar.expression(chance.choice((1, 2, 2, 3, 3, 4))))
 
 
-_Asked = TypeVar("_Asked")
+_QuestionT = TypeVar("_QuestionT")
 
 
-def until(questions: Iterator[_Asked], seconds: float) -> Iterator[_Asked]:
+def until(questions: Iterator[_QuestionT], seconds: float) -> Iterator[_QuestionT]:
     """Those that are asked for so long."""
     deadline = time.monotonic() + seconds
     return itertools.takewhile(lambda _: time.monotonic() < deadline, questions)

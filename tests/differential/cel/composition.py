@@ -129,7 +129,7 @@ _COMMON: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ComposedQuestion:
     """An expression, and what the composed variables of its policy are."""
 
     expression: str
@@ -139,7 +139,7 @@ class Asked:
 Report = Callable[[str, str], Any]
 
 
-def compositions(chance: random.Random) -> Iterator[Asked]:
+def compositions(chance: random.Random) -> Iterator[ComposedQuestion]:
     """Pairs of forms in places without end: each form is the first and the second as often."""
     while True:
         seconds = chance.sample(FORMS, len(FORMS))
@@ -147,7 +147,7 @@ def compositions(chance: random.Random) -> Iterator[Asked]:
             yield _composed(chance, first, second)
 
 
-def _composed(chance: random.Random, first: str, second: str) -> Asked:
+def _composed(chance: random.Random, first: str, second: str) -> ComposedQuestion:
     within = chance.random() < 0.3
     place = chance.choice(ITEMS if within else PLACES)
     place = re.sub(r"\bobject\.L\b", _field_named(chance.choice(_LISTED)), place)
@@ -159,7 +159,7 @@ def _composed(chance: random.Random, first: str, second: str) -> Asked:
     variables = (("x", one), ("y", two)) if "variables" in place else ()
     for of in ("({})", "dyn({})")[chance.random() < 0.3 :]:
         text = written(place, {"X": of.format(one), "Y": of.format(two)})
-        question = Asked(text, variables)
+        question = ComposedQuestion(text, variables)
         if is_accepted(question) or chance.random() < 0.1:
             break
     return question
@@ -200,7 +200,7 @@ def _field_named(name: str) -> str:
     return "object['null']" if name == "null" else f"object.{name}"
 
 
-def variables_of(question: Asked) -> dict[str, Type] | None:
+def variables_of(question: ComposedQuestion) -> dict[str, Type] | None:
     """The types of its composed variables; None where one is refused."""
     types: dict[str, Type] = {"anyObject": DYN, "params": DYN}
     for name, text in question.variables:
@@ -211,7 +211,7 @@ def variables_of(question: Asked) -> dict[str, Type] | None:
     return types
 
 
-def is_accepted(question: Asked) -> bool:
+def is_accepted(question: ComposedQuestion) -> bool:
     """Whether it has a type."""
     types = variables_of(question)
     try:
@@ -222,7 +222,7 @@ def is_accepted(question: Asked) -> bool:
 
 
 def compare(
-    oracle: CelOracle, questions: Iterator[Asked], report: Report, counted: Counter[str]
+    oracle: CelOracle, questions: Iterator[ComposedQuestion], report: Report, counted: Counter[str]
 ) -> None:
     """Ask both until there is no more; ``report`` gets each difference."""
     while batch := list(islice(questions, AT_ONCE)):
@@ -243,7 +243,7 @@ def compare(
                 report(_question_text(one), f"{found!r} instead of {expected!r}")
 
 
-def _is_by_chance(oracle: CelOracle, question: Asked, found: str) -> bool:
+def _is_by_chance(oracle: CelOracle, question: ComposedQuestion, found: str) -> bool:
     """Whether the oracle says what we say when it is asked again.
 
     Each time with variables of its own: within one policy a variable has one value, and its order.
@@ -252,7 +252,7 @@ def _is_by_chance(oracle: CelOracle, question: Asked, found: str) -> bool:
     return found in answers_there(oracle, again)
 
 
-def _copied(question: Asked, number: int) -> Asked:
+def _copied(question: ComposedQuestion, number: int) -> ComposedQuestion:
     """With other names for its variables."""
     names = {name: f"{name}c{number}" for name, _ in question.variables}
     text = re.sub(
@@ -260,20 +260,20 @@ def _copied(question: Asked, number: int) -> Asked:
         lambda found: f"variables.{names.get(found[1], found[1])}",
         question.expression,
     )
-    return Asked(text, tuple((names[name], of) for name, of in question.variables))
+    return ComposedQuestion(text, tuple((names[name], of) for name, of in question.variables))
 
 
-def _renamed(question: Asked, number: int) -> Asked:
+def _renamed(question: ComposedQuestion, number: int) -> ComposedQuestion:
     """With variables that no other question of the policy has."""
     text = re.sub(r"\bvariables\.([xy])\b", rf"variables.\g<1>{number}", question.expression)
-    return Asked(text, tuple((f"{name}{number}", of) for name, of in question.variables))
+    return ComposedQuestion(text, tuple((f"{name}{number}", of) for name, of in question.variables))
 
 
-def _question_text(question: Asked) -> str:
+def _question_text(question: ComposedQuestion) -> str:
     return "; ".join([*(f"{name} := {of}" for name, of in question.variables), question.expression])
 
 
-def _validation(question: Asked) -> dict[str, str]:
+def _validation(question: ComposedQuestion) -> dict[str, str]:
     return {
         "expression": f"dyn({question.expression}) == null",
         "messageExpression": f"'is %s'.format([dyn({question.expression})])",
@@ -288,7 +288,7 @@ def _outcome(message: str) -> str:
     return "null" if not message else "error" if " error" in message else "without text"
 
 
-def answers_there(oracle: CelOracle, questions: list[Asked]) -> list[str]:
+def answers_there(oracle: CelOracle, questions: list[ComposedQuestion]) -> list[str]:
     """What Kubernetes' validator says of each; empty where it admits."""
     named = [{"name": name, "expression": of} for one in questions for name, of in one.variables]
     gvk = {"group": "", "version": "v1", "kind": "ConfigMap"}
@@ -302,7 +302,7 @@ def answers_there(oracle: CelOracle, questions: list[Asked]) -> list[str]:
     return [one["message"] for one in answer["decisions"]]
 
 
-def answers_here(questions: list[Asked], expected: list[str]) -> list[str]:
+def answers_here(questions: list[ComposedQuestion], expected: list[str]) -> list[str]:
     """What ours says, by the evaluator of a template."""
     found = []
     for one, there in zip(questions, expected, strict=True):

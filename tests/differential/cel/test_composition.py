@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.differential.cel import composition
-from tests.differential.cel.composition import FORMS, Asked, compare, compositions
+from tests.differential.cel.composition import FORMS, ComposedQuestion, compare, compositions
 from tests.differential.cel.oracle import CelOracle
 from tests.programs import Programs
 
@@ -25,7 +25,9 @@ def oracle(program: Programs) -> Iterator[CelOracle]:
         yield running
 
 
-def differences(oracle: CelOracle, questions: Iterator[Asked]) -> tuple[list[str], Counter[str]]:
+def differences(
+    oracle: CelOracle, questions: Iterator[ComposedQuestion]
+) -> tuple[list[str], Counter[str]]:
     """What differs, and what was asked."""
     found: list[str] = []
     counted: Counter[str] = Counter()
@@ -56,11 +58,13 @@ def test_an_answer_of_another_value_is_a_difference(
 ) -> None:
     real = composition.answers_there
 
-    def wrong(oracle: CelOracle, questions: list[Asked]) -> list[str]:
+    def wrong(oracle: CelOracle, questions: list[ComposedQuestion]) -> list[str]:
         return [answer.replace("is 3", "is 4") for answer in real(oracle, questions)]
 
     monkeypatch.setattr(composition, "answers_there", wrong)
-    found, counted = differences(oracle, iter([Asked("object.i + 2"), Asked("object.i + 3")]))
+    found, counted = differences(
+        oracle, iter([ComposedQuestion("object.i + 2"), ComposedQuestion("object.i + 3")])
+    )
     assert counted.total() == 2
     assert found == ["object.i + 2: 'is 3' instead of 'is 4'"]
 
@@ -69,11 +73,13 @@ def test_a_variable_whose_order_is_gos_is_no_difference_and_another_value_is(
     oracle: CelOracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Within one policy a variable has one value: asked again it must be another variable."""
-    by_chance = Asked("variables.x.join('')", (("x", "{'a': 1, 'b': 2, 'c': 3}.map(k, k)"),))
-    certain = Asked("variables.x[0]", (("x", "[3, 4].map(i, i)"),))
+    by_chance = ComposedQuestion(
+        "variables.x.join('')", (("x", "{'a': 1, 'b': 2, 'c': 3}.map(k, k)"),)
+    )
+    certain = ComposedQuestion("variables.x[0]", (("x", "[3, 4].map(i, i)"),))
     mine = [*composition.answers_here([by_chance, certain], ["", ""])]
 
-    def otherwise(_asked: list[Asked], expected: list[str]) -> list[str]:
+    def otherwise(_questions: list[ComposedQuestion], expected: list[str]) -> list[str]:
         return ["is abc" if expected[0] != "is abc" else "is bca", mine[1] + "!"]
 
     monkeypatch.setattr(composition, "answers_here", otherwise)

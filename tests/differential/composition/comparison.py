@@ -37,7 +37,7 @@ RULES: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ComposedRule:
     """Rules of which the one called ``name`` is asked for."""
 
     name: str
@@ -54,7 +54,7 @@ class Asked:
 class Difference:
     """What a rule gives here and there."""
 
-    rule: Asked
+    rule: ComposedRule
     way: str
     """How our engine came to its answer."""
     mine: Any
@@ -76,7 +76,7 @@ def _without_what_is_shared(mine: Any, real: Any) -> tuple[str, str]:
 class Batch:
     """A module of many rules, without those that either engine refuses."""
 
-    rules: list[Asked]
+    rules: list[ComposedRule]
     terms: tuple[str, ...] = field(default_factory=values.terms)
     level: str = LATEST
     """The OPA that is asked."""
@@ -96,7 +96,7 @@ class Batch:
         # The package beside comes first: OPA finds out about types in the order of files.
         return OTHER, f"{self.header}{text}\n"
 
-    def at(self, row: int) -> Asked | None:
+    def at(self, row: int) -> ComposedRule | None:
         """Whose line it is."""
         line = self.header.count("\n") + 1
         for one in self.rules:
@@ -106,12 +106,12 @@ class Batch:
         return None
 
 
-def batches(questions: Iterable[Asked], level: str = LATEST) -> Iterator[Batch]:
+def batches(questions: Iterable[ComposedRule], level: str = LATEST) -> Iterator[Batch]:
     """The rules in modules, each of one place: what is replaced in one is replaced in all of it.
 
     What is too new for the level is left out.
     """
-    waiting: dict[tuple[str, bool], list[Asked]] = {}
+    waiting: dict[tuple[str, bool], list[ComposedRule]] = {}
     about = values.terms(large=level == LATEST)
     for one in questions:
         imports = level == LATEST and one.imports
@@ -125,7 +125,7 @@ def batches(questions: Iterable[Asked], level: str = LATEST) -> Iterator[Batch]:
         yield Batch(some, about, level)
 
 
-Refused = dict[str, tuple[Asked, str]]
+Refused = dict[str, tuple[ComposedRule, str]]
 """Rules that are refused, with the code of the first reason, by name."""
 
 

@@ -7,7 +7,7 @@ name of the rule that is asked for, and begins the names of those beside it.
 from collections.abc import Iterator
 from typing import Final
 
-from tests.differential.composition.comparison import Asked
+from tests.differential.composition.comparison import ComposedRule
 from tests.differential.composition.edges import EDGES
 from tests.differential.composition.forms import TERMS, TESTS, shown
 from tests.differential.composition.places import EACH
@@ -481,7 +481,7 @@ def of_kinds() -> Iterator[str]:
         yield f"@ contains [i, {KIND.replace('@k', 'e')}] if {{ EACH; some e in {items} }}"
 
 
-def corners() -> Iterator[Asked]:
+def corners() -> Iterator[ComposedRule]:
     """All of them, under names of their own."""
     for place, rules in (
         ("corner", RULES),
@@ -492,4 +492,4 @@ def corners() -> Iterator[Asked]:
     ):
         for number, text in enumerate(rules):
             name = f"{place[0]}{number}_"
-            yield Asked(name, place, text.replace("@", name).replace("EACH", EACH))
+            yield ComposedRule(name, place, text.replace("@", name).replace("EACH", EACH))

@@ -107,8 +107,8 @@ EDGES: Final = (
     "@ := [y | xs := [`s`, input.review.a, `s`]; y := data.q.r[xs[_]]]",
     # Heads that read what parameters do not decide.
     *(
-        f"@ := [x | x := {asked}]\n{rule}"
-        for asked, rule in (
+        f"@ := [x | x := {term}]\n{rule}"
+        for term, rule in (
             ("@s", "@s contains input.review.a"),
             ("@s", "@s contains [input.review.a]"),
             ("@s", "@s contains {y | y := input.review.a}"),

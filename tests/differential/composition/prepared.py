@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from tests.differential.composition import values
 from tests.differential.composition.comparison import (
-    Asked,
     Batch,
+    ComposedRule,
     answers_there,
     batches,
     parsed,
@@ -31,7 +31,7 @@ GENERAL, FOR_PARAMETERS = "general", "written for the parameters"
 class Prepared:
     """A rule of a checked program, and what OPA gives for it."""
 
-    rule: Asked
+    rule: ComposedRule
     way: str
     compiled: Compiled
     again: Callable[[], Compiled]
@@ -46,7 +46,7 @@ class Prepared:
 
 
 def prepared(
-    oracle: Oracle, questions: Iterable[Asked], options: CompileOptions = GENERAL_OPTIONS
+    oracle: Oracle, questions: Iterable[ComposedRule], options: CompileOptions = GENERAL_OPTIONS
 ) -> Iterator[Prepared]:
     """Those that both engines accept, for the general code and for a constraint's own."""
     for batch in batches(questions, options.level):

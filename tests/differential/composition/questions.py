@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 
 from tests.differential.composition.bodies import Bodies
-from tests.differential.composition.comparison import Asked
+from tests.differential.composition.comparison import ComposedRule
 from tests.differential.composition.forms import Form, forms
 from tests.differential.composition.places import PLACES, Pair
 
@@ -12,7 +12,7 @@ TURNS = 5040
 """Ways to write a pair: a multiple of what each place and form has."""
 
 
-def every_pair(seed: int) -> Iterator[Asked]:
+def every_pair(seed: int) -> Iterator[ComposedRule]:
     """Each ordered pair of forms in each place, in an order by chance."""
     chance = random.Random(seed)
     found = forms()
@@ -25,7 +25,7 @@ def every_pair(seed: int) -> Iterator[Asked]:
         yield _composed(count, places[place], found[first], found[second], chance)
 
 
-def some_pairs(seed: int, count: int) -> Iterator[Asked]:
+def some_pairs(seed: int, count: int) -> Iterator[ComposedRule]:
     """So many: each form comes first, and second, in each place equally often."""
     chance = random.Random(seed)
     found = list(forms())
@@ -43,15 +43,17 @@ def some_pairs(seed: int, count: int) -> Iterator[Asked]:
         yield _composed(number, place, first, seconds.pop(), chance)
 
 
-def _composed(number: int, place: str, first: Form, second: Form, chance: random.Random) -> Asked:
+def _composed(
+    number: int, place: str, first: Form, second: Form, chance: random.Random
+) -> ComposedRule:
     pair = Pair(first, second, chance.choice(forms()), chance.randrange(TURNS))
     name = f"r{number}"
-    return Asked(name, place, PLACES[place](name, pair))
+    return ComposedRule(name, place, PLACES[place](name, pair))
 
 
-def some_bodies(seed: int, count: int) -> Iterator[Asked]:
+def some_bodies(seed: int, count: int) -> Iterator[ComposedRule]:
     """So many random bodies of three to eight literals."""
     make = Bodies(random.Random(seed))
     for number in range(count):
         name = f"b{number}"
-        yield Asked(name, "random body", make.rule(name))
+        yield ComposedRule(name, "random body", make.rule(name))

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from tests.differential.composition import comparison
-from tests.differential.composition.comparison import Asked, Difference, batches, compared
+from tests.differential.composition.comparison import ComposedRule, Difference, batches, compared
 from tests.differential.composition.corners import corners
 from tests.differential.composition.known import reason
 from tests.differential.composition.pairs import BODIES, OLDER, PAIRS, SEED
@@ -64,9 +64,9 @@ def test_rare_rules_give_what_opa_gives(opa: Oracle):
 def test_a_rule_that_answers_otherwise_is_found(opa: Oracle, monkeypatch: pytest.MonkeyPatch):
     """The comparison sees one wrong member, and rules that are refused do not hide the others."""
     questions = [
-        Asked("a", "body", "a contains v if some v in input.parameters.vs"),
-        Asked("b", "body", "b contains v if { v := 1; startswith(v, 2) }"),
-        Asked("c", "body", "c := x if x := 1"),
+        ComposedRule("a", "body", "a contains v if some v in input.parameters.vs"),
+        ComposedRule("b", "body", "b contains v if { v := 1; startswith(v, 2) }"),
+        ComposedRule("c", "body", "c := x if x := 1"),
     ]
     real = comparison.answers_there
 
@@ -87,7 +87,7 @@ def test_a_rule_that_answers_otherwise_is_found(opa: Oracle, monkeypatch: pytest
 
 def test_only_the_very_fault_of_opa_is_passed_over():
     """Another internal error of OPA is a difference."""
-    question = Asked("a", "body", "a := 1")
+    question = ComposedRule("a", "body", "a := 1")
     message = "built-in function lt called with operand 1 that requires evaluation: __local1__"
     mine = ("set", frozenset())
     assert reason(Difference(question, "general", mine, ("error", "eval_internal_error", message)))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.differential.agreement import Question, difference, ours, theirs
-from tests.differential.composition.comparison import Asked, Batch, compared
+from tests.differential.composition.comparison import Batch, ComposedRule, compared
 from tests.differential.composition.found import FOUND, question
 from tests.differential.oracle import Oracle
 from webhook.rego.engine import EvaluationContext, specialise_modules
@@ -29,7 +29,7 @@ ABOUT_VALUES = {
     ),
 }
 _IN_CONFLICT = "\nf(w) := 1 if w != 3\nf(w) := 2 if w == 1"
-TOLD = {
+DIFFERENCES = {
     "names of an object that turn out equal, compared": (
         'p contains v if { v := input.a; {"r": 1} == {v: 1, "r": 1} }'
     ),
@@ -63,12 +63,12 @@ def test_what_composed_literals_have_found_is_as_in_opa(rule: str, opa: Oracle):
 @pytest.mark.parametrize("rule", ABOUT_VALUES.values(), ids=ABOUT_VALUES.keys())
 def test_what_was_found_about_values_is_as_in_opa_in_each_way(rule: str, opa: Oracle):
     counted: Counter[str] = Counter()
-    found = compared(opa, Batch([Asked("p", "body", rule)]), counted)
+    found = compared(opa, Batch([ComposedRule("p", "body", rule)]), counted)
     assert [one.shown() for one in found] == []
     assert counted["asked"] == 1
 
 
-@pytest.mark.parametrize("rule", TOLD.values(), ids=TOLD.keys())
+@pytest.mark.parametrize("rule", DIFFERENCES.values(), ids=DIFFERENCES.keys())
 def test_what_is_told_to_differ_does(rule: str, opa: Oracle):
     """Or the page is to say so no longer."""
     query = question(rule)

@@ -6,7 +6,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from tests.differential.composition import reached
-from tests.differential.composition.comparison import Asked
+from tests.differential.composition.comparison import ComposedRule
 from tests.differential.composition.mutants import (
     CAUGHT,
     SURVIVORS,
@@ -64,7 +64,7 @@ RULES = {
 }
 
 
-def questions(opa: Oracle, *rules: Asked) -> list[Question]:
+def questions(opa: Oracle, *rules: ComposedRule) -> list[Question]:
     """Prepared, and answered as by OPA."""
     options = CompileOptions(compile_parts=WRITTEN.compile_parts)
     prepared_questions = [*map(Question, prepared(opa, rules, options))]
@@ -82,7 +82,7 @@ def fault(module: str, right: str, wrong: str) -> Mutant:
 
 @alone
 def test_a_generator_without_a_fault_writes_the_same_code_and_one_with_it_is_killed(opa: Oracle):
-    batch = questions(opa, *(Asked(name, "body", rule) for name, rule in RULES.items()))
+    batch = questions(opa, *(ComposedRule(name, "body", rule) for name, rule in RULES.items()))
     for module in ("inline.py", "expression.py", "function_requests.py"):
         assert Trial(without_a_fault(module), batch).outcome().fate is Fate.UNTOLD
     found = Trial(fault("expression.py", '" and ".join', '" or ".join'), batch).outcome()
@@ -92,7 +92,7 @@ def test_a_generator_without_a_fault_writes_the_same_code_and_one_with_it_is_kil
 
 @alone
 def test_several_at_once_are_told_apart(opa: Oracle):
-    batch = questions(opa, Asked("p", "body", RULES["p"]))
+    batch = questions(opa, ComposedRule("p", "body", RULES["p"]))
     wrong = fault("expression.py", '" and ".join', '" or ".join')
     broken = fault("expression.py", '" and ".join', '" and ) ".join')
     some = [
@@ -122,7 +122,10 @@ def test_several_at_once_are_told_apart(opa: Oracle):
 @alone
 def test_a_fault_that_only_costs_time_is_killed_by_the_tests_of_fast_ways(opa: Oracle):
     batch = questions(
-        opa, Asked("p", "body", "p contains i if { some i, v in input.parameters.vs; v == null }")
+        opa,
+        ComposedRule(
+            "p", "body", "p contains i if { some i, v in input.parameters.vs; v == null }"
+        ),
     )
     mutant = fault("unification.py", "if a.value is None or", "if a.value is None and")
     assert Trial(mutant, batch).outcome().fate is Fate.SURVIVED

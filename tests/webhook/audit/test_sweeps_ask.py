@@ -9,7 +9,7 @@ import pytest
 
 from tests.webhook.audit.made import POD, constraint, items, snapshot, template
 from tests.webhook.audit.swept import RESOURCES, Given, RecordingSink
-from tests.webhook.external_data.recorded import Asked, refused
+from tests.webhook.external_data.recorded import Answers, refused
 from webhook import log
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.reviewer import ASKED_TOGETHER, Reviewer
@@ -33,7 +33,7 @@ NAMESPACES = Namespaces(None, {"space": {"metadata": {"name": "space"}}})  # typ
 LOG = log.Log(lambda _: None).logger("test")
 
 
-def sweep(names: list[str], ask: Asked | None) -> tuple[SweepEnd, RecordingSink]:
+def sweep(names: list[str], ask: Answers | None) -> tuple[SweepEnd, RecordingSink]:
     """One sweep over Pods of these names, which are one page."""
     sink = RecordingSink()
     made = Sweep(
@@ -50,7 +50,7 @@ def sweep(names: list[str], ask: Asked | None) -> tuple[SweepEnd, RecordingSink]
 
 
 def test_the_requests_of_a_page_go_out_at_once_and_each_object_is_told_of_once() -> None:
-    ask = Asked(refused)
+    ask = Answers(refused)
     end, sink = sweep(["a", "b", "c"], ask)
     assert [sorted(one.keys for one in requests) for requests in ask.rounds] == [
         [("a",), ("b",), ("c",)]
@@ -62,7 +62,7 @@ def test_the_requests_of_a_page_go_out_at_once_and_each_object_is_told_of_once()
 
 
 def test_of_many_requests_some_go_out_at_a_time() -> None:
-    ask = Asked(refused)
+    ask = Answers(refused)
     names = [f"p{number}" for number in range(ASKED_TOGETHER + 5)]
     end, sink = sweep(names, ask)
     assert [len(requests) for requests in ask.rounds] == [ASKED_TOGETHER, 5]
@@ -75,8 +75,8 @@ def test_where_nobody_is_asked_the_constraint_is_undecided_and_others_are_not() 
     assert sink.totals == {("B", "b"): 1}
 
 
-@pytest.mark.parametrize("ask", [Asked(refused), None])
-def test_a_single_object_is_reviewed_with_the_answers(ask: Asked | None) -> None:
+@pytest.mark.parametrize("ask", [Answers(refused), None])
+def test_a_single_object_is_reviewed_with_the_answers(ask: Answers | None) -> None:
     reviewer = Reviewer(
         Scope(PolicySet(POLICIES)),
         NAMESPACES,

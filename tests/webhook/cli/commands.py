@@ -14,7 +14,7 @@ RECORD = {
     "object": pod(),
     "constraintsEvaluated": 1,
 }
-TOLD = RECORD | {
+DECISION_RECORD = RECORD | {
     "enforcementPoint": "validation.gatekeeper.sh",
     "sequence": 1,
     "results": [

@@ -176,19 +176,24 @@ PIPED = {
     ),
     ("conftest reformat", "files"): ("conftest reformat -o json {}", "[]", 0, ""),
     **{
-        (command.partition(" -")[0], option): (f"{command} {IMAGE} {option} {{}}", "[]", code, told)
+        (command.partition(" -")[0], option): (
+            f"{command} {IMAGE} {option} {{}}",
+            "[]",
+            code,
+            message,
+        )
         for command, code in IMAGED.items()
-        for option, told in (
+        for option, message in (
             ("--registry-config", "is no object"),
             ("--registry-ca", "certificates"),
         )
     },
     **{
-        (name, option): (f"{command} {IMAGE} {option} {{}}", text, code, told)
+        (name, option): (f"{command} {IMAGE} {option} {{}}", text, code, message)
         for command, code in IMAGED.items()
         for name in [command.partition(" -")[0]]
         if name != "policy push"
-        for option, text, told in (
+        for option, text, message in (
             ("--verification-policy", SIGNED, "127.0.0.1:9"),
             ("--catalogue", "[]", "it has to be one PolicyCatalogue"),
         )

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.patience import PATIENCE_SECONDS
-from tests.webhook.cli.commands import LOGGED, RECORD, TOLD, commands
+from tests.webhook.cli.commands import DECISION_RECORD, LOGGED, RECORD, commands
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.constraint.policies import constraint, pod, template
 from webhook.cli import exit_codes
@@ -75,7 +75,7 @@ def folder(tmp_path):
     (tmp_path / "nothing.yaml").write_text("# nothing")
     (tmp_path / "records").write_text(json.dumps(RECORD) + "\n")
     (tmp_path / "empty").write_text("")
-    (tmp_path / "told").write_text(json.dumps(TOLD) + "\n")
+    (tmp_path / "told").write_text(json.dumps(DECISION_RECORD) + "\n")
     (tmp_path / "logged").write_text(json.dumps(LOGGED) + "\n")
     (tmp_path / "passes.rego").write_text("package p\ntest_x if true")
     (tmp_path / "fails.rego").write_text("package p\ntest_x if false")

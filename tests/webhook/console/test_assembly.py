@@ -115,8 +115,8 @@ def test_what_was_steered_is_undone_by_a_command_that_is_shown():
 def test_revisions_are_told_with_what_is_otherwise_now_and_how_to_go_back():
     before = policy(metadata={"generation": 1}, spec={"parameters": {"label": "old"}})
     kept = [revision_object(item, digest_of(item)) for item in (before, policy())]
-    spoiled = {"metadata": {"name": "spoiled"}, "spec": {}}
-    picture = picture_of(ClusterObjects([policy()], revisions=[*kept, spoiled]))
+    broken = {"metadata": {"name": "broken"}, "spec": {}}
+    picture = picture_of(ClusterObjects([policy()], revisions=[*kept, broken]))
     page = pages.policy(picture, {"kind": KIND, "name": "owner"})
     assert [one["generation"] for one in page["revisions"]] == [2, 1]
     assert page["revisions"][0]["difference"] == ""
@@ -126,7 +126,7 @@ def test_revisions_are_told_with_what_is_otherwise_now_and_how_to_go_back():
         "command": "kubectl annotate requiredlabel owner waddle.dev/rollback-to=1 --overwrite",
     }
     assert back in page["commands"]
-    assert "spoiled" in picture.faults[0]
+    assert "broken" in picture.faults[0]
 
 
 def test_what_is_wrong_in_reports_of_ours_is_shown_and_nothing_else_is_kept():

@@ -232,11 +232,11 @@ def test_beyond_a_few_who_wait_the_next_is_told_to_come_again():
         playground = Playground()
         attempt = Attempt.of({"mode": "cel", "policy": "1"})
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_told(playground, attempt)) for _ in range(6)]
+            tasks = [group.create_task(_outcome(playground, attempt)) for _ in range(6)]
         playground.stop()
         return [task.result() for task in tasks]
 
-    async def _told(playground: Playground, attempt: Attempt) -> Any:
+    async def _outcome(playground: Playground, attempt: Attempt) -> Any:
         try:
             return await playground.attempt(attempt, lambda: None, picture())
         except Busy:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.webhook.constraint.policies import client, constraint, pod, template
-from tests.webhook.external_data.recorded import Asked, good, response_of
+from tests.webhook.external_data.recorded import Answers, good, response_of
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.external_data.exchange import (
@@ -123,10 +123,10 @@ def test_no_form_takes_a_missing_answer_for_a_false_one(rule: str) -> None:
     rego = f"""good(k) {{ {p("[k]")}.responses[_][1] == "good" }}
 worst = "good" {{ good("k") }} else = "bad" {{ true }}
 violation[{{"msg": m}}] {rule}"""
-    provider = Asked()
+    provider = Answers()
     assert reviewed(rego, provider).responses.results == ()
     assert provider.rounds == [(ProviderRequest("p", ("k",)),)]
-    bad = Asked(lambda request: response_of(request, "bad"))
+    bad = Answers(lambda request: response_of(request, "bad"))
     assert [one.msg for one in reviewed(rego, bad).responses.results] == ["bad"]
 
 
@@ -136,7 +136,7 @@ def test_a_call_for_each_of_many_is_asked_in_one_round() -> None:
 	{p("[image]")}.responses[_][1] == "good"
 	m := image
 }}"""
-    provider = Asked()
+    provider = Answers()
     images = [f"i{number}" for number in range(9)]
     outcome = reviewed(rego, provider, images=images)
     assert [one.msg for one in outcome.responses.results] == images
@@ -149,7 +149,7 @@ violation[{{"msg": "bad"}}] {{
 	not known
 	external_data({{"provider": "q", "keys": ["secret"]}}).status_code == 200
 }}"""
-    provider = Asked()
+    provider = Answers()
     assert reviewed(rego, provider).responses.results == ()
     assert [[one.provider for one in requests] for requests in provider.rounds] == [["p"]]
 
@@ -162,7 +162,7 @@ def test_chained_keys_take_a_round_each_and_fail_beyond_the_last() -> None:
     def longer_by_one(request: ProviderRequest) -> ProviderResponse:
         return ProviderResponse(((request.keys[0], request.keys[0] + "x"),), (), 200)
 
-    longer = Asked(longer_by_one)
+    longer = Answers(longer_by_one)
     assert [one.msg for one in reviewed(chained(ROUNDS_MAX), longer).responses.results] == [
         "x" * (ROUNDS_MAX + 1)
     ]
@@ -180,7 +180,7 @@ violation[{{"msg": m}}] {{
 
 
 def test_too_many_keys_are_not_asked() -> None:
-    provider = Asked()
+    provider = Answers()
     rego = (
         f"keys := [format_int(n, 10) | n := numbers.range(1, {ASKED_KEYS_MAX + 1})[_]]\n"
         'violation[{"msg": m}] { m := external_data({"provider": "p", "keys": keys}).system_error }'
@@ -196,7 +196,7 @@ def test_more_calls_than_go_out_at_once_take_another_round() -> None:
 	image := input.review.object.images[_]
 	{p("[image]")}.responses[_][1] == "good"
 }}"""
-    provider = Asked()
+    provider = Answers()
     images = [f"i{number}" for number in range(REQUESTS_MAX + 3)]
     outcome = reviewed(rego, provider, images=images)
     assert len(outcome.responses.results) == len(images)
@@ -209,7 +209,7 @@ def test_a_large_operand_is_paid_for_before_it_is_read() -> None:
         'm := external_data({"provider": "p", "keys": [], "more": big}).system_error }'
     )
     subject = Subject(AugmentedObject(pod()), limits=Limits(steps=300_000))
-    outcome = review(policies(rego), subject, ask=Asked())
+    outcome = review(policies(rego), subject, ask=Answers())
     assert "budget" in str(outcome.responses)
 
 
@@ -228,5 +228,5 @@ def test_what_is_printed_is_printed_once() -> None:
     rego = f'violation[{{"msg": "m"}}] {{ print("asking"); {ONE}.status_code == 200 }}'
     limits = Limits(print_=lambda _, line: lines.append(line))
     subject = Subject(AugmentedObject(pod()), limits=limits)
-    assert review(policies(rego), subject, ask=Asked()).responses.results
+    assert review(policies(rego), subject, ask=Answers()).responses.results
     assert lines == ["asking"]

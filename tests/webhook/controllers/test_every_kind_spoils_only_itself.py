@@ -41,7 +41,7 @@ from webhook.policy_kinds import parts
 from webhook.replicas import pods
 
 ERRORS = {error.__name__: error for error in (RecursionError, MemoryError, KeyError)}
-SPOILED = {f"spoiled{name.lower()}": error for name, error in ERRORS.items()}
+BROKEN = {f"spoiled{name.lower()}": error for name, error in ERRORS.items()}
 """By the names of the objects; a kind may have no labels by the time that it is read."""
 
 SPOILS = "spoils"
@@ -198,7 +198,7 @@ def error_of(value: Any) -> type[Exception] | None:
         return None
     metadata = value.get("metadata") or {}
     label_value = (metadata.get("labels") or {}).get(SPOILS, "")
-    return ERRORS.get(label_value) or SPOILED.get(metadata.get("name", ""))
+    return ERRORS.get(label_value) or BROKEN.get(metadata.get("name", ""))
 
 
 def break_reader(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[str]:
@@ -273,7 +273,7 @@ def test_an_object_whose_reader_raises_spoils_nothing_else(tmp_path, monkeypatch
             assert made.following.client is not None
             assert sum(made.registry.counters[OBJECT_FAULTS].values()) >= len(ERRORS)
             if case.statuses:
-                about = {"config"} if case.one else SPOILED.keys()
+                about = {"config"} if case.one else BROKEN.keys()
                 await made.until(lambda: about <= statuses_in_error(made, case), "statuses say so")
 
     asyncio.run(run())

@@ -10,7 +10,7 @@ import pytest
 
 from tests.programs import ROOT
 from tests.webhook.audit.made import constraint, snapshot, template
-from tests.webhook.external_data.recorded import Asked, refused
+from tests.webhook.external_data.recorded import Answers, refused
 from tests.webhook.mutation.documents import pod
 from webhook import log
 from webhook.api.admission import read_request
@@ -84,7 +84,7 @@ def recorded(obj: dict[str, Any], ask: Ask, **settings: Any) -> dict[str, Any]:
 
 
 def test_a_record_says_whom_it_asked_what_and_how_that_went() -> None:
-    ask = Asked(lambda one: refused(one)._replace(milliseconds=12.3456))
+    ask = Answers(lambda one: refused(one)._replace(milliseconds=12.3456))
     record = recorded(pod("x", "y"), ask)
     assert record["results"][0]["message"] == "2"
     assert record["externalData"] == [
@@ -99,7 +99,7 @@ def test_a_record_says_whom_it_asked_what_and_how_that_went() -> None:
 
 
 def test_with_a_setting_it_says_what_they_said_and_replay_decides_again_by_it() -> None:
-    record = recorded(pod("x"), Asked(refused), includeObjects=True, includeAnswers=True)
+    record = recorded(pod("x"), Answers(refused), includeObjects=True, includeAnswers=True)
     assert record["externalData"][0] | {"millis": 0} == {
         "provider": "p",
         "keys": ["x"],
@@ -112,16 +112,16 @@ def test_with_a_setting_it_says_what_they_said_and_replay_decides_again_by_it() 
     }
     replayed = replay([record], POLICIES)
     assert (replayed.replayed, replayed.changes, replayed.other_violations) == (1, [], 0)
-    without = recorded(pod("x"), Asked(refused), includeObjects=True)
+    without = recorded(pod("x"), Answers(refused), includeObjects=True)
     (change,) = replay([without], POLICIES).changes
     assert change.after == "error"
     assert "its answer was not recorded" in change.errors[0]
-    assert not replay([without], POLICIES, Asked(refused)).changes
+    assert not replay([without], POLICIES, Answers(refused)).changes
 
 
 @pytest.mark.parametrize("settings", [{}, {"includeObjects": True, "includeAnswers": True}])
 def test_keys_and_answers_about_a_secret_are_masked(settings: dict[str, Any]) -> None:
-    record = recorded(SECRET, Asked(refused), **settings)
+    record = recorded(SECRET, Answers(refused), **settings)
     assert "aHVzaA" not in str(record["externalData"])
     assert record["externalData"][0]["keys"] == ["**masked**"]
     assert "externalData.*.keys.*" in record["masked"]
@@ -129,7 +129,7 @@ def test_keys_and_answers_about_a_secret_are_masked(settings: dict[str, Any]) ->
 
 def test_a_record_that_is_too_long_leaves_out_keys_and_answers() -> None:
     images = [f"{number}-{'x' * 200}" for number in range(20)]
-    record = recorded(pod(*images), Asked(refused), includeAnswers=True, maxRecordBytes=3000)
+    record = recorded(pod(*images), Answers(refused), includeAnswers=True, maxRecordBytes=3000)
     assert record["externalData"][0].keys() == {"provider", "statusCode", "cached", "millis"}
     assert "externalData" in record["truncated"]
 
@@ -138,7 +138,7 @@ def test_an_audit_s_record_says_it_too() -> None:
     found = review(
         POLICIES,
         Subject(AugmentedReview(read_request({"uid": "", "kind": {}, "object": pod("x")}))),
-        ask=Asked(refused),
+        ask=Answers(refused),
     )
     outcome = ReviewOutcome(policies=RecordedPolicies.of(POLICIES.snapshot))
     record = audit_record("i", "a", pod("x"), found.responses, outcome, include_answers=True)

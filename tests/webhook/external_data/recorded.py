@@ -39,7 +39,7 @@ def refused(request: ProviderRequest, error: str = "unsigned") -> ProviderRespon
     return ProviderResponse((), pairs, 200, is_idempotent=True)
 
 
-class Asked:
+class Answers:
     """Gives the answers that a test sets."""
 
     def __init__(self, answer: Answering = good) -> None:

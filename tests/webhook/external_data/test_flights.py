@@ -73,9 +73,9 @@ class Asking:
 
     def begin(self, *keys: str, name: str = "p", **options: Any) -> Awaited:
         """Ask for keys."""
-        asked = self.flights.round(**options)
-        asked.begin(ProviderRequest(name, keys))
-        return Awaited(asked.end())
+        begun = self.flights.round(**options)
+        begun.begin(ProviderRequest(name, keys))
+        return Awaited(begun.end())
 
     def ask(self, *keys: str, name: str = "p", **options: Any) -> ProviderResponse:
         """What is answered."""

@@ -162,8 +162,8 @@ def both_say(source, of_constraint, reviewed, known=None, *, alone=False):
     read = placed(read_request(reviewed))
     review = AugmentedReview(read, namespace=known if read.namespace else None)
     results = client.snapshot.review(review, enforcement_point=WEBHOOK, limits=UNLIMITED).results
-    said_ = policy.say(bound, of_constraint, reviewed, known)
-    return sorted(one.msg for one in results), sorted(said_.messages)
+    verdict = policy.say(bound, of_constraint, reviewed, known)
+    return sorted(one.msg for one in results), sorted(verdict.messages)
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["template", "constraint"])

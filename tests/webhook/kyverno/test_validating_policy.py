@@ -457,16 +457,16 @@ def test_what_a_later_validation_asks_for_is_not_missing() -> None:
 
 
 def test_a_document_has_no_operation() -> None:
-    asked = PolicyQuestion({}, None, NOTHING)
+    question = PolicyQuestion({}, None, NOTHING)
     of_json = policy("request.operation == ''", evaluation={"mode": "JSON"})
-    assert of_json.say_of_json({}, asked).result == "error"
+    assert of_json.say_of_json({}, question).result == "error"
 
 
 def test_what_was_read_of_a_request_is_not_changed_by_exceptions() -> None:
-    """A policy with an exception is asked the same question before one without."""
-    asked = PolicyQuestion(request(), None, NOTHING, [exception(allowedValues=["y"])])
+    """A policy with an exception is question the same question before one without."""
+    question = PolicyQuestion(request(), None, NOTHING, [exception(allowedValues=["y"])])
     allowing = policy("'y' in exceptions.allowedValues")
-    assert allowing.say(asked).result == "pass"
+    assert allowing.say(question).result == "pass"
     other = policy("'y' in exceptions.allowedValues")
     other.name = "other"
-    assert other.say(asked).result == "fail"
+    assert other.say(question).result == "fail"

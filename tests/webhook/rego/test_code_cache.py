@@ -41,7 +41,7 @@ def answer(rule, input_value=None):
     return to_json(found)
 
 
-WANTED = [{"msg": "b is b"}, {"msg": "one"}]
+EXPECTED = [{"msg": "b is b"}, {"msg": "one"}]
 
 
 @pytest.fixture
@@ -51,11 +51,11 @@ def directory(tmp_path):
 
 def test_a_rule_from_the_cache_answers_as_the_one_that_was_compiled(directory, monkeypatch):
     cache = CodeCache(directory)
-    assert answer(compile_rule(modules(), PATH, cache=cache)) == WANTED
+    assert answer(compile_rule(modules(), PATH, cache=cache)) == EXPECTED
     (file,) = directory.iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
     monkeypatch.setattr("webhook.rego.program.compile_rules", _must_not_compile)
-    assert answer(compile_rule(modules(), PATH, cache=CodeCache(directory))) == WANTED
+    assert answer(compile_rule(modules(), PATH, cache=CodeCache(directory))) == EXPECTED
 
 
 def test_what_parameters_decide_is_known_from_the_cache_too(directory, monkeypatch):
@@ -127,7 +127,7 @@ def test_a_damaged_file_is_compiled_and_written_anew(directory, damage):
     sound = file.read_bytes()
     file.write_bytes(damage(sound))
     assert cache.load(file.stem) is None
-    assert answer(compile_rule(modules(), PATH, cache=cache)) == WANTED
+    assert answer(compile_rule(modules(), PATH, cache=cache)) == EXPECTED
     assert file.read_bytes() == sound
 
 
@@ -176,7 +176,7 @@ def test_a_directory_that_cannot_be_written_is_no_fault(directory, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "open", full)
-    assert answer(compile_rule(modules(), PATH, cache=cache)) == WANTED
+    assert answer(compile_rule(modules(), PATH, cache=cache)) == EXPECTED
     assert list(directory.iterdir()) == []
 
 
@@ -198,7 +198,7 @@ def test_a_file_that_is_open_to_others_is_compiled_and_written_anew(directory, m
     (file,) = directory.iterdir()
     file.chmod(mode)
     assert cache.load(file.stem) is None
-    assert answer(compile_rule(modules(), PATH, cache=cache)) == WANTED
+    assert answer(compile_rule(modules(), PATH, cache=cache)) == EXPECTED
     assert file.stat().st_mode & 0o777 == 0o600
 
 
@@ -210,7 +210,7 @@ def test_a_file_with_another_name_is_compiled_and_written_anew(directory, tmp_pa
     file.rename(tmp_path / "elsewhere")
     os.link(tmp_path / "elsewhere", file)
     assert cache.load(file.stem) is None
-    assert answer(compile_rule(modules(), PATH, cache=cache)) == WANTED
+    assert answer(compile_rule(modules(), PATH, cache=cache)) == EXPECTED
     assert file.stat().st_nlink == 1
 
 
@@ -224,7 +224,7 @@ def test_a_fifo_instead_of_a_file_is_waited_for_by_nobody(directory):
     signal.alarm(int(PATIENCE_SECONDS))
     try:
         assert cache.load(file.stem) is None
-        assert answer(compile_rule(modules(), PATH, cache=cache)) == WANTED
+        assert answer(compile_rule(modules(), PATH, cache=cache)) == EXPECTED
     finally:
         signal.alarm(0)
     assert file.is_file()

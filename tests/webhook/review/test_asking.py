@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.policies import expansion_template
-from tests.webhook.external_data.recorded import Asked, good, refused, response_of
+from tests.webhook.external_data.recorded import Answers, good, refused, response_of
 from tests.webhook.mutation.documents import known, mutator, pod
 from webhook.api.admission import read_request
 from webhook.constraint.expansion import Expansion, read_expansion_template
@@ -58,14 +58,14 @@ def images(obj: dict[str, Any]) -> list[str]:
 
 
 def test_keys_are_asked_once_each_and_what_is_said_stands_there() -> None:
-    ask = Asked(lambda request: response_of(request, "registry/it"))
+    ask = Answers(lambda request: response_of(request, "registry/it"))
     after = stored((asks(),), pod("x", "y", "x"), ask)
     assert images(after) == ["registry/it"] * 3
     assert ask.rounds == [(ProviderRequest("p", ("x", "y")),)]
 
 
 def test_several_providers_are_asked_beside_each_other() -> None:
-    ask = Asked()
+    ask = Answers()
     other = asks("b", "spec.owner", provider="q", dataSource="Username")
     stored((asks(), other), pod("x"), ask)
     assert [sorted(one.provider for one in requests) for requests in ask.rounds] == [["p", "q"]]
@@ -108,7 +108,7 @@ def test_several_providers_are_asked_beside_each_other() -> None:
     ],
 )
 def test_each_failure_has_gatekeepers_words_and_its_policy(answer: Answering, message: str) -> None:
-    ask = Asked(answer)
+    ask = Answers(answer)
     found = review(policies(asks()), Subject(AugmentedObject(pod("x"))), ask=ask)
     assert found.unmutated == (
         f"mutating Pod shop/p: failed to resolve external data placeholders: {message}"
@@ -120,7 +120,7 @@ def test_each_failure_has_gatekeepers_words_and_its_policy(answer: Answering, me
 
 def test_what_had_no_answer_and_may_do_without_is_named() -> None:
     documents = asks(failurePolicy="Ignore"), asks("b", "spec.owner", failurePolicy="Ignore")
-    found = review(policies(*documents), Subject(AugmentedObject(pod("x"))), ask=Asked(refused))
+    found = review(policies(*documents), Subject(AugmentedObject(pod("x"))), ask=Answers(refused))
     assert [(one.path, one.key) for one in found.unresolved] == [
         ("spec.containers[0].image", "x"),
         ("spec.owner", ""),
@@ -133,7 +133,7 @@ def test_what_had_no_answer_and_may_do_without_is_named() -> None:
     }
     assigning = asks(location="data.a", failurePolicy="Ignore")
     assigning["spec"]["applyTo"] = [{"groups": [""], "versions": ["v1"], "kinds": ["Secret"]}]
-    found = review(policies(assigning), Subject(AugmentedObject(secret)), ask=Asked(refused))
+    found = review(policies(assigning), Subject(AugmentedObject(secret)), ask=Answers(refused))
     assert "hush" not in str(found.unresolved)
 
 
@@ -153,7 +153,7 @@ def test_resultants_of_an_expansion_are_asked_for_together() -> None:
         "metadata": {"name": "web", "namespace": "shop"},
         "spec": {"template": {"spec": pod("x")["spec"]}, "other": {"spec": pod("y")["spec"]}},
     }
-    ask = Asked(lambda request: response_of(request, "registry/it"))
+    ask = Answers(lambda request: response_of(request, "registry/it"))
     subject = Subject(AugmentedObject(deployment))
     found = review(policies(asks(), expansion=expansion), subject, ask=ask)
     assert not found.faults
@@ -171,7 +171,7 @@ def request(obj: dict[str, Any]) -> AugmentedReview:
     )
 
 
-def changed(documents: tuple[dict[str, Any], ...], ask: Asked) -> Changes:
+def changed(documents: tuple[dict[str, Any], ...], ask: Answers) -> Changes:
     """What mutators do to a Pod, in as many rounds as they want."""
     subject = Subject(request(pod("x")))
     while True:
@@ -185,22 +185,22 @@ def changed(documents: tuple[dict[str, Any], ...], ask: Asked) -> Changes:
 def test_changes_need_answers_first_and_say_what_they_were() -> None:
     found = changes(policies(asks()), Subject(request(pod("x"))))
     assert found == Needs(requests=(ProviderRequest("p", ("x",)),))
-    change = changed((asks(),), Asked(lambda one: response_of(one, "registry/it")))
+    change = changed((asks(),), Answers(lambda one: response_of(one, "registry/it")))
     assert [one["value"] for one in change.patch.operations] == ["registry/it"]
     assert change.answers is not None
     assert list(change.answers) == [ProviderRequest("p", ("x",))]
     assert "metadata" in str(change.answer.operations)
     with pytest.raises(MutationError, match="unsigned"):
-        changed((asks(),), Asked(refused))
+        changed((asks(),), Answers(refused))
 
 
 def test_previewed_mutators_ask_as_well_and_their_failure_changes_nothing() -> None:
     preview = asks("previewed", "spec.owner")
     preview["metadata"]["annotations"] = {"waddle.dev/mode": "preview"}
-    change = changed((preview,), Asked(lambda one: response_of(one, "ada")))
+    change = changed((preview,), Answers(lambda one: response_of(one, "ada")))
     assert change.preview is not None
     assert [one["value"] for one in change.preview.patch] == ["ada"]
-    refusing = changed((preview,), Asked(refused))
+    refusing = changed((preview,), Answers(refused))
     assert not refusing.patch
     assert refusing.preview is not None
     assert "unsigned" in refusing.preview.fault
@@ -209,13 +209,13 @@ def test_previewed_mutators_ask_as_well_and_their_failure_changes_nothing() -> N
 def test_drift_is_told_by_answers_and_not_while_a_provider_has_none() -> None:
     mutations = known(asks(failurePolicy="UseDefault", default="safe")).snapshot
     by_user = known(asks("u", "spec.owner", dataSource="Username")).snapshot
-    ask = Asked(lambda one: response_of(one, "registry/it"))
+    ask = Answers(lambda one: response_of(one, "registry/it"))
     (drift,) = answered(lambda by: drifts_of(mutations, pod("x"), None, "shop", by.known), ask)
     assert drift.paths == ("/spec/containers/0/image",)
     assert ask.rounds == [(ProviderRequest("p", ("x",)),)]
-    same = Asked(lambda one: response_of(one, "x"))
+    same = Answers(lambda one: response_of(one, "x"))
     assert answered(lambda by: drifts_of(mutations, pod("x"), None, "shop", by.known), same) == ()
-    gone = Asked(refused)
+    gone = Answers(refused)
     assert answered(lambda by: drifts_of(mutations, pod("x"), None, "shop", by.known), gone) == ()
     assert drifts_of(mutations, pod("x"), None, "shop") == ()
     assert drifts_of(by_user, pod("x"), None, "shop", lambda _: None) == ()
@@ -223,6 +223,6 @@ def test_drift_is_told_by_answers_and_not_while_a_provider_has_none() -> None:
 
 def test_a_walk_made_again_with_answers_is_the_same_function_of_them() -> None:
     subject = Subject(AugmentedObject(pod("x")))
-    first = subject.with_answers(Asked()((ProviderRequest("p", ("x",)),)))
+    first = subject.with_answers(Answers()((ProviderRequest("p", ("x",)),)))
     assert first.rounds == 1
     assert replace(first, rounds=0).answers == first.answers

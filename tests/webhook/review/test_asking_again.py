@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.policies import constraint, exception, template
-from tests.webhook.external_data.recorded import Asked, refused
+from tests.webhook.external_data.recorded import Answers, refused
 from tests.webhook.mutation.documents import pod
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
@@ -42,7 +42,7 @@ def policies(**metadata: Any) -> Client:
     return client
 
 
-def keys(ask: Asked) -> list[list[tuple[str, ...]]]:
+def keys(ask: Answers) -> list[list[tuple[str, ...]]]:
     """Those of each round."""
     return [[request.keys for request in requests] for requests in ask.rounds]
 
@@ -60,7 +60,7 @@ def test_what_is_excused_without_a_part_is_asked_about_without_it() -> None:
     excused = exception("e", "Asks/all", namespace="shop", parts={"containers": ["c1"]})
     stages = (Excusing([read_exception(excused)]),)
     for images, left in ((("a", "x"), []), (("x", "x"), ["2 are unsigned"])):
-        ask = Asked(unsigned)
+        ask = Answers(unsigned)
         subject = Subject(AugmentedObject(pod(*images), PLACE))
         found = review(PolicySet(client.snapshot, stages=stages), subject, ask=ask)
         assert [one.msg for one in found.responses.results] == left
@@ -70,7 +70,7 @@ def test_what_is_excused_without_a_part_is_asked_about_without_it() -> None:
 def test_an_update_that_changes_nothing_is_asked_about_the_old_object_too() -> None:
     snapshot = policies(annotations={"waddle.dev/existing": "allow"}).snapshot
     for before, actions in (("x", ("warn",)), ("a", ("deny",))):
-        ask = Asked(unsigned)
+        ask = Answers(unsigned)
         value = played(pod("x-new"), PLACE, "UPDATE", pod(before))
         found = review(PolicySet(snapshot), Subject(value), ask=ask)
         assert [one.actions for one in found.responses.results] == [actions]
@@ -94,11 +94,11 @@ def test_members_of_a_group_are_asked_together_and_none_is_decided_before(
             },
         }
     )
-    ask = Asked(unsigned)
+    ask = Answers(unsigned)
     found = review(PolicySet(client.snapshot), Subject(AugmentedObject(pod("x"))), ask=ask)
     assert not found.responses.faults
     assert bool(found.responses.results) is denied
     signed = review(
-        PolicySet(client.snapshot), Subject(AugmentedObject(pod("a"))), ask=Asked(unsigned)
+        PolicySet(client.snapshot), Subject(AugmentedObject(pod("a"))), ask=Answers(unsigned)
     )
     assert bool(signed.responses.results) is (expression == "a() && b()")

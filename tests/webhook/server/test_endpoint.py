@@ -21,7 +21,7 @@ JSON = [(b"content-type", b"application/json")]
 LARGE = json.dumps(review(pod() | {"spec": {"text": "x" * LARGE_BYTES}})).encode()
 
 
-class Asked:
+class CalledEndpoint:
     """An endpoint, and what it counted and logged."""
 
     def __init__(self, decide: Decide, memory: Memory | None = None) -> None:
@@ -72,19 +72,19 @@ def wait(request: AdmissionRequest, query: bytes, received_at: float) -> Pending
 
 def test_a_body_in_parts_is_read_whole() -> None:
     for body in (json.dumps(review()).encode(), LARGE):
-        code, found = Asked(allow).post(body[:100], body[100:200], body[200:])
+        code, found = CalledEndpoint(allow).post(body[:100], body[100:200], body[200:])
         assert (code, found["response"]["allowed"]) == (200, True)
 
 
 def test_what_waits_gives_its_room_back_when_it_is_answered() -> None:
     memory = Memory(100_000)
-    code, _ = Asked(wait, memory).post(json.dumps(review()).encode())
+    code, _ = CalledEndpoint(wait, memory).post(json.dumps(review()).encode())
     assert code == 200
     memory.take(100_000)
 
 
 def test_what_would_have_to_wait_and_finds_no_room_is_told_to_try_again() -> None:
-    endpoint = Asked(wait, Memory(1))
+    endpoint = CalledEndpoint(wait, Memory(1))
     code, found = endpoint.post(json.dumps(review()).encode())
     assert code == 429
     assert "too many large requests are being reviewed" in found["message"]
@@ -94,7 +94,7 @@ def test_what_would_have_to_wait_and_finds_no_room_is_told_to_try_again() -> Non
 def test_a_large_request_that_finds_no_room_in_its_time_is_told_to_try_again() -> None:
     memory = Memory(10_000_000)
     memory.take(10_000_000 - LARGE_BYTES)
-    endpoint = Asked(allow, memory)
+    endpoint = CalledEndpoint(allow, memory)
     code, found = endpoint.post(LARGE, query=b"timeout=60ms")
     assert code == 429
     assert "too many large requests" in found["message"]
@@ -113,7 +113,7 @@ def test_a_large_request_that_is_none_is_refused_as_a_small_one(
     body: bytes, query: bytes, message: str
 ) -> None:
     memory = Memory(100_000_000)
-    endpoint = Asked(allow, memory)
+    endpoint = CalledEndpoint(allow, memory)
     code, found = endpoint.post(body, query=query)
     assert code == 400
     assert message in found["message"]

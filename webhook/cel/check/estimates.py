@@ -15,7 +15,7 @@ MOST: Final = 2**64 - 1
 """Sums and products end here."""
 
 CHARACTER: Final = 0.1
-"""What going through one character of a text costs."""
+"""The cost of going through one character of a text."""
 
 PATTERN: Final = 0.25
 """The same of a pattern, of which four characters are thought to make one part."""
@@ -115,7 +115,7 @@ class Entries:
 
 
 def union_of_entries(one: Entries | None, other: Entries | None) -> Entries | None:
-    """Those of what is one or the other."""
+    """Returns the entries of a value that is one of two."""
     if one is None or other is None:
         return None
     return Entries(one.is_list, union(one.key, other.key), union(one.value, other.value))

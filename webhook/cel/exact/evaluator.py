@@ -345,7 +345,7 @@ class _Builder:
         return False
 
     def opt_map(self, node: OptMap) -> Run:
-        """What a conditional goes on from: of its own it makes what :meth:`path` makes of it."""
+        """Returns the step that a conditional goes on from; :meth:`path` goes on from it."""
         target = self.build(node.target)
         (slot,) = self.slot(node.variable.name)
         body = self.build(node.body)

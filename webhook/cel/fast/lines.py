@@ -12,7 +12,7 @@ MAX_INDENT: Final = 60
 
 
 class Unwritten(Exception):
-    """A form that only the exact form has."""
+    """An expression that only the exact form can evaluate."""
 
 
 class Lines:
@@ -31,7 +31,7 @@ class Lines:
         self.lines.append("    " * self.indent + text)
 
     def new(self, kind: Kind = Kind.ANY) -> Expression:
-        """A local that nobody has."""
+        """Returns a local that is not in use yet."""
         self.names += 1
         return source.name(f"v{self.names}", kind)
 
@@ -40,13 +40,13 @@ class Lines:
         self.line(f"{local.source} = {value.within(Binds.CONDITIONAL)}")
 
     def constant_named(self, value: Any) -> Expression:
-        """A constant by a name of its own."""
+        """Adds a constant, and returns its name."""
         name = f"K{len(self.constants)}"
         self.constants[name] = value
         return source.name(name)
 
     def kept(self, value: Expression) -> Expression:
-        """A value in a local, unless it may be repeated as it is."""
+        """Returns a value that may be repeated: itself, or a new local that holds it."""
         if value.is_simple:
             return value
         local = self.new(value.kind)

@@ -32,7 +32,7 @@ KINDS: Final = {"bool": Kind.BOOL, "string": Kind.STRING}
 
 
 def within_path(function: str, operand: Expr, checked: Checked) -> str:
-    """What takes an item: an optional that lies in the middle of a path is left to the exact form."""
+    """Writes the operand of a step; an optional within a path is left to the exact form."""
     if goes_on(operand, checked):
         return "further_item"
     is_conditional = isinstance(operand, Call) and operand.function == "_?_:_"

@@ -153,7 +153,7 @@ class _Sorting(Generic[_Item]):
     # --- dividing -----------------------------------------------------------------------------
 
     def divide(self, begin: int, end: int, pivot: int) -> tuple[int, bool]:
-        """Those that are less first: where the pivot is then, and whether they stood so."""
+        """Moves smaller items to the front; returns where the pivot is then, and whether they stood so."""
         self.swap(begin, pivot)
         low, high = begin + 1, end - 1
         swaps = 0
@@ -170,7 +170,7 @@ class _Sorting(Generic[_Item]):
         return high, not swaps
 
     def divide_equal(self, begin: int, end: int, pivot: int) -> int:
-        """Those that equal the pivot first, where none is less: where the others begin."""
+        """Moves items equal to the pivot to the front, where none is less; returns where the others begin."""
         self.swap(begin, pivot)
         low, high = begin + 1, end - 1
         while True:

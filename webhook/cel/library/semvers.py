@@ -29,7 +29,7 @@ def _number(text: str, name: str) -> int:
 
 
 def _within(text: str) -> int:
-    """A number of 64 bits."""
+    """Returns a number of at most 64 bits; raises for a larger one."""
     number = int(text)
     if number > UINT_MAX:
         raise EvaluationError(f"strconv.ParseUint: parsing {quote(text)}: value out of range")
@@ -53,7 +53,7 @@ def _parts(text: str, kind: str) -> tuple[str, ...]:
 
 
 def read(text: str) -> Opaque:
-    """A version; raises :class:`~webhook.cel.errors.EvaluationError`."""
+    """Reads a version; raises :class:`~webhook.cel.errors.EvaluationError`."""
     if not text:
         raise EvaluationError("Version string empty")
     fields = text.split(".", 2)
@@ -120,14 +120,14 @@ def _normalised(text: str) -> str:
 @form("semver", str)
 @form("semver", str, bool)
 def semver(text: str, normalise: bool = False) -> Opaque:
-    """The version that a text writes; ``v1.2`` too where it is to be brought into form."""
+    """Reads a version; with ``normalise`` also a short form such as ``v1.2``."""
     return read(_normalised(text) if normalise else text)
 
 
 @form("isSemver", str)
 @form("isSemver", str, bool)
 def is_semver(text: str, normalise: bool = False) -> bool:
-    """Whether a text writes one."""
+    """Whether a text is a version."""
     try:
         semver(text, normalise)
     except EvaluationError:
@@ -155,7 +155,7 @@ def patch(one: Opaque) -> int:
 
 @form("compareTo", NAME, NAME)
 def compare(one: Opaque, other: Opaque) -> int:
-    """-1, 0 or 1."""
+    """Returns -1, 0 or 1, as the first version is earlier, equal or later."""
     return _compare(one.value, other.value)
 
 

@@ -20,7 +20,7 @@ _CONTAINERS: Final = frozenset({dict, list})
 
 
 class Given:
-    """Those of the variables, by their identities, and what stands for them where each counts."""
+    """The values of variables, by their identities, and what stands for them where each counts."""
 
     __slots__ = ("copies", "ids")
 

@@ -52,14 +52,18 @@ def has_values(name: str) -> bool:
 
 
 def message(name: str, fields: Mapping[str, Value]) -> Duration | Timestamp | Opaque:
-    """The value of a message of this type."""
+    """Makes the value of a message.
+
+    There are three cases: 1. a Timestamp or 2. a Duration, of seconds and nanoseconds. 3. all others,
+    objects and JSON Patches: an opaque value of their fields.
+    """
     if name not in NAMES:
         return Opaque(name, dict(fields))
     numbers = {field: _number(name, field, value) for field, value in fields.items()}
     seconds, nanos = numbers.get("seconds", 0), numbers.get("nanos", 0)
     if name == "google.protobuf.Timestamp":
         return Timestamp(seconds * SECOND + nanos)
-    # What 64 bits do not hold is the longest span that they do.
+    # A span that 64 bits cannot hold becomes the longest one that they can.
     whole = seconds * SECOND
     return Duration(_within(whole + nanos) if whole == _within(whole) else _within(whole))
 

@@ -73,7 +73,7 @@ class _None:
 
 
 NOTHING: Final = _None()
-"""What an optional without a value holds."""
+"""The value of an optional without one."""
 
 
 @dataclass(slots=True, eq=False)

@@ -95,7 +95,7 @@ _FIELDS: Final = frozenset({"}", ",", "?", "IDENTIFIER", "ESC_IDENTIFIER"})
 _OPERATORS: Final = frozenset(
     {"==", "!=", "in", "<", "<=", ">=", ">", "&&", "||", "[", ".", "-", "+", "*", "/", "%", "?"}
 )
-"""What may follow a member."""
+"""The tokens that may follow a member."""
 
 
 def parse(source: str) -> Parsed:
@@ -153,7 +153,7 @@ class _Parser:
         self.recovering = False
         self.failed_at = -1
         self.closers: list[frozenset[str]] = [frozenset({"<EOF>"})]
-        """What may follow each of the expressions that are being read, the innermost last."""
+        """The tokens that may follow each of the expressions that are being read, the innermost last."""
 
     # --- tokens -------------------------------------------------------------------------------
 

@@ -92,11 +92,11 @@ class AuditOutcome:
     totals: Mapping[ConstraintKey, Count] = field(default_factory=dict)
     ended: SweepEnd | None = None
     faults: list[str] = field(default_factory=list)
-    """What is wrong with policies: they were not audited by."""
+    """The faults of policies, which were not used."""
     skipped: Sequence[str] = ()
     """Files of policies with something in them that is no object."""
     excused: list[AuditedViolation] = field(default_factory=list)
-    """What exceptions take out of the findings."""
+    """The findings that exceptions excuse."""
 
     @property
     def denied(self) -> bool:

@@ -82,7 +82,7 @@ class MutationChecked:
     """The result of a check of mutators and ExpansionTemplates."""
 
     extensions: Extensions = field(default_factory=Extensions)
-    """Those to come, with what is in force."""
+    """The mutators and ExpansionTemplates to come, with those in force."""
     in_force: Extensions = field(default_factory=Extensions)
     count: int = 0
     changes: list[MutatedManifest] = field(default_factory=list)
@@ -94,7 +94,7 @@ class MutationChecked:
 
     @property
     def everywhere(self) -> list[MutatorId]:
-        """Those to check that name no kind: no kind is listed for them."""
+        """Returns the mutators to check that name no kind: no kind is listed for them."""
         known = self.extensions.mutations
         mutators = (*known.mutators, *known.previewed)
         return [

@@ -218,10 +218,12 @@ def _replayed(replayed: Replay) -> list[str]:
         shown = f"{record.get('resourceKind', '')} {place}/{name}" if place else name
         lines.append(f"  {printable_name(shown)}: {change.before} then {change.after}")
         lines += [
-            f"    + {printable_name(f'{kind}/{who}: {text}')}" for kind, who, text in change.added
+            f"    + {printable_name(f'{kind}/{policy}: {text}')}"
+            for kind, policy, text in change.added
         ]
         lines += [
-            f"    - {printable_name(f'{kind}/{who}: {text}')}" for kind, who, text in change.removed
+            f"    - {printable_name(f'{kind}/{policy}: {text}')}"
+            for kind, policy, text in change.removed
         ]
         lines += [f"    {printable_name(excusal_line(item))}" for item in change.excused]
     return lines + [f"  {printable_name(line)}" for line in replayed.totals()]

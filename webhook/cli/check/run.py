@@ -77,7 +77,7 @@ class PolicyCheck:
     after: Client | None = None
     """The policies in force with those to check."""
     reads: dict[str, PolicyReads] | None = None
-    """What each policy depends on, by kind and name."""
+    """The reads of each policy, by kind and name."""
     generated: Agreement | None = None
     """How generated ValidatingAdmissionPolicies compare with the webhook."""
 
@@ -105,7 +105,7 @@ class BeforeAndAfter:
     """The constraints that change, and those whose template changes."""
     mutation: MutationChecked
     exclusions: Exclusions
-    """What the Configs among the manifests exclude."""
+    """The exclusions of Configs among the manifests."""
 
     def set_before(self) -> PolicySet:
         """Return everything that is in force now."""

@@ -1,4 +1,4 @@
-"""``waddle conftest parse``: the documents that policies see of files."""
+"""``waddle conftest parse``: shows files as the documents that policies see."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HELP = """Show what policies see of configuration files, as JSON.
 
 
 def as_json(value: Any, indent: str) -> str:
-    """The value in lines; numbers as Go's JSON writes a ``float64``."""
+    """Returns the value as indented JSON; numbers as Go's JSON writes a ``float64``."""
     from webhook.parsers import numbers  # noqa: PLC0415  # --help needs none of it
     from webhook.rego.run.text import laid_out  # noqa: PLC0415
 

@@ -119,7 +119,7 @@ def _clusters_and_login(
     over_cluster: bool,
     sign_in: dict[str, Any],
 ) -> tuple[tuple[ShownCluster, ...], Login | None]:
-    """Which clusters are named, where there are several, and how people sign in.
+    """Returns the clusters that are named, where there are several, and how people sign in.
 
     Raises :class:`click.UsageError` for options that do not go together.
     """

@@ -51,7 +51,7 @@ _AGAIN_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """Which cluster, and what of the command line is about changing it."""
+    """The cluster, and options of the command line about changing it."""
 
     kubeconfig: str | None
     context: str | None

@@ -138,7 +138,7 @@ def _as_text(
 
 
 def _selection(filter_text: str, threshold: float) -> Callable[[str], bool] | None:
-    """Which tests to run, by their names; None where the threshold is none, which is said."""
+    """Returns a test of names; None where the threshold is not valid, which is printed."""
     if not 0 <= threshold <= 100:  # per cent
         complain("Code coverage threshold must be between 0 and 100")
         return None

@@ -57,7 +57,7 @@ async def admission_policy_standings(client: ClusterClient) -> list[AdmissionPol
 def standings_of(
     reading: AdmissionPolicyReading, unserved: Mapping[tuple[str, str], list[str]]
 ) -> list[AdmissionPolicyStanding]:
-    """The same of what was read; ``unserved`` says of a policy which of its rules name nothing."""
+    """Returns a row for each policy; ``unserved`` gives the rules of a policy that name nothing."""
     notes = _notes(reading)
     standings = []
     for one in reading.policies.listed():
@@ -83,7 +83,7 @@ def standings_of(
 
 
 def _notes(reading: AdmissionPolicyReading) -> dict[tuple[str, str], list[str]]:
-    """What is odd about each policy, by kind and name."""
+    """Returns what is odd about each policy, by kind and name."""
     notes: dict[tuple[str, str], list[str]] = {}
     for kind, name, text in reading.policies.warnings({}):
         if kind in _BINDINGS:

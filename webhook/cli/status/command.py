@@ -137,7 +137,7 @@ async def _synced_kinds(
     pods: Sequence[Object],
     converged: Sequence[Convergence],
 ) -> list[SyncedKind]:
-    """What is kept of synced kinds; none for who may not see Config and SyncSets."""
+    """Returns rows of synced kinds; none for a user who may not see Config and SyncSets."""
     from webhook.cli.status.synced import read_synced  # noqa: PLC0415  # it brings the compiler
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
 

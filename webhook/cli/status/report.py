@@ -259,19 +259,7 @@ def as_json(standing: ClusterStanding) -> str:
             }
             for item in objects
         ],
-        "exceptions": [
-            {
-                "kind": item.kind,
-                "namespace": item.namespace or None,
-                "name": item.name,
-                "state": item.state,
-                "message": item.message,
-                "expires": item.expires or None,
-                "lastUsed": item.last_used or None,
-                "constraints": list(item.constraints),
-            }
-            for item in exceptions
-        ],
+        "exceptions": [_exception_document(item) for item in exceptions],
         "admissionPolicies": [
             {
                 "kind": item.kind,
@@ -296,20 +284,34 @@ def as_json(standing: ClusterStanding) -> str:
             }
             for item in kyverno
         ],
-        "syncedKinds": [
-            {
-                "group": item.gvk.group,
-                "version": item.gvk.version,
-                "kind": item.gvk.kind,
-                "objects": item.objects,
-                "paths": list(item.paths),
-                "whyWhole": item.why_whole or None,
-                "waitingTemplates": list(item.waiting),
-            }
-            for item in synced
-        ],
+        "syncedKinds": [_synced_document(item) for item in synced],
     }
     return document_json(document)
+
+
+def _exception_document(item: ExceptionStanding) -> dict[str, Any]:
+    return {
+        "kind": item.kind,
+        "namespace": item.namespace or None,
+        "name": item.name,
+        "state": item.state,
+        "message": item.message,
+        "expires": item.expires or None,
+        "lastUsed": item.last_used or None,
+        "constraints": list(item.constraints),
+    }
+
+
+def _synced_document(item: SyncedKind) -> dict[str, Any]:
+    return {
+        "group": item.gvk.group,
+        "version": item.gvk.version,
+        "kind": item.gvk.kind,
+        "objects": item.objects,
+        "paths": list(item.paths),
+        "whyWhole": item.why_whole or None,
+        "waitingTemplates": list(item.waiting),
+    }
 
 
 def _replica(item: Replica) -> dict[str, Any]:

@@ -29,9 +29,9 @@ class ReviewContext(EvaluationContext):
 
     shared: dict[str, Any] | None
     asking: Asking
-    """What providers answered, where the policy asks any."""
+    """Providers' answers, where the policy asks any."""
     moment: ReviewMoment | None
-    """Whose time and chance such a policy sees."""
+    """The time and random seed that such a policy sees."""
 
     @property
     def now_ns(self) -> int:

@@ -41,10 +41,10 @@ _REQUEST: Final = {
 
 
 def dependencies_of_cel(source: CelSource, parameters: Any = None) -> PolicyReads:
-    """Return what all expressions of a source depend on.
+    """Returns the places that all expressions of a source read.
 
-    ``parameters`` are those of a constraint. What the text of an error leaves out, because it is a
-    value of a Secret, is not counted. Raises :class:`~webhook.constraint.errors.CompileError`.
+    ``parameters`` are those of a constraint. Values of a Secret, which the
+    text of an error leaves out, are not counted. Raises :class:`~webhook.constraint.errors.CompileError`.
     """
     interpretation = _Sources(source, parameters)
     try:
@@ -84,7 +84,7 @@ class _Sources:
     def run(self) -> None:
         """Interpret the expressions that decide, and the messages."""
         source = self._source
-        # What is reviewed as an object, and as the old one, depends on the operation.
+        # The operation decides which of the object and the old object is reviewed.
         self.reader.record.shallow(_OPERATION)
         for one in source.variables:
             self._checked[one.name] = checked = self._check(one.expression, params=True)

@@ -63,7 +63,7 @@ def dependencies_of(template: Template, parameters: Any = None) -> PolicyReads |
 
 
 def inventory_reads(template: Template) -> ReadSet | None:
-    """What evaluations of a template read of ``data.inventory``, whichever engine they are by.
+    """Returns what a template reads of ``data.inventory``, whichever engine evaluates it.
 
     None where its code cannot be used, or we fail to read it.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class RegoTrace(NamedTuple):
-    """The steps of one evaluation, with its template and what that was given."""
+    """The steps of one evaluation, with its template, parameters and review."""
 
     template: str
     parameters: Any
@@ -38,7 +38,7 @@ class RegoTrace(NamedTuple):
     steps: Sequence[str]
 
     def lines(self) -> Iterator[str]:
-        """Return the evaluated query, and below it the steps."""
+        """Yields a title for the evaluated query, and then the steps."""
         obj = self.review.get("object") or {}
         about = f"{text(obj, 'kind')} {name_of(obj)}"
         parameters = encode(self.parameters).decode()
@@ -70,7 +70,7 @@ class TracingDriver:
 
 
 class _TracingEvaluator:
-    """Evaluates as another, and once more step by step; what misses an answer is evaluated again."""
+    """Evaluates as another does, and once more step by step; again where an answer was missing."""
 
     reads_constraint = False
 
@@ -89,15 +89,15 @@ class _TracingEvaluator:
     def begin(
         self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
     ) -> tuple[Mapping[str, Any], Limits, Any]:
-        """The other's, with what the steps read."""
+        """Begins the other evaluator's review; the steps read the inventory and the limits."""
         return inventory, limits, self._evaluator.begin(limits, inventory, shared)
 
     def evaluate(self, given: Any, review: Any, state: Any) -> Sequence[DriverViolation]:
-        """The other's violations; the steps are reported then, up to an error that ends them."""
-        inventory, limits, others = state
+        """Returns the other evaluator's violations; reports the steps, up to an error that ends them."""
+        inventory, limits, other_state = state
         parameters = {} if given is None else given
         try:
-            violations = self._evaluator.evaluate(given, review, others)
+            violations = self._evaluator.evaluate(given, review, other_state)
         except PolicyError:
             self._follow(parameters, review, inventory, limits)
             raise

@@ -56,11 +56,11 @@ class Bound:
     seen: int = 0
     """``count`` when unused constraints were sought last."""
     bytes: int = 0
-    """What code of its own takes; 0 while it has none."""
+    """The size of its own code; 0 while it has none."""
     is_requested: bool = False
 
     def is_unused(self) -> bool:
-        """Whether it has not been evaluated since this was asked before."""
+        """Whether it was not evaluated since the last call."""
         unused, self.seen = self.count == self.seen, self.count
         return unused
 
@@ -86,7 +86,7 @@ class Specialiser:
         self._own: WeakSet[Bound] = WeakSet()
         self._waiting: set[Bound] = set()
         self.refused = 0
-        """Times that a constraint found the total used up."""
+        """How often a constraint got no code because the memory for it was used up."""
 
     @property
     def constraints(self) -> int:
@@ -121,7 +121,7 @@ class Specialiser:
             self._own.add(bound)
 
     def _give_back(self) -> None:
-        """Take the code of constraints that are evaluated no more."""
+        """Drops the code of constraints that are no longer evaluated."""
         for bound in list(self._own):
             if bound.is_unused():
                 self._own.discard(bound)
@@ -161,7 +161,7 @@ class ConstraintRules:
         return bound
 
     def _forget(self) -> None:
-        """Let go of constraints that are no more: nobody says so here."""
+        """Forgets constraints that are no longer evaluated: a deletion is not reported here."""
         known = self._known
         if max(one.count - one.seen for one in known.values()) >= IDLE_EVALUATIONS:
             self._known = {at: one for at, one in known.items() if not one.is_unused()}

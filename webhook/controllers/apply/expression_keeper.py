@@ -68,7 +68,7 @@ class ExpressionKeeper:
         templates: Mapping[str, Mapping[str, Any]],
         constraints: Mapping[tuple[str, str], Enforced],
     ) -> None:
-        """What is in force by now."""
+        """Takes the policies that are in force by now."""
         self._templates, self._constraints = templates, constraints
         self._keeper.add(_ALL)
 

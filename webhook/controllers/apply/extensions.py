@@ -269,7 +269,7 @@ class ExtensionController:
     # --- saying so -----------------------------------------------------------------------------
 
     def published(self) -> bool:
-        """What was taken so far answers admissions now; whether that may change a status."""
+        """Notes that all taken so far answers admissions now; returns whether that may change a status."""
         if not self._changed:
             return False
         before, self._shared = self._shared, self._shared_faults()

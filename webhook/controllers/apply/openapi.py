@@ -1,4 +1,4 @@
-"""Which types the objects of a kind have, as the API server describes them (``/openapi/v3``)."""
+"""Reads the types of kinds' objects, as the API server describes them (``/openapi/v3``)."""
 
 from __future__ import annotations
 

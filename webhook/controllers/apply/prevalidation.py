@@ -111,7 +111,7 @@ class _ToTry:
 
 @dataclass(slots=True)
 class _Held:
-    """A change that waits, and its revision's name. ``told`` is set when that has changed."""
+    """A change that waits, and its revision's name. ``reported`` is set when that has changed."""
 
     event: Event
     revision: str
@@ -126,7 +126,7 @@ class _Held:
 
 
 class Prevalidation:
-    """Holds changes of policy until it is known what comes of them; :meth:`run` in a task."""
+    """Holds changes of policies until their trials end; :meth:`run` in a task."""
 
     def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,
@@ -144,8 +144,8 @@ class Prevalidation:
     ) -> None:
         """``release`` takes each change that was held, when it may be enforced.
 
-        ``writers`` gives the replicas that write, as far as their statuses were heard of, and
-        ``working`` the Pods that are there; ``object_faults`` takes what nobody foresaw.
+        ``writers`` gives the replicas that write, by the statuses that have arrived, and ``working``
+        the Pods that are there; ``object_faults`` receives unexpected exceptions.
         """
         self._client = client
         self._known = known
@@ -168,7 +168,7 @@ class Prevalidation:
         revisions.listener = self._tell
 
     async def run(self) -> None:
-        """Hold what is to be held, until cancelled."""
+        """Hold changes and try policies, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             try:
@@ -176,10 +176,10 @@ class Prevalidation:
                     tasks.create_task(self._try_forever(large=large))
                 tasks.create_task(self._tell_faults_forever())
                 for item in self._revisions.all():
-                    self._tell(item)  # an earlier process of this Pod may have said it is at it
+                    self._tell(item)  # an earlier process of this Pod may have claimed it
                 await asyncio.get_running_loop().create_future()
             finally:
-                self._tasks = None  # those that end with it begin nothing any more
+                self._tasks = None  # tasks that are cancelled begin no others
 
     def holds(self, event: Event) -> bool:
         """Whether the change waits, and comes through ``release``; otherwise it is to be applied."""
@@ -222,12 +222,12 @@ class Prevalidation:
                 and len(with_belongings([document], self._client.snapshot)) == 1
             ):
                 return None  # its template is not in force
-        except Exception:  # noqa: BLE001  # whoever applies it tells what is wrong with it
+        except Exception:  # noqa: BLE001  # the fault is reported when it is applied
             return None
         return None if self._outcome(document, name) is not None else _Held(event, name, digest)
 
     def _drop(self, key: PolicyKey) -> None:
-        """Hold an object no more; what it was is not applied."""
+        """Hold an object no longer; its change is not applied."""
         held = self._held.get(key)
         if held is not None:
             self._forget(key, held)
@@ -238,7 +238,7 @@ class Prevalidation:
         del self._held[key]
         del self._of_revision[held.revision]
         if self._tasks is not None and self._claimant(held) == self._pod.uid:
-            # The others need not wait for an end that does not come.
+            # Other replicas need not wait for a trial that never ends.
             self._tasks.create_task(self._withdraw(held.revision))
 
     def _tell(self, item: PolicyRevision) -> None:
@@ -252,7 +252,7 @@ class Prevalidation:
             and outcome.uid == self._pod.uid
             and self._tasks is not None
         ):
-            # We are not at it: this process was killed at it before, or the write came late.
+            # We do not try it: an earlier process was killed meanwhile, or the write came late.
             self._tasks.create_task(self._withdraw(item.name))
 
     async def _withdraw(self, name: str) -> None:
@@ -260,7 +260,7 @@ class Prevalidation:
             await self._records.withdraw(name, _nobody(), self._pod.uid)
 
     def tell_faults(self, faults: Iterable[AppliedFault]) -> None:
-        """Keep what was found of generations as they were applied, where nobody has said it."""
+        """Record faults that were found when generations were applied, where none is recorded."""
         for one in faults:
             if len(self._to_tell) < HELD_MAX:
                 self._to_tell.append(one)
@@ -287,7 +287,7 @@ class Prevalidation:
             await self._records.record(document, digest, ours)
 
     def _outcome(self, document: Mapping[str, Any], name: str) -> TrialOutcome | None:
-        """What came of a generation, if somebody has said so who may be trusted."""
+        """Returns the outcome of a generation, if a replica that may be trusted has written one."""
         revision = self._revisions.named(document["metadata"].get("uid", ""), name)
         outcome = None if revision is None else revision.outcome
         return None if outcome is None else _trusted(outcome)
@@ -295,7 +295,7 @@ class Prevalidation:
     # --- one change ----------------------------------------------------------------------------
 
     async def _settle(self, key: PolicyKey, held: _Held) -> None:
-        """Find out what comes of a change, then let it be applied, whatever that is."""
+        """Wait for the outcome of a change, then release it, whatever the outcome is."""
         with self._object_faults.object("revision", *key), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_SECONDS):
                 await self._found_out(key, held)
@@ -306,7 +306,7 @@ class Prevalidation:
         rank, claims = self._rank(key), is_large(held.document)
         outcome = await self._outcome_of_others(held, rank)
         while outcome is None and (rank or claims):
-            # Of those who come to this at once one makes the revision; the others hear of it.
+            # Of the replicas that reach this at once one makes the revision; the others receive it.
             seconds = WRITE_SECONDS if claims else RECORD_SECONDS
             over = self._claimant(held)
             standing = await self._say(held, "trying", over=over, seconds=seconds)
@@ -316,7 +316,7 @@ class Prevalidation:
             if (outcome := self._outcome(held.document, held.revision)) is not None:
                 break
             if not self._claimant(held):
-                break  # it cannot be read, and so nobody hears of its end
+                break  # it cannot be read, so that its end would not arrive
             outcome = await self._outcome_of_others(held, rank)
         if outcome is None:
             outcome = await self._try_here(held)
@@ -327,7 +327,7 @@ class Prevalidation:
                 await asyncio.to_thread(self._compile, held.document)
 
     def _rank(self, key: PolicyKey) -> int:
-        """How many are to try it before this replica."""
+        """Returns how many replicas are to try it before this one."""
         writers = self._writers()
         if writers and self._pod.uid not in writers:
             return TURNS_MAX
@@ -335,7 +335,7 @@ class Prevalidation:
         return min(of_all, TURNS_MAX)
 
     async def _outcome_of_others(self, held: _Held, rank: int) -> TrialOutcome | None:
-        """What another says of it, while it is that one's turn, and while it is at it."""
+        """Waits for another replica's outcome, while it is that one's turn or it tries the policy."""
         now = time.monotonic()
         turn, last = now + TURN_SECONDS * rank, now + CLAIMED_SECONDS
         while True:
@@ -347,12 +347,12 @@ class Prevalidation:
             if seconds_left <= 0:
                 return None
             with contextlib.suppress(TimeoutError):
-                # Who has claimed it may die meanwhile.
+                # The replica that has claimed it may die meanwhile.
                 async with asyncio.timeout(min(seconds_left, TURN_SECONDS)):
                     await held.reported.wait()
 
     def _claimant(self, held: _Held) -> str:
-        """The UID of the replica that says that it is at it; empty where none does."""
+        """Returns the UID of the replica that has claimed to try it; empty where none has."""
         uid = held.document["metadata"].get("uid", "")
         revision = self._revisions.named(uid, held.revision)
         outcome = None if revision is None else revision.outcome
@@ -486,5 +486,5 @@ def _nobody() -> TrialOutcome:
 
 
 def _trusted(outcome: TrialOutcome) -> TrialOutcome | None:
-    """What came of it, if this replica would find the same: it is of the same version."""
+    """Returns an outcome that this replica would find, too: one of the same version."""
     return outcome if outcome.is_final and outcome.version == __version__ else None

@@ -1,4 +1,4 @@
-"""Which paths of synced objects are kept: those that the policies in force read.
+"""Chooses the paths of synced objects that are kept: those that the policies in force read.
 
 A kind's objects are listed anew where a template reads more of them than is kept. Until they have all
 come, the template is withheld: what was in force before stays. Where less is read than before, the
@@ -55,7 +55,7 @@ class Projecting(Protocol):
 
 
 class _Kind:
-    """What is kept of one kind's objects."""
+    """The part of one kind's objects that is kept."""
 
     def __init__(self, reads: ReadSet) -> None:
         self.held = reads
@@ -118,11 +118,11 @@ class SyncProjection:
 
     @property
     def paths(self) -> dict[GroupVersionKind, ReadSet]:
-        """What is kept of each kind beside what identifies an object."""
+        """Returns the paths that are kept of each kind beside what identifies an object."""
         return {gvk: kind.coming for gvk, kind in sorted(self._kinds.items())}
 
     def _needed(self, gvk: GroupVersionKind) -> ReadSet:
-        """What the templates that can be used read of a kind, and those that wait."""
+        """Returns what usable templates read of a kind, and those that wait."""
         needed = NOTHING
         for template in self._client.usable_templates:
             needed = needed | of_kind(

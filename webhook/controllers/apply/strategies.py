@@ -143,7 +143,7 @@ class TemplateStrategy:
         return CompileError(why)
 
     def kept(self, state: State) -> State:
-        """What was in force stays, unless its data is gone."""
+        """Keeps the generation in force, unless its data is gone."""
         absent = missing(state.requirements, self.synced)
         if not absent or state.in_force is None:
             return replace(state, missing=())

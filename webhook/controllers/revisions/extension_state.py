@@ -43,7 +43,7 @@ class ExtensionState:
 
     @property
     def uid(self) -> str:
-        """The object's."""
+        """The UID of the object."""
         return uid_of(self.document)
 
     def with_error(self, error: str, now: str) -> ExtensionState:
@@ -72,7 +72,7 @@ def uid_of(document: Mapping[str, Any]) -> str:
 def extension_status(
     pod: Pod, state: ExtensionState, standing: ExtensionStanding, now: str
 ) -> Json | None:
-    """The status object; None for a kind without, or a name that Gatekeeper has none for either.
+    """Makes the status object; None for a kind without one, or a name that Gatekeeper refuses, too.
 
     ``now`` is in RFC 3339.
     """

@@ -1,7 +1,7 @@
 """Outcomes of trials, written into the PolicyRevisions of the generations that were tried.
 
-The name of a PolicyRevision says which generation it is of, so that of several replicas that
-would say something one makes it, and the others learn what it said.
+A PolicyRevision is named by its generation. So of several replicas with an outcome only one makes
+it, and the others read that one's outcome.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 RECORD_SECONDS: Final = 0.5
-"""How long who is about to try a policy waits for that to be written; where a write takes longer,
-the API server has more to do than to hear of it, and it is written meanwhile."""
+"""How long a replica waits for its claim to be written before it tries a policy. A slower write goes
+on beside the trial."""
 
 WRITE_SECONDS: Final = 10.0
 """How long one write of those may take, and how long enforcement waits for an outcome to stand."""
 
 TRIES: Final = 3
-"""How often an outcome is written that could not be: others wait for one that was announced."""
+"""Attempts to write an outcome: other replicas wait for one that was announced."""
 
 NOT_KEPT: Final = f"the CRD of {revision.KIND} keeps no outcome, or no signature of it"
 
 LOOKS: Final = 2
-"""Another replica may have written between our look and our write."""
+"""Attempts where another replica writes between our read and our write."""
 
 
 class OutcomeRecords:
@@ -62,10 +62,10 @@ class OutcomeRecords:
     async def record(
         self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome, *, over: str = ""
     ) -> TrialOutcome | None:
-        """Say what came of a generation; the outcome that stands, which may be another's.
+        """Writes the outcome of a generation; returns the one that stands, which may be another's.
 
-        ``over`` is the UID of a replica whose word that it is at it counts no longer. None where
-        nothing stands: it could not be written.
+        ``over`` is the UID of a replica whose claim to try it counts no longer. None where no
+        outcome could be written.
         """
         backoff = Backoff(initial_seconds=0.2, max_seconds=2.0)
         attempt = 0
@@ -87,7 +87,7 @@ class OutcomeRecords:
                 return standing
 
     async def withdraw(self, name: str, nobody: TrialOutcome, uid: str) -> None:
-        """Say that nobody tries a generation any more, where a replica still says that it does.
+        """Withdraws a replica's claim to try a generation, if it still stands.
 
         ``name`` is the revision's, ``uid`` that of the replica.
         """
@@ -131,7 +131,12 @@ class OutcomeRecords:
     async def _written(
         self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome, over: str
     ) -> Json:
-        """The PolicyRevision with the outcome that stands; raises ApiError, ApiUnreachable."""
+        """Returns the PolicyRevision with the outcome that stands.
+
+        There are three cases: 1. no revision of the name is known: it is made. 2. one does not
+        count: it is deleted, and made anew. 3. one counts: the outcome is written into it, unless
+        one stands there that may not be replaced. Raises ApiError, ApiUnreachable.
+        """
         name = revision.name_of(document, digest)
         if self._revisions.named(document["metadata"].get("uid", ""), name) is None:
             try:
@@ -147,7 +152,7 @@ class OutcomeRecords:
             except ApiError as error:
                 if not error.is_absent:
                     raise
-                # It went with its object a moment ago, or its whole kind did: that is told now.
+                # It was deleted a moment ago, with its object or with its whole kind.
                 return await self._made(document, digest, outcome)
             try:
                 if (known := self._taken(current)) is None:

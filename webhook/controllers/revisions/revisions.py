@@ -1,4 +1,4 @@
-"""Which generation of a template or constraint to enforce: asked for, or the last good one.
+"""Chooses the generation of a template or constraint to enforce: requested, or the last good one.
 
 Asked for is the object as it is, or the revision that its annotation
 ``waddle.dev/rollback-to`` names. Where that cannot be used, what is in force
@@ -27,7 +27,7 @@ class Revisions(Protocol):
     """Where the kept revisions are."""
 
     def of(self, uid: str) -> Iterable[PolicyRevision]:
-        """Those of an object that may be enforced, in any order."""
+        """Returns an object's revisions that may be enforced, in any order."""
 
     def refusal(self, document: Mapping[str, Any], digest: str) -> str:
         """Why a generation cannot be enforced, if somebody found so; otherwise an empty text."""
@@ -76,7 +76,7 @@ def newest_first(revisions: Iterable[PolicyRevision]) -> list[PolicyRevision]:
 
 
 def rollback_of(document: Mapping[str, Any]) -> str:
-    """Which revision an object asks to be rolled back to; empty for none."""
+    """Reads the revision that an object asks to be rolled back to; empty for none."""
     annotations = document["metadata"].get("annotations") or {}
     named = annotations.get(ROLLBACK)
     return named.strip() if isinstance(named, str) else ""

@@ -1,9 +1,9 @@
-"""The ``status`` operation: ``.status.byPod`` kept as the replicas' statuses say.
+"""The ``status`` operation: keeps ``.status.byPod`` equal to the replicas' statuses.
 
 Watches the status objects of all replicas and the Pods of their namespace, and
 reads templates, constraints and Config as the watches of policy have them. For
 each object one replica is chosen to write (:mod:`webhook.replicas.rendezvous`);
-the next in turn takes over where it does not. A write is a compare-and-swap of
+the next in turn takes over where that one does not. A write is a compare-and-swap of
 the status subresource, so that audit's fields are never lost. The conditions of
 templates and constraints go with it (:mod:`webhook.controllers.status.conditions`), and
 an Event where they change for better or worse.
@@ -74,10 +74,10 @@ DEBOUNCE_SECONDS: Final = 0.2
 
 
 EVERYTHING: Final = LabelledSubject("", "", "")
-"""Every subject that a replica says something of, as a key of its own."""
+"""A key that stands for every subject with a replica's status."""
 
 FOREIGN: Final = LabelledSubject("", "", "foreign")
-"""The policies of Kyverno that are in force, as a key of their own."""
+"""A key that stands for the policies of Kyverno in force."""
 
 _ALWAYS: Final = tuple(row.gvk for row in POLICY_KINDS if row.status and row.kind)
 """The kinds whose objects always have statuses; constraints come with their templates."""
@@ -85,22 +85,22 @@ _ALWAYS: Final = tuple(row.gvk for row in POLICY_KINDS if row.status and row.kin
 _FIXED: Final = (*_ALWAYS, *coverage_keeper.WATCHED)
 
 _POLICIES: Final = frozenset({pod_status.TEMPLATE.kind, pod_status.CONSTRAINT.kind})
-"""The statuses of what is audited, and rolled out in stages."""
+"""The statuses of policies that are audited, and rolled out in stages."""
 
-_ASKED: Final = frozenset({pod_status.CONSTRAINT.kind, pod_status.MUTATOR.kind})
-"""The statuses of what admissions are asked about."""
+_OF_ADMISSIONS: Final = frozenset({pod_status.CONSTRAINT.kind, pod_status.MUTATOR.kind})
+"""The statuses of policies that decide admissions, or change objects in them."""
 
 
 class _Pods:
-    """Receives the Pods' changes, of which every entry may depend; knows Waddle's own among them."""
+    """Receives the changes of Pods, on which every entry may depend; knows Waddle's own."""
 
     def __init__(self, changed: Callable[[], None], object_faults: ObjectFaults) -> None:
         self._changed = changed
         self._object_faults = object_faults
         self.existing: dict[Key, str] = {}
-        """The UIDs of those that are not finished, or that cannot be read."""
+        """The UIDs of Pods that are not finished, or that cannot be read."""
         self.ours: dict[Key, Object] = {}
-        """Those with the labels of Waddle's Pods that can be read."""
+        """The Pods with the labels of Waddle's that can be read."""
 
     def change(self, changes: Iterable[Change]) -> None:
         self._object_faults.each("pod", "Pod", changes, self._take)
@@ -123,7 +123,7 @@ class _Pods:
 
 
 class Aggregation:
-    """Keeps ``byPod`` of all that replicas have statuses of; :meth:`run` in a task of its own."""
+    """Keeps ``byPod`` of every object with replicas' statuses; :meth:`run` in a task of its own."""
 
     _coverage: CoverageKeeper | None = None
     _foreign: ForeignJudging | None = None
@@ -142,9 +142,9 @@ class Aggregation:
         object_faults: ObjectFaults | None = None,
         has_crd: Callable[[str], bool] | None = None,
     ) -> None:
-        """``record`` takes what the decision log should know; of ``rollouts`` some records count.
+        """``record`` writes into the decision log; ``rollouts`` says which records of roll-outs count.
 
-        ``object_faults`` takes what an object raises that nobody foresaw. ``has_crd`` says of a
+        ``object_faults`` receives unexpected exceptions of objects. ``has_crd`` says of a
         template whether the API server has established its constraints' CRD.
         """
         self.object_faults = object_faults or ObjectFaults(log)
@@ -185,7 +185,7 @@ class Aggregation:
             self._registrar.add_watch(gvk)
 
     def follow_configurations(self) -> None:
-        """Tell of policies that nobody is asked about; before it runs."""
+        """Report policies for which no request is sent, too; called before :meth:`run`."""
         self._fixed = _FIXED
         self._coverage = CoverageKeeper(
             self._client, self._manager, self._pod.namespace, self.touch_all
@@ -198,21 +198,21 @@ class Aggregation:
         documents: Callable[[], Sequence[Mapping[str, Any]]],
         tell: Callable[[Mapping[str, str]], None],
     ) -> None:
-        """Have ``tell`` take which of Kyverno's policies nobody is asked about, each with the reason.
+        """Have ``tell`` called with Kyverno's policies that get no request, and the reasons.
 
-        ``documents`` gives those by which admissions are decided.
+        ``documents`` gives the policies that decide admissions.
         """
         self._foreign = documents, tell
 
     def touch_foreign(self) -> None:
-        """Those may be others."""
+        """Has the policies of others judged again."""
         if self._foreign is not None:
             self._keeper.add(FOREIGN, DEBOUNCE_SECONDS)
 
-    # --- what might differ ---------------------------------------------------------------------
+    # --- changes -------------------------------------------------------------------------------
 
     def touch(self, subject: LabelledSubject) -> None:
-        """Look at a subject in a moment: something about it changed."""
+        """Queue a subject: something about it changed."""
         self._keeper.add(subject, DEBOUNCE_SECONDS)
 
     def status_changed(self, subject: LabelledSubject, status: Object) -> None:
@@ -221,7 +221,7 @@ class Aggregation:
         self.touch(subject)
 
     def touch_all(self) -> None:
-        """Look at everything: something about the replicas changed."""
+        """Queue every subject: something about the replicas changed."""
         self._keeper.add(EVERYTHING, DEBOUNCE_SECONDS)
         self._orphans.look()
 
@@ -230,7 +230,7 @@ class Aggregation:
         self.touch_all()
 
     def follow(self, kinds: Iterable[str]) -> None:
-        """Look after the constraints of these kinds."""
+        """Follow the constraints of these kinds."""
         self._registrar.replace_watch({*self._fixed, *(constraint_gvk(kind) for kind in kinds)})
         self.conditions.follow(kinds)
 
@@ -271,12 +271,12 @@ class Aggregation:
 
     @property
     def writes(self) -> int:
-        """Requests that wrote, or tried to."""
+        """The number of requests that wrote, or tried to."""
         return self._keeper.writes + self._orphans.keeper.writes
 
     @property
     def failures(self) -> int:
-        """Those that failed."""
+        """The number of writes that failed."""
         return self._keeper.failures + self._orphans.keeper.failures
 
     def replicas(self) -> Replicas:
@@ -294,7 +294,7 @@ class Aggregation:
         return self.replicas().writers
 
     def working(self) -> frozenset[str]:
-        """The Pods that can be relied on, whether or not a status of theirs was heard of."""
+        """The Pods that can be relied on, with or without a status that has arrived."""
         return self.replicas().working
 
     async def _settle(self, subject: LabelledSubject) -> None:
@@ -310,7 +310,7 @@ class Aggregation:
         await self._write(subject, self.replicas())
 
     async def _judge_foreign(self) -> None:
-        """Tell which policies of Kyverno nobody is asked about."""
+        """Report policies of Kyverno for which no request is sent."""
         if self._coverage is None or self._foreign is None:
             return
         documents, tell = self._foreign
@@ -331,7 +331,7 @@ class Aggregation:
             return
         version = document["metadata"]["resourceVersion"]
         if self._swapped.get(subject) == version:
-            return  # What was written then is still on its way here.
+            return  # The last write has not come back by the watch yet.
         self._swapped.pop(subject, None)
         index = next(index for index in self._indexes if index.kind.kind == subject.kind)
         statuses = [
@@ -355,7 +355,7 @@ class Aggregation:
         else:
             doubted_until = self._doubts.until(subject, entries, status.get("byPod"), now)
         coverage = None
-        if self._coverage is not None and subject.kind in _ASKED:
+        if self._coverage is not None and subject.kind in _OF_ADMISSIONS:
             coverage = await self._coverage.state_of(document)
         desired = self._judged(subject, document, desired, statuses, now, coverage)
         if desired is None:
@@ -385,7 +385,7 @@ class Aggregation:
             self._swapped.pop(subject, None)
             if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
                 self._keeper.retry(subject)
-                return  # Another was faster; the watch tells what it wrote, if it is not silent.
+                return  # Another replica was faster; the watch brings its write.
             self._keeper.failed(subject)
             self._log.warning(
                 "status.byPod was not written; trying again",
@@ -395,7 +395,7 @@ class Aggregation:
             )
             return
         if written["metadata"]["resourceVersion"] == version:
-            self._swapped.pop(subject, None)  # Nothing changed, and nothing is on its way.
+            self._swapped.pop(subject, None)  # Nothing changed, so that no event comes.
         self._keeper.settled(subject)
         self._doubts.agree(subject, status.get("byPod"))
         if subject.kind in CONDITIONED:
@@ -403,7 +403,7 @@ class Aggregation:
             await self.rollouts.written(subject, document, written)
 
     def _renew(self, kind: str) -> None:
-        """Begin the watches anew that statuses of a kind, and who counts, come by."""
+        """Begin the watches of Pods and of a kind's statuses anew."""
         for reflector in self._watches(kind):
             reflector.renew()
 
@@ -424,7 +424,7 @@ class Aggregation:
         now: float,
         coverage: CoverageState | None,
     ) -> Json | None:
-        """The status with what the replicas together make of the object; None where it has that."""
+        """Returns the status with conditions, audit and roll-out; None where the object has that."""
         if subject.kind not in CONDITIONED:
             return desired
         pods_known = list(self._pods_known.ours.values())

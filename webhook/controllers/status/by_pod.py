@@ -1,4 +1,4 @@
-"""``status.byPod``: what the replicas say, copied to the template, constraint or Config.
+"""``status.byPod``: the replicas' statuses, copied to the template, constraint or Config.
 
 Each object has one writer at a time, chosen without a leader by rendezvous
 hashing over the replicas there are: all of them compute the same choice, and
@@ -29,11 +29,11 @@ def merged_status(
     *,
     has_crd: bool = True,
 ) -> Json | None:
-    """The whole ``status`` that the object should have; None when it has it.
+    """Returns the whole ``status`` that the object should have; None when it has that already.
 
-    Only ``byPod`` and a template's ``created`` are touched: the rest is audit's.
+    Only ``byPod`` and a template's ``created`` are changed: the rest is audit's.
     ``live`` are the UIDs of the pods that count; a status whose pod is gone is
-    left out even before the garbage collector has taken it. None counts all.
+    left out even before the garbage collector has deleted it. None counts all.
     ``has_crd`` is whether the API server has established the CRD of a template's constraints.
     """
     current: Json = dict(status_of(document))
@@ -56,15 +56,15 @@ def merged_status(
 
 
 def _owner(status: Mapping[str, Any]) -> str:
-    """The UID of the pod that a status object belongs to."""
+    """Returns the UID of the pod that a status object belongs to; empty where it has none."""
     owners = objects_of(status["metadata"].get("ownerReferences"))
     return next((str(owner.get("uid", "")) for owner in owners if owner.get("kind") == "Pod"), "")
 
 
 def orphans(statuses: Iterable[Mapping[str, Any]], live: frozenset[str]) -> list[Mapping[str, Any]]:
-    """The status objects whose pod is gone.
+    """Returns the status objects whose pod is gone.
 
-    The garbage collector takes them where it runs; users have seen tens of
-    thousands where it did not. One without any owner is not ours to judge.
+    The garbage collector deletes them where it runs; users have seen tens of thousands where
+    it did not. An object without any owner is left alone.
     """
     return [item for item in statuses if (owner := _owner(item)) and owner not in live]

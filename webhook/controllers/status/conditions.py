@@ -245,7 +245,7 @@ def _gaps_text(coverage: CoverageState) -> str:
 
 
 def _fights_text(statuses: Iterable[Mapping[str, Any]]) -> str:
-    """Which objects a mutator fights about, whichever replica says so."""
+    """Lists the objects that mutators fight about, whichever replica says so."""
     about = {text(status_of(item), "fighting") for item in statuses} - {""}
     if not about:
         return ""
@@ -320,7 +320,7 @@ def _enforced_text(convergence: Convergence) -> str:
 
 
 def _faults_text(convergence: Convergence, standings: Sequence[Standing]) -> str:
-    """Which replicas do not, and why; those of one fault together."""
+    """Lists the replicas that do not enforce it, and why; those of one fault together."""
     by_fault: dict[str, list[str]] = {}
     for item in standings:
         by_fault.setdefault(_shortened(item.reason), []).append(item.replica.name)

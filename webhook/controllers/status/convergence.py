@@ -96,7 +96,7 @@ class Convergence:
 
     @property
     def counted(self) -> tuple[Standing, ...]:
-        """Those of the replicas that count."""
+        """The standings of the replicas that count."""
         return tuple(standing for standing in self.standings if standing.replica.counted)
 
     @property

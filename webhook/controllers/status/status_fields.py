@@ -1,4 +1,4 @@
-"""Which of our fields of a status object the cluster keeps.
+"""Finds out which of our fields of a status object the cluster keeps.
 
 Our CRDs of the statuses are Gatekeeper's with fields of our own. Where Gatekeeper's own are
 installed, the API server prunes those in silence; so each CRD is watched, what it does not

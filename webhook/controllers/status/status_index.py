@@ -84,5 +84,5 @@ class StatusIndex:
         self._listener.touch(subject)
 
     def _writers_of(self, item: Object) -> frozenset[str]:
-        # Whoever says something of a constraint says something of its template too.
+        # A replica with a status for a constraint has one for its template, too.
         return frozenset() if self.kind is pod_status.CONSTRAINT else status_writers_of(item)

@@ -91,7 +91,7 @@ class StatusWriters:
 
     @property
     def failures(self) -> int:
-        """Those that failed."""
+        """The number of writes that failed."""
         return sum(writer.failures for writer in self._writers.values())
 
     def want(self, documents: Mapping[str, Json], *, prune: bool) -> None:

@@ -33,7 +33,7 @@ MEMO: Final[dict[str, Any]] = {"memo": True}
 
 
 class RecordedPolicies:
-    """What records say of the policies in force, worked out once for all of them."""
+    """The policies in force as records describe them, worked out once for all records."""
 
     __slots__ = ("_constraints", "_generations", "_written", "common", "digest", "revision")
 
@@ -56,7 +56,7 @@ class RecordedPolicies:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> RecordedPolicies:
-        """Those of a snapshot."""
+        """Describes the policies of a snapshot."""
         generations: dict[str, int] = {}
         for entry in snapshot.entries:
             generation = (entry.template.document.get("metadata") or {}).get("generation")
@@ -90,7 +90,7 @@ class RecordedPolicies:
         ]
 
     def described(self, constraint: Constraint) -> dict[str, Any]:
-        """What all results of a constraint say of it."""
+        """Returns the fields of a constraint that all its results share."""
         key = constraint.kind, constraint.name
         known = self._constraints.get(key)
         if known is None or known[0] is not constraint:
@@ -123,7 +123,7 @@ NO_POLICIES: Final = RecordedPolicies()
 
 
 class ReviewOutcome(NamedTuple):
-    """What became of a review beside its results.
+    """The outcome of a review beside its results.
 
     ``allowed`` is None where failurePolicy decides. ``error`` says why there is no verdict, where
     there is none, ``refusal`` why a request was denied by no policy. ``queue_ns`` is the time a
@@ -201,7 +201,7 @@ def admission_record(
 
 
 def calls_of(answers: ProviderAnswers, *, include_answers: bool) -> list[dict[str, Any]]:
-    """What providers were asked on the way, and with ``include_answers`` what they said."""
+    """Lists the calls to providers, and with ``include_answers`` their answers."""
     return [
         {
             "provider": request.provider,
@@ -285,7 +285,7 @@ def excuses(responses: Responses) -> bool:
 
 
 def exception_fields(excuse: Excuse) -> dict[str, str]:
-    """What a record says of an exception; what is empty is left out."""
+    """Returns the fields of an exception in a record; empty ones are left out."""
     fields = {
         "kind": excuse.kind,
         "namespace": excuse.namespace,

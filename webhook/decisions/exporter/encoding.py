@@ -1,4 +1,4 @@
-"""What becomes of a record by the settings in force: left out, masked, shortened, written."""
+"""Encodes a record by the settings in force: left out, masked, shortened, written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who decides: the pod, and this start of its process."""
+    """The process that decides: its Pod, and this start of it."""
 
     pod_uid: str = ""
     pod: str = ""

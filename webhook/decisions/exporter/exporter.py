@@ -201,7 +201,7 @@ class Exporter:
 
     @property
     def counters(self) -> Counters:
-        """What became of the records so far."""
+        """The numbers of records so far, by what became of them."""
         # Not counted one by one, which would cost each more. Scrapes are another thread's: each of
         # these only ever grows.
         return replace(self._counters, offered=self._counters.offered + self.noted.total)

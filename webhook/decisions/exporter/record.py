@@ -1,4 +1,4 @@
-"""What a record is: names, versions and the events that are no decision.
+"""The parts of a record: names, versions and the events that are no decision.
 
 docs/decisions.md describes every field; docs/decision-record.schema.json and
 decisions.proto say the same to machines.

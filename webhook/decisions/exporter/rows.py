@@ -105,7 +105,7 @@ class NotedRows:
         return rows
 
     def more(self, responses: Responses, allowed: bool, code: int, message: str) -> dict[str, Any]:
-        """What few records have; for the row that is noted next.
+        """Returns the fields that few records have, for the next row.
 
         The others are as the answer has them. Raises :class:`TypeError` where orjson cannot write
         it.
@@ -215,7 +215,7 @@ class RowWriter:
         return longest + len(common) + noted.results * described + _NAMES_BYTES
 
     def record(self, line: bytes, policies: RecordedPolicies) -> dict[str, Any]:
-        """What the record of a line with one row says, beside its origin and its number."""
+        """Makes the record of a line with one row, without its origin and its number."""
         (record,) = records({**orjson.loads(line), "common": policies.common})
         del record["sequence"]
         return record

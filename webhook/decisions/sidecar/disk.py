@@ -43,7 +43,7 @@ class Lock(Protocol):
 
 
 class Disk(Protocol):
-    """What the sidecar does with files; all may raise :class:`OSError`."""
+    """The sidecar's access to files; all methods may raise :class:`OSError`."""
 
     def append(self, path: Path) -> AppendFile:
         """Open for appending; a new file's name is durable after :meth:`sync_directory`."""

@@ -55,7 +55,7 @@ class DrainSettings:
 
 @dataclass(slots=True)
 class DrainCounters:
-    """What happened to one sink's records; each counted where it happens."""
+    """Counters of one sink's records; each is counted where it happens."""
 
     delivered: int = 0
     dead_lettered: int = 0
@@ -193,7 +193,7 @@ class Drain(threading.Thread):
         self.counters.consecutive_failures = 0
 
     def _items(self, part: list[bytes]) -> list[Item]:
-        """What the sink gets; raises :class:`RecordsRefused` for what it cannot be given.
+        """Returns the sink's items; raises :class:`RecordsRefused` for what it cannot be given.
 
         Whoever may send may send any object, and it is durable by now: what it does to a formatter
         it would do to the next process, too.

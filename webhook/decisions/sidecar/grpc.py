@@ -240,7 +240,7 @@ def _frame(message: bytes) -> pb.ClientFrame:
 
 
 def _owner(context: Any) -> str:
-    """Whom the peer's certificate names; without one, its address."""
+    """Returns the name in the peer's certificate; without one, its address."""
     identity = context.auth_context()
     names = [
         name.decode("utf-8", "replace")

@@ -208,7 +208,7 @@ class Intake:
     def _parts(
         self, records: Sequence[Record]
     ) -> Iterator[tuple[list[bytes], dict[StreamID, int]]]:
-        """What is appended at once: a segment's worth, so that a small queue takes it."""
+        """Yields parts that are appended at once: a segment's worth, so that a small queue takes it."""
         lines: list[bytes] = []
         marks: dict[StreamID, int] = {}
         size = 0

@@ -95,7 +95,7 @@ class SegmentLog:
 
     @property
     def size_bytes(self) -> int:
-        """What the log takes of its limit: segments are counted whole until they are removed."""
+        """The log's part of its limit: segments are counted whole until they are removed."""
         with self._changed:
             return sum(part.size for part in self._segments)
 

@@ -38,7 +38,7 @@ class Observed(Protocol):
 
     @property
     def adopted_before(self) -> Mapping[tuple[str, str], int]:
-        """What became of the records of adopted queues that are gone, by sink and counter."""
+        """Returns the numbers of records of adopted queues that are gone, by sink and counter."""
 
     @property
     def connections(self) -> int:
@@ -149,7 +149,7 @@ class SidecarCollector:
 
 
 def counts(queue: Queue) -> dict[tuple[str, str], int]:
-    """What became of a queue's records, by sink and counter."""
+    """Returns the numbers of a queue's records, by sink and counter."""
     return {
         (drain.sink_name, name): getattr(
             drain.reader if name in {"dropped", "corrupt"} else drain.counters, name

@@ -138,7 +138,7 @@ class Sidecar:
 
     @property
     def adopted_before(self) -> Mapping[tuple[str, str], int]:
-        """What became of the records of adopted queues that are gone, by sink and counter."""
+        """Returns the numbers of records of adopted queues that are gone, by sink and counter."""
         return {} if self._adopter is None else self._adopter.before
 
     @property

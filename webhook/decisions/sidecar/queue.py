@@ -27,7 +27,7 @@ JOIN_SECONDS = 5.0
 
 
 def _formatter(sink: SinkSettings) -> Formatter | None:
-    """What a sink gets of a record: nothing of those that it does not select."""
+    """Returns the formatter of a sink; it gives nothing for records that are not selected."""
     selection = sink.selection
     events = gatekeeper.events if sink.format == "gatekeeper" else None
     if selection == RecordSelection():

@@ -29,7 +29,7 @@ MAX_PAYLOAD_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a segment says of itself."""
+    """The header of a segment."""
 
     first: int
     streams: list[list[Any]]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """What a connection has said so far; hands records to the intake.
+    """The state of a connection; hands records to the intake.
 
     Without a hello the sender is plain ndjson: what is no record is counted in
     ``rejected`` and passed over, and nothing is ever answered.

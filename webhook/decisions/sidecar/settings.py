@@ -46,7 +46,7 @@ class SinkSettings:
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """What becomes of a queue that is full, and of one that its sidecar has left."""
+    """Settings for a queue that is full, and for one that its sidecar has left."""
 
     when_full: str = setting("block", words=("block", "dropOldest"))
     adopt: bool = setting(default=False)
@@ -54,7 +54,7 @@ class QueueSettings:
 
 @dataclass(frozen=True, slots=True)
 class AdoptionSettings:
-    """What a file may say where it says ``adopt: true``, and not elsewhere."""
+    """The settings that a file may have only beside ``adopt: true``."""
 
     adopt_after_seconds: float = setting(60.0)
 

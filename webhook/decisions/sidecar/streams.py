@@ -1,4 +1,4 @@
-"""Who sent what so far: duplicates, gaps, marks and the owner of each sender's stream."""
+"""Follows senders' streams: duplicates, gaps, marks and the owner of each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Streams:
 
     @property
     def owners(self) -> dict[StreamID, str]:
-        """Who owns each stream."""
+        """The client that opened each stream, by its certificate's name or its address."""
         return {stream: mark.owner for stream, mark in self._marks.items()}
 
     def open(self, stream: StreamID, acknowledged: int, owner: str) -> int:

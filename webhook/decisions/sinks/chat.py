@@ -26,7 +26,7 @@ def message_of(lines: Sequence[bytes], shape: str) -> bytes:
 
 
 def _chat_text(record: Mapping[str, Any]) -> str:
-    """What was decided about what, and for whom; each violation has a line."""
+    """Describes a decision: verdict, object and user, and a line for each violation."""
     namespace, name = record.get("resourceNamespace", ""), record.get("resourceName", "")
     place = f"{namespace}/{name or '(unnamed)'}" if namespace else name or "(unnamed)"
     words = [

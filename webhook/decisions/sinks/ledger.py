@@ -1,4 +1,4 @@
-"""What was delivered into files, kept beside them, so that a batch sent twice is written once.
+"""Records deliveries beside the files delivered, so that a batch sent twice is written once.
 
 A sidecar that is killed sends again whatever its cursor had not passed. The
 ledger says, for each file, up to which byte it was delivered, and for each
@@ -248,7 +248,7 @@ class Ledger:
 
 
 def _version(path: Path) -> tuple[int, int, int] | None:
-    """What tells one ledger from the next: each is a file of its own."""
+    """Identifies a ledger: each is a file of its own."""
     try:
         status = path.stat()
     except FileNotFoundError:

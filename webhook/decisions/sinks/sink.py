@@ -1,4 +1,4 @@
-"""What a sink is, how it fails, and the types there are."""
+"""The interface of sinks, their errors, and the types there are."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class MakeSink(Protocol):
 
 
 def configure(kind: str, section: Section) -> MakeSink:
-    """What makes a sink of this type, once its settings are read and found good.
+    """Reads and checks the settings of a sink of this type; returns a function that makes it.
 
     Raises :class:`~webhook.decisions.configuration.InvalidConfiguration`.
     """

@@ -1,1 +1,1 @@
-"""What exporter and sidecar say to one another: frames, messages, checksums. It does no I/O."""
+"""The protocol of exporter and sidecar: frames, messages, checksums. It does no I/O."""

@@ -179,7 +179,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode_client_line(line: bytes) -> ClientHello | Bye | Record | Rows:
-    """What a client's line is; raises :class:`ProtocolError` for what is no record."""
+    """Decodes a client's line; raises :class:`ProtocolError` for what is no record."""
     value = _object(line)
     match value.get("type"):
         case None:
@@ -230,7 +230,7 @@ def check_protocols(offered: tuple[int, ...]) -> None:
 
 
 def decode_server_line(line: bytes) -> ServerFrame:
-    """What a sidecar's line is; raises :class:`ProtocolError`."""
+    """Decodes a sidecar's line; raises :class:`ProtocolError`."""
     value = _object(line)
     match value.get("type"):
         case "hello":
@@ -301,7 +301,7 @@ def _integer(value: dict[str, Any], key: str) -> int:
 
 
 def with_checksum(body: bytes) -> bytes:
-    """What to write: the body, and its CRC-32 on a line of its own."""
+    """Returns the bytes to write: the body, and its CRC-32 on a line of its own."""
     return b"%s\n%08x\n" % (body, zlib.crc32(body))
 
 

@@ -45,7 +45,7 @@ def timestamp(now: float | None = None) -> str:
 FRAME: Final = b'{"type":"decisions",'
 """How a line of rows begins, as this side writes it."""
 
-_ASKED: Final = (
+_REQUEST_NAMES: Final = (
     *("id", "requestUID", "operation", "dryRun"),
     *("resourceGroup", "resourceAPIVersion", "resourceKind"),
     *("resourceNamespace", "resourceName", "resourceLabels"),
@@ -53,7 +53,7 @@ _ASKED: Final = (
     *("requestUsername", "requestUserUID", "requestUserGroups"),
 )
 
-NAMES: Final = (*_ASKED, "constraintsEvaluated")
+NAMES: Final = (*_REQUEST_NAMES, "constraintsEvaluated")
 """What a row says as the record does, in this order, behind :data:`BEGINNING`; but labels and groups
 as the request has them."""
 
@@ -62,7 +62,7 @@ BEGINNING: Final = ("received", "began", "decided", "more")
 null for a decision that allows with code 200."""
 
 NAMES_2: Final = (
-    *_ASKED,
+    *_REQUEST_NAMES,
     "code",
     "allowed",
     "constraintsEvaluated",
@@ -194,7 +194,7 @@ def _timestamp(when: Any) -> str:
 
 
 def _add(record: dict[str, Any], constraints: list[Any], more: Any) -> None:
-    """What few records have: results, and other verdicts than `allow`."""
+    """Adds the fields that few records have: results, and other verdicts than `allow`."""
     if type(more) is not dict:
         raise _wrong("the additional part of a row is not an object")
     record.update(more)

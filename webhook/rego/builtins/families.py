@@ -1,4 +1,4 @@
-"""Which module each built-in is in: a family is loaded when a policy first names one of its own.
+"""Maps built-ins to modules: a family is loaded when a policy first names one of its own.
 
 A built-in that is not listed here does not exist.
 """

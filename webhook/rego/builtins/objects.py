@@ -109,7 +109,7 @@ def _is_object(value: Value) -> bool:
 
 
 def merged(context: Context, a: Value, b: Value) -> Value:
-    """``a`` with ``b`` over it: objects in both are merged, else ``b`` wins."""
+    """Merges ``b`` into ``a``: objects in both are merged, else ``b`` wins."""
     afford_smaller(a, b)
     return _merged(context, a, b)
 
@@ -135,13 +135,13 @@ def _merged(context: Context, a: Value, b: Value) -> Value:
 
 @builtin("object.union", OBJECT, OBJECT, result=OBJECT, context=True)
 def union(context: Context, a: Value, b: Value) -> Value:
-    """Return both merged; ``b`` wins."""
+    """Merge two objects; ``b`` wins."""
     return merged(context, a, b)
 
 
 @builtin("object.union_n", array_of(OBJECT), result=OBJECT, context=True)
 def union_n(context: Context, objects: list[Value]) -> Value:
-    """Return all merged; the last wins."""
+    """Merge all objects; the last wins."""
     for item in objects:
         if not _is_object(item):
             wrong_element(1, objects, item, "object")

@@ -110,7 +110,7 @@ _GRAPHQL: Final = "graphql."
 """What these built-ins need is an extra of the package."""
 
 _NEWER: Final = frozenset(("strings.split_n",))
-"""Those that the OPA which Gatekeeper has does not know."""
+"""The built-ins that Gatekeeper's OPA does not have."""
 
 
 class _Table(Mapping[str, Builtin]):

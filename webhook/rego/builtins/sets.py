@@ -47,7 +47,7 @@ def _require_sets(sets: RegoSet) -> list[RegoSet]:
 
 @builtin("intersection", SETS, result=SET, context=True)
 def intersection(context: Context, sets: RegoSet) -> RegoSet:
-    """Return what is a member of every one of the sets; nothing of no sets."""
+    """Return the members that all sets have; an empty set where there is none."""
     members = _require_sets(sets)
     result = members[0] if members else RegoSet()
     for member in members[1:]:
@@ -58,7 +58,7 @@ def intersection(context: Context, sets: RegoSet) -> RegoSet:
 
 @builtin("union", SETS, result=SET, context=True)
 def union(context: Context, sets: RegoSet) -> RegoSet:
-    """Return what is a member of any of the sets."""
+    """Return the members of all sets together."""
     members = _require_sets(sets)
     context.charge(sum(map(len, members)))
     return RegoSet(item for member in members for item in member)

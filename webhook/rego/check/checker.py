@@ -333,7 +333,7 @@ class _Anything(Scope):
 
 
 def _shown(scope: Scope, template: ir.Template) -> None:
-    """What a template string shows may be anything from there on: OPA gives it as ``{x}``."""
+    """Gives what a template string shows the type any from there on: OPA sees it as ``{x}``."""
     for part in template.parts:
         if isinstance(part, ir.Comprehension) and len(part.body) == 1:
             (lit,) = part.body

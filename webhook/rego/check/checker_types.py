@@ -21,9 +21,16 @@ from webhook.rego.types import (
 if TYPE_CHECKING:
     from webhook.rego.types import Type
 
+EMPTY: Final = ObjectType()
+
 
 def unifies(a: Type | None, b: Type | None) -> bool:
-    """Whether some value may have both types."""
+    """Whether some value may have both types.
+
+    There are six cases: 1. two scalars: of one name. 2. an ``any``: some member unifies. 3. two
+    arrays: item by item. 4. two objects: property by property. 5. two sets: their members. 6. two
+    functions: their arguments. All others do not unify, and a missing type unifies with none.
+    """
     if a is None or b is None:
         return False
     if type(a) is Scalar and type(b) is Scalar:  # most are
@@ -76,7 +83,11 @@ def _dynamic_value(a: ObjectType) -> Type | None:
 
 
 def merge(a: Type | None, b: Type | None) -> Type | None:
-    """The type of a document that two rules define: objects and sets grow together."""
+    """Returns the type of a document that two rules define.
+
+    There are three cases: 1. two sets: a set of the union of their members. 2. an object of unknown
+    keys and another, also within an ``any``: one object of the union. 3. all others: a union.
+    """
     if a is None or b is None:
         return b if a is None else a
     if isinstance(a, SetType) and isinstance(b, SetType):
@@ -91,7 +102,7 @@ def merge(a: Type | None, b: Type | None) -> Type | None:
 
 
 def _merge_object(a: ObjectType, b: Type) -> Type | None:
-    """An object of unknown keys merged with another; None where they stay apart."""
+    """Merges an object of unknown keys with another; None where they stay apart."""
     if isinstance(b, ObjectType) and not b.static:
         if a.dynamic is None or b.dynamic is None:
             return b if a.dynamic is None else a
@@ -109,7 +120,7 @@ def _merge_object(a: ObjectType, b: Type) -> Type | None:
 
 
 def insert(into: ObjectType, path: tuple[Type | None, ...], type_: Type | None) -> ObjectType:
-    """The object type with a property of ``type_`` below keys of these types."""
+    """Returns an object type with a property of ``type_`` added below keys of these types."""
     key, *rest = path
     below = insert(EMPTY, tuple(rest), type_) if rest else type_
     if into.dynamic is not None:
@@ -127,7 +138,7 @@ def is_empty(type_: Type) -> bool:
 
 
 def opened(type_: Type | None) -> Type:
-    """The type of a constant, where what is empty in it may hold anything."""
+    """Returns the type of a constant whose empty collections may hold anything."""
     if isinstance(type_, ArrayType):
         return ArrayType(tuple(map(opened, type_.static)), None if type_.static else ANY)
     if isinstance(type_, ObjectType):
@@ -159,6 +170,3 @@ def relaxed(type_: Type) -> Type:
 
 def _relaxed(type_: Type | None) -> Type | None:
     return None if type_ is None else relaxed(type_)
-
-
-EMPTY: Final = ObjectType()

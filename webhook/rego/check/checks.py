@@ -311,7 +311,7 @@ def _check_modifier(
 
 
 class Dependencies:
-    """Which rules a rule may read or call: many ask for the same few."""
+    """The rules that each rule may read or call: many ask for the same few."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree

@@ -95,7 +95,7 @@ class Given:
 Term: TypeAlias = Const | Var | Ref | Array | Object | Set | Comprehension | Template | Given
 
 Function: TypeAlias = "str | tuple[str, ...]"
-"""What is called: a built-in by name, or a rule by path, ``("data", "pkg", "f")``."""
+"""The called function: a built-in by name, or a rule by path, ``("data", "pkg", "f")``."""
 
 
 @dataclass(slots=True, eq=False)

@@ -315,7 +315,7 @@ def _call_outputs(lit: Call, safe: set[str], arity: Callable[[Function], int]) -
 
 
 class Unifier:
-    """Which variables are bound once two terms have been unified."""
+    """Finds the variables that are bound once two terms have been unified."""
 
     def __init__(self, safe: set[str]) -> None:
         self.safe = safe

@@ -255,7 +255,7 @@ class BodyLayout:
             self.in_parentheses = expr
 
     def mark_leading_union(self, expr: ExprNode) -> None:
-        """The same for what begins a rule's body, be it the first operand of something."""
+        """Marks a union that begins a rule's body, also as the first operand of something."""
         terms = expr.terms
         if expr.negated:
             return

@@ -167,7 +167,7 @@ def _file(file: FileNode, lines: Lines, imports: ImportLayout, rules: RuleLayout
 
 
 def _taken(others: list[Any], kind: type) -> list[Any]:
-    """Those of a kind at the beginning, taken out."""
+    """Takes the items of a kind from the beginning of a list."""
     taken = []
     while others and isinstance(others[0], kind):
         taken.append(others.pop(0))

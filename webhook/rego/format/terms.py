@@ -51,7 +51,7 @@ class TermLayout:
             raise
 
     def _forget_comment_within(self, place: Place) -> None:
-        """What is written as it was has this comment already."""
+        """Drops the pending comment where the text that is copied has it already."""
         held = self.lines.before_end
         if held is not None and place.text and place.row <= held.row <= place.end_row:
             self.lines.before_end = None

@@ -86,7 +86,7 @@ class EvaluationContext:
     shared: dict[str, Any] | None = None
     """Documents that evaluations of other policies with the same ``input.review`` have, too."""
     left: int
-    """What is left of the budget of steps."""
+    """The rest of the budget of steps."""
     next_check: int
     """Where the clock is looked at next."""
     error: EvaluationError | None

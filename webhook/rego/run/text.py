@@ -34,7 +34,7 @@ MAX_CHARACTERS: Final = 1 << 24
 
 
 _FEW_CHARACTERS: Final = 2000
-"""What is not paid for."""
+"""The length of texts that cost nothing."""
 
 
 def text_too_large() -> EvaluationError:

@@ -1,4 +1,4 @@
-"""Which numbers OPA holds: of binary exponents up to a hundred thousand either way."""
+"""Bounds numbers as OPA does: binary exponents up to a hundred thousand either way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lines of modules an evaluation reached, as OPA reports it (v1/cover)."""
+"""Reports the lines of modules that an evaluation reached, as OPA does (v1/cover)."""
 
 from __future__ import annotations
 

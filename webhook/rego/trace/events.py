@@ -18,7 +18,7 @@ Step: TypeAlias = Literal[
     "Enter", "Exit", "Eval", "Redo", "Fail", "Note", "Index", "Unify", "Duplicate"
 ]
 TracedNode: TypeAlias = "ir.Lit | ir.Rule | Sequence[ir.Lit] | str"
-"""What a step is about: a literal, a rule, a body, or the text of one."""
+"""The node of a step: a literal, a rule, a body, or the text of one."""
 
 Explanation = Literal["full", "notes", "fails", "debug", "default"]
 
@@ -50,7 +50,7 @@ class TraceEvent:
 
     @property
     def index(self) -> int:
-        """Which literal of its body this is."""
+        """The literal's index in its body."""
         return next((i for i, lit in enumerate(self.body) if lit is self.node), 0)
 
 

@@ -1,4 +1,4 @@
-"""Which definitions of a rule may hold, known before any is evaluated, as OPA's index tells it.
+"""Selects definitions of a rule that may hold, before any is evaluated, as OPA's index does.
 
 A definition is passed over where a literal of it compares a base document or an argument with a
 constant that it is not, or needs one that is not there. (OPA v1/ast/index.go.)

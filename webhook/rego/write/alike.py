@@ -19,7 +19,7 @@ Names = dict[str, str]
 """Variables of one rule, and which of another they are."""
 
 
-_TOLD: Final = frozenset({"trace", "internal.print"})
+_VISIBLE_CALLS: Final = frozenset({"trace", "internal.print"})
 """Calls that somebody sees: each rule makes its own."""
 
 
@@ -120,7 +120,7 @@ def _unifications(one: ir.Eq, other: ir.Eq, names: Names) -> bool:
 def _calls(one: ir.Call, other: ir.Call, names: Names) -> bool:
     return (
         one.name == other.name
-        and one.name not in _TOLD
+        and one.name not in _VISIBLE_CALLS
         and _all(one.args, other.args, names)
         and _optional(one.out, other.out, names)
     )

@@ -323,7 +323,7 @@ class Bodies:
     # --- negation ------------------------------------------------------------------------------------
 
     def _negated(self, lit: ir.Lit) -> None:
-        """What OPA hoists out of a negated literal is computed outside of it, and must be defined."""
+        """Writes a negated literal; parts that OPA hoists out of it come before, and must be defined."""
         if isinstance(lit, ir.Call) and lit.name == "equal" and lit.out is None:
             # OPA makes a unification of it before it hoists.
             lit = ir.Eq(lit.args[0], lit.args[1], lit.location)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.check import ir
 from webhook.rego.run.values import UNDEFINED, equal
-from webhook.rego.write import function_requests as wanted
+from webhook.rego.write import function_requests as requests
 from webhook.rego.write.bodies import new_function
 from webhook.rego.write.expression import (
     Expression,
@@ -66,24 +66,24 @@ class Documents:
 
     def write(self, name: str, one: FunctionRequest) -> None:
         """Write one function."""
-        outer, self.repeats = self.repeats, isinstance(one, wanted.Function | wanted.Matching)
-        if isinstance(one, wanted.Document):
+        outer, self.repeats = self.repeats, isinstance(one, requests.Function | requests.Matching)
+        if isinstance(one, requests.Document):
             self._document(name, one.node)
-        elif isinstance(one, wanted.Members):
+        elif isinstance(one, requests.Members):
             self._members(name, one.node)
-        elif isinstance(one, wanted.Collection):
+        elif isinstance(one, requests.Collection):
             self._collection(name, one.term)
-        elif isinstance(one, wanted.Grouped):
+        elif isinstance(one, requests.Grouped):
             self._grouped(name, one)
-        elif isinstance(one, wanted.Matching):
+        elif isinstance(one, requests.Matching):
             self._matching(name, one)
-        elif isinstance(one, wanted.Function):
+        elif isinstance(one, requests.Function):
             if not one.given:
                 self.functions.append((name, one.node))
             self._function(name, one)
-        elif isinstance(one, wanted.ObjectDocument):
+        elif isinstance(one, requests.ObjectDocument):
             self._object(name, one)
-        elif isinstance(one, wanted.Built):
+        elif isinstance(one, requests.Built):
             self._built(name, one)
         else:
             self._branching(name, one.node)
@@ -149,7 +149,7 @@ class Documents:
         writer.result(writer.nest.collection(term))
         self._finish(f"{name}e", _STATE, (), writer)
 
-    def _grouped(self, name: str, one: wanted.Grouped) -> None:
+    def _grouped(self, name: str, one: requests.Grouped) -> None:
         """The solutions of a comprehension, by the values that variables around it have."""
         self.kept.append(f"{name} = once({name}e, {self.unit.slot()})")
         term, keys = one.term, [ir.Var(key) for key in one.names]
@@ -213,7 +213,7 @@ class Documents:
         if inner in self.unit.fixed:
             self.unit.fixed[name] = UNDEFINED
 
-    def _matching(self, name: str, one: wanted.Matching) -> None:
+    def _matching(self, name: str, one: requests.Matching) -> None:
         """Members of a set of objects whose ``given`` properties have these values.
 
         Known from the beginning, they save the iterations that would find others.
@@ -250,7 +250,7 @@ class Documents:
 
     # --- single values -------------------------------------------------------------------------------
 
-    def _function(self, name: str, one: wanted.Function) -> None:
+    def _function(self, name: str, one: requests.Function) -> None:
         """A function; without parameters for the operands that are given."""
         args = one.node.rules[0].args
         assert args is not None
@@ -394,14 +394,14 @@ class Documents:
 
     # --- objects -----------------------------------------------------------------------------------------
 
-    def _object(self, name: str, one: wanted.ObjectDocument) -> None:
+    def _object(self, name: str, one: requests.ObjectDocument) -> None:
         """The document of all rules below a node, or of those that a path can meet."""
         inner = f"{name}e"
         self._cached(name, inner, one.node, self.unit.slot())
-        built = self.unit.want(wanted.Built(one.node, one.chosen))
+        built = self.unit.want(requests.Built(one.node, one.chosen))
         self._plain(inner, _STATE, method(call(built, *_STATE), "value"))
 
-    def _built(self, name: str, one: wanted.Built) -> None:
+    def _built(self, name: str, one: requests.Built) -> None:
         """Write the function that builds a document from its rules; its callers raise a conflict in it."""
         inner = f"{name}e"
         self._cached(name, inner, one.node, self.unit.slot(), guard=False)
@@ -432,14 +432,14 @@ class Documents:
         children: list[str] = []
         if node.rules:
             if node.dynamic:
-                document = self.unit.want(wanted.ObjectDocument(node))
+                document = self.unit.want(requests.ObjectDocument(node))
             elif node.rules[0].args is not None:
                 document = "undefined"
             else:
-                document = self.unit.want(wanted.Document(node))
+                document = self.unit.want(requests.Document(node))
         else:
             children = [
-                self.unit.want(wanted.BranchingNode(child)) for child in node.children.values()
+                self.unit.want(requests.BranchingNode(child)) for child in node.children.values()
             ]
         hidden = node.path == ("system",)
         below = "".join(f"{child}, " for child in children)

@@ -93,7 +93,7 @@ class Expression:
     binds: Binds = Binds.ATOM
     kind: Kind = Kind.ANY
     value: Value = MISSING
-    """What it is where that is known already."""
+    """Its value, where that is known already."""
     is_simple: bool = False
     """Whether it is a name or scalar constant, which may be repeated at no cost."""
     proves: tuple[tuple[Expression, Kind], ...] = ()

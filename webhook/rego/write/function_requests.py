@@ -41,7 +41,7 @@ class Members(_OfNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matching(_OfNode):
-    """Those of a set of objects that have given properties; called any number of times."""
+    """The members of a set of objects that have given properties; called any number of times."""
 
     letter = "m"
     given: tuple[tuple[str, Kind], ...]
@@ -72,7 +72,7 @@ class Function(_OfNode):
 @dataclass(frozen=True, slots=True, eq=False)
 class _Chosen(_OfNode):
     chosen: tuple[int, ...] | None = None
-    """Which of the rules below the node; None for all of them."""
+    """The rules below the node by number; None for all of them."""
 
     @property
     def key(self) -> Hashable:

@@ -114,7 +114,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "values": runtime.values,
     "values_in_order": runtime.values_in_order,
 }
-"""What generated code may name, besides what it defines."""
+"""The names of generated code, besides those that it defines."""
 
 
 DEEP: Final = 100

@@ -28,7 +28,7 @@ class PurityFacts(Protocol):
 
 
 class Purity:
-    """Which terms and documents of a program read neither input nor base documents.
+    """Finds the terms and documents of a program that read neither input nor base documents.
 
     They ask no built-in either that may answer otherwise another time. With ``parameters``
     they may read ``input.parameters``: they have one value for each constraint.

@@ -466,7 +466,7 @@ class References:
         return self._steps(function.defined(call(document, function.state)), path, at)
 
     def _chosen(self, node: Node, path: list[ir.Term]) -> tuple[int, ...] | None:
-        """Which of the rules below a node the path can meet; None for all of them."""
+        """Returns the rules below a node that the path can meet; None for all of them."""
         everything = [rule for below in node.walk() for rule in below.rules]
         met = {id(rule) for rule in self._function.unit.tree.reached(path)}
         chosen = tuple(i for i, rule in enumerate(everything) if id(rule) in met)

@@ -91,7 +91,7 @@ class Reads(Line):
     """Locals that are read in one place for all bodies that follow it."""
 
     locals_: dict[str, str] = field(default_factory=dict)
-    """What is read, and the local that holds it."""
+    """The sources of values that are read, and the locals that hold them."""
 
     def texts(self, *, always: bool) -> list[str]:
         """All in one line."""
@@ -106,9 +106,9 @@ class WrittenFunction:
     name: str
     params: tuple[str, ...]
     lines: list[Line]
-    """What follows its beginning."""
+    """The lines after its beginning."""
     first: tuple[str, ...] = ()
-    """What stands before its beginning."""
+    """The lines before its beginning."""
     settled: bool = False
     """Whether it says itself how it pays, or does nothing that must be paid."""
 

@@ -43,12 +43,12 @@ class Foresight(Protocol):
         """The value of the rules at a node, UNDEFINED included; MISSING where it is not known."""
 
     def call(self, name: tuple[str, ...], args: Sequence[Expression]) -> Value:
-        """What a function gives for these known operands, likewise."""
+        """Returns a function's value for these known operands, likewise."""
 
     def comprehension(
         self, term: Comprehension, known: Callable[[str], Value], bound: Collection[str]
     ) -> Value:
-        """What a comprehension makes where all that it uses of the ``bound`` is known, likewise."""
+        """Returns a comprehension's value where all that it uses of the ``bound`` is known, likewise."""
 
 
 class Unit:
@@ -68,7 +68,7 @@ class Unit:
         self.mocked = mocked
         self.replaced = replaced
         self.functions: list[WrittenFunction] = []
-        """Those that have been written, in their order."""
+        """The written functions, in their order."""
         self.ends: list[str] = []
         """Statements after all functions."""
         self.header: list[str] = []
@@ -82,7 +82,7 @@ class Unit:
         """Texts joined from constants and values."""
         self.calls: dict[int, int] = {}
         self.payments: dict[str, Payment] = {}
-        """What each function may cost that has been written."""
+        """The highest cost of each written function."""
         self.modifies = False
         """Whether a modifier makes documents be computed more than once."""
         self.requested: list[tuple[str, FunctionRequest]] = []

@@ -36,7 +36,7 @@ NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True)
-class Meant:
+class Sample:
     """An expression, and what it is to be for given values of locals."""
 
     expression: Expression
@@ -44,52 +44,52 @@ class Meant:
 
 
 LEAVES = st.one_of(
-    st.sampled_from("abc").map(lambda local: Meant(name(local), lambda at: at[local])),
+    st.sampled_from("abc").map(lambda local: Sample(name(local), lambda at: at[local])),
     st.sampled_from((0, 1, -3, True, None, "x")).map(
-        lambda value: Meant(scalar(value), lambda _: value)
+        lambda value: Sample(scalar(value), lambda _: value)
     ),
 )
 
 
-def walrus(one: Meant) -> Meant:
+def walrus(one: Sample) -> Sample:
     test = defined(f"v{next(NUMBERS)}", one.expression)
-    return Meant(test, lambda at: one.value(at) is not None)
+    return Sample(test, lambda at: one.value(at) is not None)
 
 
-def of(inner: st.SearchStrategy[Meant]) -> st.SearchStrategy[Meant]:
+def of(inner: st.SearchStrategy[Sample]) -> st.SearchStrategy[Sample]:
     pairs = st.tuples(inner, inner)
     return st.one_of(
-        inner.map(lambda a: Meant(negation(a.expression), lambda at: not a.value(at))),
+        inner.map(lambda a: Sample(negation(a.expression), lambda at: not a.value(at))),
         inner.map(walrus),
         inner.map(
-            lambda a: Meant(is_of(a.expression, Kind.INT), lambda at: type(a.value(at)) is int)
+            lambda a: Sample(is_of(a.expression, Kind.INT), lambda at: type(a.value(at)) is int)
         ),
         pairs.map(
-            lambda two: Meant(
+            lambda two: Sample(
                 any_of([one.expression for one in two]),
                 lambda at: two[0].value(at) or two[1].value(at),
             )
         ),
         pairs.map(
-            lambda two: Meant(
+            lambda two: Sample(
                 all_of([one.expression for one in two]),
                 lambda at: two[0].value(at) and two[1].value(at),
             )
         ),
         pairs.map(
-            lambda two: Meant(
+            lambda two: Sample(
                 compare(two[0].expression, "==", two[1].expression),
                 lambda at: two[0].value(at) == two[1].value(at),
             )
         ),
         pairs.map(
-            lambda two: Meant(
+            lambda two: Sample(
                 list_of([tuple_of([one.expression]) for one in two]),
                 lambda at: [(two[0].value(at),), (two[1].value(at),)],
             )
         ),
         pairs.map(
-            lambda two: Meant(
+            lambda two: Sample(
                 sum_of(
                     call("len", list_of([two[0].expression])),
                     "-",
@@ -100,7 +100,7 @@ def of(inner: st.SearchStrategy[Meant]) -> st.SearchStrategy[Meant]:
             )
         ),
         st.tuples(inner, inner, inner).map(
-            lambda three: Meant(
+            lambda three: Sample(
                 conditional(*(one.expression for one in three)),
                 lambda at: three[0 if three[1].value(at) else 2].value(at),
             )

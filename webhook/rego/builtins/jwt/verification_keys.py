@@ -214,7 +214,7 @@ def sign(key: jwk.Key, algorithm: str, signed: bytes) -> bytes:
         return hmac.digest(key.material, signed, SECRET_DIGESTS[algorithm])
     family, digest = algorithm[:2], _DIGESTS.get(algorithm[2:])
     if not isinstance(key.material, _KEYS[family][1]):
-        expected, failed = _WANTED[family]
+        expected, failed = _KEY_FAULTS[family]
         raise _wrong_key(key, expected, failed)
     if digest is None:
         return bytes(key.material.sign(signed))
@@ -228,7 +228,7 @@ def sign(key: jwk.Key, algorithm: str, signed: bytes) -> bytes:
     return bytes(key.material.sign(signed, pss, digest))
 
 
-_WANTED: Final = {
+_KEY_FAULTS: Final = {
     "RS": ("*rsa.PrivateKey", "failed to produce rsa.PrivateKey"),
     "PS": ("*rsa.PrivateKey", "failed to produce rsa.PrivateKey"),
     "ES": ("*ecdsa.PrivateKey", "keyconv: failed to produce ecdsa.PrivateKey"),
