@@ -126,11 +126,11 @@ def verdict(mine: Cost, other: Cost, files: str) -> str:
     """Whether what is wanted of this run holds."""
     if files == ALL:
         holds = max(mine.wall / other.wall, mine.memory / other.memory) <= RATIO_MAX
-        wanted = f"{RATIO_MAX} of its wall time and memory"
+        goal = f"{RATIO_MAX} of its wall time and memory"
     else:
         holds = mine.wall <= FIRST_SECONDS_MAX
-        wanted = f"{FIRST_SECONDS_MAX} s"
-    return f"at most {wanted}: {'holds' if holds else MISSED}"
+        goal = f"{FIRST_SECONDS_MAX} s"
+    return f"at most {goal}: {'holds' if holds else MISSED}"
 
 
 def main() -> int:
@@ -153,7 +153,7 @@ def main() -> int:
         "| what | waddle | conftest | wall | CPU | memory | goal |",
         "|---|---|---|---|---|---|---|",
     ]
-    asked = {
+    measured = {
         f"{MANIFESTS:,} manifests, {POLICIES} policies of names of their own": (
             "many",
             ALL,
@@ -165,7 +165,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         prepare(folder)
-        for title, (policy, files) in asked.items():
+        for title, (policy, files) in measured.items():
             mine, other = Cost(), Cost()
             arguments = ["test", "--no-color", "-p", policy, files]
             for _ in range(runs):

@@ -185,7 +185,7 @@ IN_GROUPS: Final = f"a conforming request, the constraints in groups of {MEMBERS
 class Row(NamedTuple):
     """What was measured, and what it may be."""
 
-    what: str
+    title: str
     cost: Cost
     share_max: float | None = None
     more_max_us: float | None = None
@@ -208,7 +208,7 @@ def page(rows: Sequence[Row]) -> str:
     """The result for people."""
     machine = "".join(f"| {name} | {value} |\n" for name, value in describe().items())
     table = "\n".join(
-        f"| {row.what} | {row.cost.before:.0f} µs | {row.cost.more:+.1f} µs "
+        f"| {row.title} | {row.cost.before:.0f} µs | {row.cost.more:+.1f} µs "
         f"| {row.cost.share:+.1%} | {row.goal} "
         f"| {('holds' if row.holds else 'missed') if row.goal else ''} |"
         for row in rows
@@ -230,10 +230,12 @@ CPU of a review from the body to the answer's bytes, without TLS and HTTP: 12 co
 
 def as_json(rows: Sequence[Row]) -> str:
     """The result for programs."""
-    told = [
-        {"what": row.what, "before_us": row.cost.before, "more_us": row.cost.more} for row in rows
+    documents = [
+        {"what": row.title, "before_us": row.cost.before, "more_us": row.cost.more} for row in rows
     ]
-    return json.dumps({"machine": describe(), "exceptions": EXCEPTIONS, "rows": told}, indent=1)
+    return json.dumps(
+        {"machine": describe(), "exceptions": EXCEPTIONS, "rows": documents}, indent=1
+    )
 
 
 if __name__ == "__main__":

@@ -417,7 +417,7 @@ def ended(process: subprocess.Popen[str]) -> None:
 class Row(NamedTuple):
     """What was measured, and whether it holds."""
 
-    what: str
+    title: str
     ours: str
     theirs: str
     ratio: float
@@ -456,24 +456,24 @@ def measure(run: Run, parts: Sequence[str]) -> list[Row]:
             ):
                 run.begun([server, peer])
                 still = run.compared([server, peer], "no")
-                asked = run.compared([server, peer], "yes")
-                say(f"no cache: without asking {still}, asking {asked}")
-                rows += uncached(run, still, asked)
+                asking = run.compared([server, peer], "yes")
+                say(f"no cache: without asking {still}, asking {asking}")
+                rows += uncached(run, still, asking)
                 if "others" in parts:
-                    rows += delays(run, [server, peer], still, asked)
+                    rows += delays(run, [server, peer], still, asking)
         if "cached" in parts:
             with run.theirs(installation) as peer, run.ours(providers, "cached") as server:
                 run.begun([server, peer])
-                asked = run.compared([server, peer], "yes")
-                say(f"cached: {asked}")
-                row = cpu_row("CPU of a request that asks, keys in the cache", asked)
+                asking = run.compared([server, peer], "yes")
+                say(f"cached: {asking}")
+                row = cpu_row("CPU of a request that asks, keys in the cache", asking)
                 rows.append(row)
     return rows
 
 
-def uncached(run: Run, still: Sequence[Taken], asked: Sequence[Taken]) -> Iterator[Row]:
+def uncached(run: Run, still: Sequence[Taken], asking: Sequence[Taken]) -> Iterator[Row]:
     """Each key is asked for anew."""
-    added = [one.p50_ms - before.p50_ms for one, before in zip(asked, still, strict=True)]
+    added = [one.p50_ms - before.p50_ms for one, before in zip(asking, still, strict=True)]
     trips = (
         (run.trips.one, "one request", ADDED_MAX),
         (run.trips.together, f"{ASKING} at once", None),
@@ -486,23 +486,23 @@ def uncached(run: Run, still: Sequence[Taken], asked: Sequence[Taken]) -> Iterat
             added[0] / trip,
             goal,
         )
-    yield cpu_row("CPU of a request that asks, no cache", asked)
+    yield cpu_row("CPU of a request that asks, no cache", asking)
     yield cpu_row("CPU of a request that does not ask", still)
 
 
-def cpu_row(what: str, taken: Sequence[Taken]) -> Row:
+def cpu_row(title: str, taken: Sequence[Taken]) -> Row:
     """Ours beside Gatekeeper's."""
     ours, theirs = (one.cpu_ms for one in taken)
-    return Row(what, f"{ours:.3f} ms", f"{theirs:.3f} ms", ours / theirs, CPU_MAX)
+    return Row(title, f"{ours:.3f} ms", f"{theirs:.3f} ms", ours / theirs, CPU_MAX)
 
 
 def delays(
-    run: Run, servers: Sequence[Server], still: Sequence[Taken], asked: Sequence[Taken]
+    run: Run, servers: Sequence[Server], still: Sequence[Taken], asking: Sequence[Taken]
 ) -> Iterator[Row]:
     """What those who ask cost the others, of each server in turn."""
-    for asks, what in (("yes", "while some ask"), ("silent", "while some ask who never answers")):
+    for asks, title in (("yes", "while some ask"), ("silent", "while some ask who never answers")):
         shown, ratios = [], []
-        for server, quiet, busy in zip(servers, still, asked, strict=True):
+        for server, quiet, busy in zip(servers, still, asking, strict=True):
             rate = OTHERS_SHARE * 1000 / quiet.cpu_ms
             beside = ASKING_SHARE * 1000 / busy.cpu_ms
             if asks == "silent":
@@ -515,9 +515,9 @@ def delays(
             before, after = (statistics.median(windows[mode]) for mode in ("no", asks))
             shown.append(f"{before:.2f} → {after:.2f} ms")
             ratios.append(after / before)
-            say(f"{server.name}, {what}: {rate:.0f} and {beside:.0f} a second: {windows}")
+            say(f"{server.name}, {title}: {rate:.0f} and {beside:.0f} a second: {windows}")
         yield Row(
-            f"99th percentile of the others, {what} (ratio: with and without; "
+            f"99th percentile of the others, {title} (ratio: with and without; "
             f"Gatekeeper's is {ratios[1]:.2f})",
             shown[0],
             shown[1],
@@ -530,7 +530,7 @@ def page(rows: Sequence[Row]) -> str:
     """The result for people."""
     machine = "".join(f"| {name} | {value} |\n" for name, value in describe().items())
     table = "\n".join(
-        f"| {row.what} | {row.ours} | {row.theirs} | {row.ratio:.3f} "
+        f"| {row.title} | {row.ours} | {row.theirs} | {row.ratio:.3f} "
         + (
             "| | |"
             if row.goal is None
@@ -571,10 +571,11 @@ def main() -> int:
     print(text)
     if options.save:
         RESULTS.write_text(text)
-        told = [row._asdict() for row in rows]
+        documents = [row._asdict() for row in rows]
         RESULTS.with_suffix(".json").write_text(
             json.dumps(
-                {"machine": describe(), "trips_ms": run.trips._asdict(), "rows": told}, indent=1
+                {"machine": describe(), "trips_ms": run.trips._asdict(), "rows": documents},
+                indent=1,
             )
         )
     return 0 if all(row.holds for row in rows) else 1

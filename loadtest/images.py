@@ -75,10 +75,10 @@ def signed_world(folder: Path, kind: str) -> tuple[World, VerificationPolicy, li
                 )
         references.append(f"registry.example/app:t{number}")
     conditions = [{"cel": "predicate.builder == 'ci'"}]
-    asked = [{"predicateType": PROVENANCE, "conditions": conditions}]
+    attestations = [{"predicateType": PROVENANCE, "conditions": conditions}]
     authority = by_key(key) if kind == "a key" else keyless()
     root = None if kind == "a key" else world.sigstore.root()
-    return world, policy([authority], root, attestations=asked), references
+    return world, policy([authority], root, attestations=attestations), references
 
 
 class InMemory(ImageLayout):
@@ -130,7 +130,7 @@ async def answered(provider: ImageProvider, key: str) -> None:
 
 async def measure(kind: str, folder: Path) -> tuple[float, float]:
     """Milliseconds of CPU for an image's first answer, and for each later one."""
-    world, asked, references = signed_world(folder, kind)
+    world, attestations, references = signed_world(folder, kind)
     registry = InMemory(world.directory)
     logger = log.open_log().logger("bench")
     firsts: list[float] = []
@@ -138,7 +138,7 @@ async def measure(kind: str, folder: Path) -> tuple[float, float]:
     for round_ in range(FRESH + 1):  # the first fills the registry's memory
         async with asyncio.TaskGroup() as tasks:
             facts = KnownFacts(
-                *(registry, [asked], tasks, 60, logger),
+                *(registry, [attestations], tasks, 60, logger),
                 metrics=Registry(),
                 clock=NOW.timestamp,
             )

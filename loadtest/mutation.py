@@ -291,9 +291,9 @@ def main() -> int:
         "| what | ours | beside | ratio | quartiles | goal |",
         "|---|---|---|---|---|---|",
         *(
-            f"| {what} | {one.ours:.3f} ms | {one.beside:.3f} ms | {one.ratio:.3f} "
+            f"| {title} | {one.ours:.3f} ms | {one.beside:.3f} ms | {one.ratio:.3f} "
             f"| {one.quartiles[0]:.3f} to {one.quartiles[1]:.3f} | {goal:g} |"
-            for what, one, goal in found
+            for title, one, goal in found
         ),
         "",
     ]

@@ -232,7 +232,7 @@ def main() -> int:
         lines.append(line(case, found[case]))
         print(lines[-1], flush=True)
     if arguments.save:
-        what = (
+        title = (
             "Memory of synced objects in a replica's watch, controllers and client: what each adds to "
             "the process, with all that knows of it, and the process. Made by `make bench-projection`; "
             "`loadtest/projection.py` says what each case is."
@@ -240,7 +240,7 @@ def main() -> int:
         text = [
             "# Synced objects in memory",
             "",
-            what,
+            title,
             "",
             f"Machine: {describe()}",
             "",

@@ -108,14 +108,14 @@ class Browser:
         if os.geteuid() == 0:
             arguments.append("--no-sandbox")  # it does not start as root with it
         patience = int(PATIENCE_SECONDS * 1000)
-        wanted = {
+        capabilities = {
             "browserName": "chrome",
             "goog:chromeOptions": {"binary": self._browser, "args": arguments},
             "goog:loggingPrefs": {"browser": "ALL"},
             "timeouts": {"pageLoad": patience, "script": patience},
         }
         try:
-            made = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+            made = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": capabilities}})
         except BrowserError as error:
             self.__exit__()
             pytest.skip(f"Chromium does not start on this machine: {error}")

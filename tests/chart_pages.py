@@ -313,10 +313,12 @@ def readme(text: str) -> str:
         if not value.is_group:
             shown = json.dumps(value.default)
             default = "(see values.yaml)" if len(shown) > 60 else f"`{shown}`"
-            what = value.description
+            description = value.description
             if choices := BOUNDS.get(value.path, {}).get("enum"):
-                what += " One of " + ", ".join(f"`{choice}`" for choice in choices if choice) + "."
-            escaped = what.replace("|", "\\|")
+                description += (
+                    " One of " + ", ".join(f"`{choice}`" for choice in choices if choice) + "."
+                )
+            escaped = description.replace("|", "\\|")
             rows.append(f"| `{value.path}` | {default} | {escaped} |\n")
     return README + "".join(rows)
 

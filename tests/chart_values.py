@@ -219,8 +219,8 @@ the longest holds. Always where nothing is said."""
 
 def takes_effect(path: str, values: Values) -> bool:
     """Whether the value does anything beside these others."""
-    said = [name for name in TAKES_EFFECT if path == name or path.startswith(name)]
-    return not said or bool(TAKES_EFFECT[max(said, key=len)](values))
+    matching = [name for name in TAKES_EFFECT if path == name or path.startswith(name)]
+    return not matching or bool(TAKES_EFFECT[max(matching, key=len)](values))
 
 
 PERMITTED: list[tuple[Predicate, str]] = [

@@ -62,9 +62,9 @@ def packages(root: Path = ROOT) -> set[str]:
     return {name for name in map(package_of, files) if not Path(name).name.startswith("_")}
 
 
-def below(found: dict[str, Share], asked: Collection[str]) -> list[str]:
+def below(found: dict[str, Share], packages: Collection[str]) -> list[str]:
     """Packages that are reached less than they should be; those that are asked for must be there."""
-    missing = [f"{package}: not measured" for package in sorted(asked) if package not in found]
+    missing = [f"{package}: not measured" for package in sorted(packages) if package not in found]
     return missing + [
         f"{package}: {share.percent:.1f} %, at least {FLOORS.get(package, FLOOR):.0f} are asked for"
         for package, share in sorted(found.items())

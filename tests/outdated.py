@@ -61,8 +61,8 @@ def used_modules() -> list[Used]:
     for folder in FOLDERS:
         text = (ROOT / folder / "go.mod").read_text()
         # What is replaced or indirect follows from the rest.
-        asked = text.partition("replace")[0]
-        found += [Used(folder, *match) for match in _REQUIRED.findall(asked)]
+        required = text.partition("replace")[0]
+        found += [Used(folder, *match) for match in _REQUIRED.findall(required)]
     return found
 
 

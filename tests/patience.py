@@ -16,19 +16,21 @@ PAUSE_SHARE, PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.05, 0.02, 0.1
 
 def until(
     condition: Callable[..., object],
-    what: str | Callable[[], str],
+    description: str | Callable[[], str],
     seconds: float = PATIENCE_SECONDS,
 ) -> None:
     """Ask again until it is so; the API server has no event for most of what is asked here.
 
     What takes long is asked for less often: each question takes time of what is waited for.
-    ``what`` is called only when it never came, to tell how things are then.
+    ``description`` is called only when it never came, to tell how things are then.
     """
     start = time.monotonic()
     while not condition():
         waited = time.monotonic() - start
         if waited >= seconds:
-            raise AssertionError(f"never came: {what if isinstance(what, str) else what()}")
+            raise AssertionError(
+                f"never came: {description if isinstance(description, str) else description()}"
+            )
         time.sleep(min(max(waited * PAUSE_SHARE, PAUSE_SECONDS_MIN), PAUSE_SECONDS_MAX))
 
 

@@ -335,8 +335,8 @@ def _run(command: list[str], *, cwd: Path, environment: dict[str, str] | None = 
     except subprocess.TimeoutExpired as error:
         raise ProgramUnavailableError(f"not built within {error.timeout:.0f} s") from error
     except subprocess.CalledProcessError as error:
-        said = error.stderr.strip() or error.stdout.strip()  # Maven complains on standard output
-        tail = " | ".join(said.splitlines()[-4:])
+        reason = error.stderr.strip() or error.stdout.strip()  # Maven complains on standard output
+        tail = " | ".join(reason.splitlines()[-4:])
         raise ProgramUnavailableError(f"{' '.join(command[:2])} failed: {tail}") from error
     except OSError as error:
         raise ProgramUnavailableError(f"{command[0]} cannot be run: {error}") from error

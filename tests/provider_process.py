@@ -210,14 +210,14 @@ ANSWER_RULES: Final[Mapping[str, AnswerRule]] = {
 }
 
 
-def answer_to(keys: Sequence[str], asked: Counter[str]) -> Answer:
-    """What comes of a request; ``asked`` counts how often each key was asked."""
+def answer_to(keys: Sequence[str], counts: Counter[str]) -> Answer:
+    """What comes of a request; ``counts`` counts how often each key was asked."""
     items: list[Item] = []
     chosen: tuple[AnswerRule, str, int] | None = None
     for key in keys:
-        asked[key] += 1
+        counts[key] += 1
         name, number = _rule(key)
-        items += ITEM_RULES.get(name, ITEM_RULES[""])(key, number, asked[key])
+        items += ITEM_RULES.get(name, ITEM_RULES[""])(key, number, counts[key])
         if chosen is None and name in ANSWER_RULES:
             chosen = ANSWER_RULES[name], key, number
     answer = Answer(_enveloped({"idempotent": True, "items": items}))
@@ -235,7 +235,7 @@ class _Served:
 
     def __init__(self, record: Path | None) -> None:
         self._record = record.open("a") if record else None
-        self._asked: Counter[str] = Counter()
+        self._times_requested: Counter[str] = Counter()
         self._connections = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -278,7 +278,7 @@ class _Served:
             if request
             else None,
         )
-        answer = answer_to(keys, self._asked)
+        answer = answer_to(keys, self._times_requested)
         if path == "/redirected":
             answer = Answer(
                 _enveloped({"idempotent": True, "items": _item(keys[0], value="there")})
@@ -496,7 +496,7 @@ class ProviderProcess:
             },
         }
 
-    def asked(self) -> list[dict[str, Any]]:
+    def requests(self) -> list[dict[str, Any]]:
         """Each request so far: its keys, path, client's name, TLS version, connection, and when."""
         *lines, _ = self._record.read_text().split("\n")
         return [json.loads(line) for line in lines]

@@ -111,10 +111,10 @@ class _Loaded(HTMLParser):
         named = dict(attrs)
         relations = set((named.get("rel") or "").split())
         for name, value in attrs:
-            asked = (tag, name) in LOADS or name in ("srcset", "poster", "background")
+            is_loaded = (tag, name) in LOADS or name in ("srcset", "poster", "background")
             if tag == "link" and name == "href":
-                asked = not relations & _HARMLESS_RELATIONS
-            if asked and value and _OUTSIDE.match(value):
+                is_loaded = not relations & _HARMLESS_RELATIONS
+            if is_loaded and value and _OUTSIDE.match(value):
                 self.found.append(f"<{tag} {name}={value}>")
 
 
@@ -124,7 +124,7 @@ def foreign(folder: Path) -> list[str]:
     for page in sorted(folder.rglob("*.html")):
         parser = _Loaded()
         parser.feed(page.read_text(encoding="utf-8"))
-        found += [f"{page.relative_to(folder)}: {what}" for what in parser.found]
+        found += [f"{page.relative_to(folder)}: {problem}" for problem in parser.found]
     for style in sorted(folder.rglob("*.css")):
         urls = _URL.findall(style.read_bytes())
         found += [f"{style.relative_to(folder)}: {url.decode()}" for url in urls]

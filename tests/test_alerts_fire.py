@@ -325,16 +325,20 @@ def test_promtool_says_of_each_alert_when_it_fires_and_when_not(
                 key: rendered(text, case.labels) for key, text in alert["annotations"].items()
             },
         }
-        for series, wanted in ((case.fires, [expected]), (case.too, [expected]), (case.quiet, [])):
+        for series, expectation in (
+            (case.fires, [expected]),
+            (case.too, [expected]),
+            (case.quiet, []),
+        ):
             if not series:
                 continue
             tests.append(
                 {
-                    "name": f"{name} {'fires' if wanted else 'is quiet'}",
+                    "name": f"{name} {'fires' if expectation else 'is quiet'}",
                     "interval": "1m",
                     "input_series": [{"series": key, "values": series[key]} for key in series],
                     "alert_rule_test": [
-                        {"eval_time": case.at, "alertname": name, "exp_alerts": wanted}
+                        {"eval_time": case.at, "alertname": name, "exp_alerts": expectation}
                     ],
                 }
             )

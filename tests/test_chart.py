@@ -141,8 +141,8 @@ TOLERANT = "tolerations[0].operator=Exists,image.pullSecrets[0].name=r,image.pul
     "values", ["replicas=3", EVERYTHING, "decisions.mode=exporter,alerts.enabled=true", TOLERANT]
 )
 def test_helm_s_own_lint_finds_nothing(program, values):
-    said = run(program("helm"), "lint", "--strict", CHART, "--set", values)
-    assert "0 chart(s) failed" in said
+    finished = run(program("helm"), "lint", "--strict", CHART, "--set", values)
+    assert "0 chart(s) failed" in finished
 
 
 @pytest.mark.usefixtures("program")
@@ -177,8 +177,8 @@ def test_the_names_of_all_objects_can_be_chosen(release, values, prefix, more):
     assert everywhere.count(f"system:serviceaccount:{NAMESPACE}:") == everywhere.count(
         f"system:serviceaccount:{NAMESPACE}:{webhook['serviceAccountName']}"
     )
-    for what in references(everywhere):
-        assert what in found, f"nothing is named so: {what}"
+    for reference in references(everywhere):
+        assert reference in found, f"nothing is named so: {reference}"
 
 
 def references(text: str) -> set[tuple[str, str, str]]:

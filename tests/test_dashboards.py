@@ -92,7 +92,7 @@ def test_a_dashboard_keeps_to_grafanas_schema(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "message"),
     [
         (("panels", 0, "type"), "timeserie", "panels[0]: no panel is of the type 'timeserie'"),
         (("panels", 0, "title"), 7, "panels[0].title: 7 is not of"),
@@ -117,14 +117,14 @@ def test_a_dashboard_keeps_to_grafanas_schema(name: str) -> None:
     ],
 )
 def test_a_dashboard_that_does_not_keep_to_it_is_told(
-    path: tuple[str | int, ...], value: Any, told: str
+    path: tuple[str | int, ...], value: Any, message: str
 ) -> None:
     document: Any = json.loads((FOLDER / "serving.json").read_text())
     owner = document
     for step in path[:-1]:
         owner = owner[step]
     owner[path[-1]] = value
-    assert told in "\n".join(faults(document))
+    assert message in "\n".join(faults(document))
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)

@@ -67,9 +67,9 @@ def test_the_steps_of_installing_give_a_program_that_runs(tmp_path: Path) -> Non
     assert {"waddle-admission", "uvloop", "cryptography"} <= named
     assert named - {name.lower() for name in pinned} == {"waddle-admission"}  # and no installer
     waddle = tmp_path / "opt" / "waddle" / "bin" / "waddle"
-    for told in (["--help"], ["serve", "--help"]):
+    for words in (["--help"], ["serve", "--help"]):
         shown = subprocess.run(
-            [waddle, *told],
+            [waddle, *words],
             cwd=tmp_path,
             capture_output=True,
             text=True,

@@ -409,7 +409,7 @@ def _defined(node: ast.AST, within: str = "") -> Iterator[_Defined]:
 
 def _repeats(name: str, docstring: str) -> bool:
     """Whether a docstring has no word that the name does not have."""
-    return bool(said := _words(docstring) - _words(_SMALL)) and said <= _words(name)
+    return bool(words := _words(docstring) - _words(_SMALL)) and words <= _words(name)
 
 
 def test_a_docstring_says_more_than_the_name():

@@ -61,9 +61,9 @@ def test_what_an_installer_installs_says_what_it_is_and_tests(
             timeout=PATIENCE_SECONDS,
         )
 
-    said = waddle("version")
-    assert said.returncode == 0, said.stderr
-    assert re.search(rf"^waddle +{re.escape(__version__)}$", said.stdout, re.MULTILINE)
+    finished = waddle("version")
+    assert finished.returncode == 0, finished.stderr
+    assert re.search(rf"^waddle +{re.escape(__version__)}$", finished.stdout, re.MULTILINE)
     pod = tmp_path / "pod.yaml"
     pod.write_text(POD)
     tested = waddle("test", "-f", ROOT / "policies", "-f", pod)

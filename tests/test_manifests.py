@@ -253,9 +253,9 @@ def test_the_chart_renders_what_the_console_s_login_and_live_review_add(tmp_path
         "oidc.clientID": "waddle-console",
         "oidc.redirectURL": "https://waddle.example.com/oidc/callback",
     }
-    said = ",".join(f"console.{name}={value}" for name, value in values.items())
+    settings = ",".join(f"console.{name}={value}" for name, value in values.items())
 
-    assert helmed("--include-crds", "--set", said) == without_namespace(objects)
+    assert helmed("--include-crds", "--set", settings) == without_namespace(objects)
     pod = pod_of(objects, "waddle-console")["spec"]
     [container] = pod["containers"]
     mounts = {one["mountPath"] for one in container["volumeMounts"]}
@@ -547,7 +547,7 @@ def test_the_crds_are_gatekeepers_and_have_our_fields_more(base):
 def test_each_write_that_a_replica_may_make_has_its_row_in_the_decision_on_writes(tmp_path):
     """Beside what it may write, the row says why N replicas may do so, and what it costs."""
     (row,) = (ROOT / "docs" / "adr").glob("0028-*.md")
-    told = "".join(line.casefold() for line in row.read_text().splitlines() if line[:2] == "| ")
+    rows = "".join(line.casefold() for line in row.read_text().splitlines() if line[:2] == "| ")
     components = ("components/mutation", "components/validate-policy")
     writes = {
         resource.partition("/")[0]
@@ -562,7 +562,7 @@ def test_each_write_that_a_replica_may_make_has_its_row_in_the_decision_on_write
     stems = {
         re.sub("(ie|e)?s$", "", resource) for resource in writes - {"*", "constrainttemplates"}
     }
-    assert {stem for stem in stems if stem not in told} == set()
+    assert {stem for stem in stems if stem not in rows} == set()
 
 
 def test_what_is_removed_at_once_makes_no_role_anew(tmp_path):

@@ -21,16 +21,16 @@ def test_every_module_that_something_is_built_of_is_in_the_table_with_its_versio
 def test_a_newer_version_is_named_with_who_uses_the_older_one() -> None:
     newest = {used.name: used.version for used in used_modules()}
     newest["github.com/open-policy-agent/opa"] = "v99.0.0"
-    said = [
+    named = [
         line
         for code, line in lines(newest.__getitem__, lambda: {"aiohttp": ("1", "2")})
         if code == NEWER
     ]
     assert any(
         line.startswith("github.com/open-policy-agent/opa ") and line.endswith("(program opa)")
-        for line in said
+        for line in named
     )
-    assert "aiohttp 1 -> 2 (Python)" in said
+    assert "aiohttp 1 -> 2 (Python)" in named
 
 
 def test_without_a_network_the_command_says_so_and_exits_with_three() -> None:

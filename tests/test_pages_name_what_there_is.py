@@ -88,10 +88,10 @@ def test_expressions_and_components_of_the_page_can_be_used(
     )
     components = [one.removeprefix("manifests/") for one in mine["components"]]
     by_components = with_components(tmp_path, *components)
-    told = ",".join(f"{name}.enabled=true" for name in values)
+    options = ",".join(f"{name}.enabled=true" for name in values)
     for kinds in (
         {kind for kind, _, _ in by_components},
-        {kind for kind, _, _ in helmed("--set", told)},
+        {kind for kind, _, _ in helmed("--set", options)},
     ):
         assert {"PodMonitor", "PrometheusRule", "ConfigMap"} <= kinds
 
@@ -108,7 +108,7 @@ def test_refusals_are_worded_as_the_page_has_them() -> None:
     assert len(ours) > 4
     for row in ours:
         for message in re.findall(r"`([^`]+)`", row.split("|")[1]):
-            words = re.sub(r"not ready: policies are", "not ready: {what} are", message)
+            words = re.sub(r"not ready: policies are", "not ready: {missing} are", message)
             assert words.removesuffix(" …").removesuffix("…").removesuffix(" yet") in code, message
 
 

@@ -56,8 +56,8 @@ def test_the_action_annotates_and_leaves_sarif(repository):
     install, check = action["runs"]["steps"]
     given = {"policies": "policies", "files": "apps"}
     inputs = {
-        f"${{{{ inputs.{name} }}}}": given.get(name, said.get("default"))
-        for name, said in action["inputs"].items()
+        f"${{{{ inputs.{name} }}}}": given.get(name, input_.get("default"))
+        for name, input_ in action["inputs"].items()
     }
     environment = {name: inputs[value] for name, value in check["env"].items()}
 

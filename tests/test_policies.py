@@ -81,12 +81,12 @@ def test_a_template_carries_the_shared_modules_as_they_are(template: Path) -> No
 def test_a_policy_has_a_suite_that_allows_and_denies(template: Path) -> None:
     """A suite that only allows, or only denies, would pass with a policy that decides nothing."""
     suite = yaml.safe_load((template.parent / "suite.yaml").read_text())
-    wanted = {
+    expected = {
         case["assertions"][0]["violations"] != "no"
         for test in suite["tests"]
         for case in test["cases"]
     }
-    assert wanted == {True, False}
+    assert expected == {True, False}
 
 
 BY_EACH_ENGINE = pytest.mark.parametrize("native", ["true", "false"], ids=["cel", "rego"])
@@ -151,16 +151,20 @@ def test_both_engines_say_the_same_of_samples_and_of_samples_without_any_field(
             for manifest in (sample, *with_a_field_less(sample)):
                 if not {"apiVersion", "kind", "metadata"} <= manifest.keys():
                     continue
-                told = [
-                    sorted(part for text in said(client, manifest) for part in text.split("; "))
+                messages = [
+                    sorted(
+                        part
+                        for text in messages_about(client, manifest)
+                        for part in text.split("; ")
+                    )
                     for client in clients
                 ]
-                assert told[0] == told[1], manifest
-                denied += bool(told[0])
+                assert messages[0] == messages[1], manifest
+                denied += bool(messages[0])
     assert denied
 
 
-def said(client: Client, manifest: dict[str, Any]) -> list[str]:
+def messages_about(client: Client, manifest: dict[str, Any]) -> list[str]:
     """Every message about an object."""
     return [text for found in findings(client, manifest).values() for text in found]
 
@@ -216,11 +220,11 @@ def test_every_policy_for_files_says_in_opa_what_it_says_here(
     source = target["code"][0]["source"]
     for number, text in enumerate([source["rego"], *source.get("libs", [])]):
         (tmp_path / f"{number}.rego").write_text(text)
-    asked = [
+    inputs = [
         {"review": value, "parameters": constraint.get("spec", {}).get("parameters", {})}
         for _, constraint, value in reviews(template)
     ]
-    (tmp_path / "asked.json").write_text(json.dumps({"asked": asked}))
+    (tmp_path / "asked.json").write_text(json.dumps({"asked": inputs}))
     package = yaml.safe_load(template.read_text())["metadata"]["name"]
     query = f"[found | some one in data.asked; found := data.{package}.violation with input as one]"
 

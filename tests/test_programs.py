@@ -31,7 +31,7 @@ def built_from(module: Path, text: str) -> Path:
     return programs.build("tools/say")
 
 
-def said(program: Path) -> str:
+def output_of(program: Path) -> str:
     """What the program prints."""
     return subprocess.run([program], capture_output=True, text=True, check=True).stdout.strip()
 
@@ -39,10 +39,10 @@ def said(program: Path) -> str:
 def test_a_changed_source_makes_another_program_and_the_same_source_none(module: Path) -> None:
     """A program is kept by the digest of its sources."""
     first = built_from(module, "one")
-    assert said(first) == "one"
+    assert output_of(first) == "one"
     made = first.stat().st_mtime_ns
     second = built_from(module, "two")
-    assert (said(first), said(second)) == ("one", "two")
+    assert (output_of(first), output_of(second)) == ("one", "two")
     assert built_from(module, "one") == first
     assert first.stat().st_mtime_ns == made
 

@@ -48,12 +48,12 @@ def test_each_key_says_what_comes_of_it(tmp_path: Path) -> None:
         assert response == {"idempotent": True, "systemError": "system/nginx cannot be looked up"}
         provider.restart()
         assert ask(provider, ["nginx"])[0] == 200
-        assert [one["keys"] for one in provider.asked()] == [
+        assert [one["keys"] for one in provider.requests()] == [
             keys,
             ["nginx", "system/nginx"],
             ["nginx"],
         ]
-        assert {one["tls"] for one in provider.asked()} == {"TLSv1.3"}
+        assert {one["tls"] for one in provider.requests()} == {"TLSv1.3"}
 
 
 def test_who_must_show_a_certificate_is_asked_for_it_and_noted(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_who_must_show_a_certificate_is_asked_for_it_and_noted(tmp_path: Path) -
         with pytest.raises(OSError, match=r"."):
             ask(provider, ["nginx"])
         assert ask(provider, ["nginx"], certificate)[0] == 200
-        assert [one["client"] for one in provider.asked()] == ["waddle"]
+        assert [one["client"] for one in provider.requests()] == ["waddle"]
 
 
 def test_a_certificate_that_has_ended_is_not_taken(tmp_path: Path) -> None:

@@ -69,10 +69,10 @@ def test_a_release_is_whole_and_agrees_with_itself(released):
     assert {one["name"]: one["digest"]["sha256"] for one in statement["subject"]} == sums
     wheel = released / f"waddle_admission-{__version__}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as packed:
-        said = packed.read(f"waddle_admission-{__version__}.dist-info/METADATA").decode()
-    assert f"Project-URL: Source, {REPOSITORY}\n" in said
-    assert f"]({REPOSITORY}/blob/main/docs/" in said, "on an index links are whole"
-    assert "OWNER/REPOSITORY" not in said
+        metadata = packed.read(f"waddle_admission-{__version__}.dist-info/METADATA").decode()
+    assert f"Project-URL: Source, {REPOSITORY}\n" in metadata
+    assert f"]({REPOSITORY}/blob/main/docs/" in metadata, "on an index links are whole"
+    assert "OWNER/REPOSITORY" not in metadata
     assert REPOSITORY in (released / "notes.md").read_text()
     (source,) = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
     tagged = run("git", "rev-list", "-n", "1", f"v{__version__}", cwd=released).stdout.strip()

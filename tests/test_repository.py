@@ -130,8 +130,8 @@ def test_every_dependency_is_pinned() -> None:
     """`make lock` was run after the last change of a dependency."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"].values()
-    wanted = [*project["dependencies"], *itertools.chain.from_iterable(extras)]
-    names = {re.split(r"[<>=!~\[; ]", one)[0].lower() for one in wanted}
+    dependencies = [*project["dependencies"], *itertools.chain.from_iterable(extras)]
+    names = {re.split(r"[<>=!~\[; ]", one)[0].lower() for one in dependencies}
     lines = (ROOT / "requirements" / "run.txt").read_text().splitlines()
     pinned = {line.partition("==")[0].lower() for line in lines}
     assert names - pinned - {project["name"]} == set(), "extras name others of the same package"

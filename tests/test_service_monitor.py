@@ -40,12 +40,12 @@ def scraped(objects: Objects) -> dict[str, int]:
     Pods that the Service selects.
     """
     monitor = objects["ServiceMonitor", NAMESPACE, "waddle"]["spec"]
-    wanted = monitor["selector"]["matchLabels"].items()
+    labels = monitor["selector"]["matchLabels"].items()
     pods = [pod_of(objects, name) for kind, _, name in objects if kind == "Deployment"]
     found: dict[str, int] = {}
     for endpoint in monitor["endpoints"]:
         for (kind, _, _), service in objects.items():
-            if kind != "Service" or not wanted <= service["metadata"]["labels"].items():
+            if kind != "Service" or not labels <= service["metadata"]["labels"].items():
                 continue
             for port in service["spec"]["ports"]:
                 if port["name"] != endpoint["port"]:

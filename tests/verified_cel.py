@@ -46,8 +46,8 @@ def verified(source: CelSource) -> None:
         for text in (validation.expression, validation.message_expression):
             if text:
                 verified_expression(text, environment)
-        told = validation.message_expression
-        message = _part(told, environment) if told else None
+        validation_message = validation.message_expression
+        message = _part(validation_message, environment) if validation_message else None
         pairs.append((_part(validation.expression, environment), message))
     if pairs:
         verified_policy(variables, pairs)

@@ -113,8 +113,8 @@ def verify(source: str, given: Iterable[str]) -> None:
             assigned = _statement(statement, scope, assigned)
 
 
-def _fault(node: ast.AST, what: str) -> UnverifiedError:
-    return UnverifiedError(f"{what}: {ast.unparse(node)}")
+def _fault(node: ast.AST, message: str) -> UnverifiedError:
+    return UnverifiedError(f"{message}: {ast.unparse(node)}")
 
 
 def _stored(statements: Iterable[ast.AST]) -> set[str]:

@@ -269,9 +269,12 @@ class Policies:
 
         These are bound ValidatingAdmissionPolicies and Kyverno's ValidatingPolicies.
         """
-        own = ("/".join(one.key) for one in self._snapshot.constraints)
+        constraint_names = ("/".join(one.key) for one in self._snapshot.constraints)
         foreign = self._policies.foreign
-        return (*own, *("/".join(key) for key in (*foreign.keys, *foreign.document_keys)))
+        return (
+            *constraint_names,
+            *("/".join(key) for key in (*foreign.keys, *foreign.document_keys)),
+        )
 
     @property
     def unmatched(self) -> tuple[str, ...]:
@@ -279,11 +282,11 @@ class Policies:
 
         Their verdict is not "good": they were never asked.
         """
-        own = ("/".join(one.key) for one in self._matched.missing(self._snapshot))
+        constraint_names = ("/".join(one.key) for one in self._matched.missing(self._snapshot))
         foreign = self._policies.foreign
         every = (*foreign.keys, *foreign.document_keys)
         others = (key for key in every if key not in foreign.matched_keys)
-        return (*own, *("/".join(key) for key in others))
+        return (*constraint_names, *("/".join(key) for key in others))
 
     def review(  # what a request has
         self,
@@ -311,7 +314,7 @@ class Policies:
         operation, and where no constraint is for admission; :class:`NoVerdictError`.
         """
         document = _object(obj, "")
-        self._check_asked(admission.NAME)
+        self._check_targets(admission.NAME)
         known: Mapping[str, Any] | None
         known = None if namespace is None else _fields(namespace, "namespace")
         if is_admission_review(document):
@@ -333,9 +336,9 @@ class Policies:
                 self._warn_of_requests()
             return outcome
         before = None if old_object is None else _object(old_object, "old_object")
-        who = {} if user is None else _fields(user, "user")
+        user_fields = {} if user is None else _fields(user, "user")
         try:
-            value = played(document, known, operation, before, who)
+            value = played(document, known, operation, before, user_fields)
         except InvalidReview as error:
             raise InvalidInputError(str(error)) from None
         return self._found(value, seconds)
@@ -359,7 +362,7 @@ class Policies:
         except ReviewError as error:
             raise InvalidInputError(str(error)) from None
         # An asset may be an object of a cluster, for policies of admission.
-        self._check_asked(self._targets[target].name, *(one.target for one in documents))
+        self._check_targets(self._targets[target].name, *(one.target for one in documents))
         each = [self._found(one, seconds) for one in documents]
         return Violations(
             (violation for one in each for violation in one),
@@ -370,19 +373,19 @@ class Policies:
         self, obj: Mapping[str, Any], **options: Unpack[ReviewOptions]
     ) -> Violations:
         """As :meth:`review`, in a thread: an event loop goes on meanwhile."""
-        told: Violations = await _beside(self.review, obj, **options)
-        return told
+        violations: Violations = await _beside(self.review, obj, **options)
+        return violations
 
     async def review_document_async(
         self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS
     ) -> Violations:
         """As :meth:`review_document`, in a thread."""
-        told: Violations = await _beside(
+        violations: Violations = await _beside(
             self.review_document, value, name=name, target=target, seconds=seconds
         )
-        return told
+        return violations
 
-    def _check_asked(self, *targets: str) -> None:
+    def _check_targets(self, *targets: str) -> None:
         if self._about.isdisjoint(targets):
             raise InvalidInputError(
                 f"no constraint is for {targets[0]}; there are some for {', '.join(self._about)}"
@@ -440,8 +443,8 @@ _LOOP: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("loop", default
 """The event loop whose caller waits for a review: functions for providers run there."""
 
 
-async def _awaited(told: Awaitable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    return await told
+async def _awaited(violations: Awaitable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return await violations
 
 
 async def _beside(function: Callable[..., Violations], *args: Any, **options: Any) -> Any:
@@ -456,36 +459,38 @@ def _called(
     request: ProviderRequest,
 ) -> RecordedProvider:
     """Call a caller's function for keys; what it raises leaves the review."""
-    told = function(list(request.keys))
-    if inspect.isawaitable(told):
+    answer = function(list(request.keys))
+    if inspect.isawaitable(answer):
         loop = _LOOP.get()
-        awaited = _awaited(told)
-        told = (
+        awaited = _awaited(answer)
+        answer = (
             asyncio.run(awaited)
             if loop is None
             else asyncio.run_coroutine_threadsafe(awaited, loop).result()
         )
     try:
-        return recorded_provider(plain(told, place), place)
+        return recorded_provider(plain(answer, place), place)
     except InvalidAnswers as error:
         raise InvalidInputError(str(error)) from None
 
 
 def _object(obj: Mapping[str, Any], place: str) -> dict[str, Any]:
     """An object of Kubernetes as JSON has it; raises TypeError and ValueError for any other."""
-    what = f"{place}: " if place else ""
+    prefix = f"{place}: " if place else ""
     if not isinstance(obj, Mapping):
-        raise InvalidInputError(f"{what}expected an object of Kubernetes, got {type(obj).__name__}")
+        raise InvalidInputError(
+            f"{prefix}expected an object of Kubernetes, got {type(obj).__name__}"
+        )
     missing = [name for name in ("apiVersion", "kind") if not isinstance(obj.get(name), str)]
     if missing:
         raise InvalidInputError(
-            f"{what}expected an object of Kubernetes, which this is not: "
+            f"{prefix}expected an object of Kubernetes, which this is not: "
             f"no {' and no '.join(missing)}; review_document takes any JSON value"
         )
     document: dict[str, Any] = plain(obj, place)
     if _is_list(document):
         raise InvalidInputError(
-            f"{what}a {document['kind']} holds objects: review each of its items"
+            f"{prefix}a {document['kind']} holds objects: review each of its items"
         )
     return document
 
@@ -519,9 +524,9 @@ def _is_list(value: Mapping[str, Any]) -> bool:
 
 def _refuse_without_verdict(outcome: Found) -> None:
     responses = outcome.responses
-    told = [*outcome.faults, *map(str, responses.faults), *map(str, responses.undecided)]
-    if told or responses.deadline_exceeded:
-        raise NoVerdictError("; ".join(told) or "the review took too long")
+    problems = [*outcome.faults, *map(str, responses.faults), *map(str, responses.undecided)]
+    if problems or responses.deadline_exceeded:
+        raise NoVerdictError("; ".join(problems) or "the review took too long")
 
 
 @dataclass(frozen=True, slots=True)

@@ -373,7 +373,7 @@ class Writer:
         self._changed = threading.Condition(threading.RLock())  # a signal's handler may log
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
-        self._dropped = self._untold = 0
+        self._dropped = self._unreported = 0
         self._thread: threading.Thread | None = None
         self.tell: Callable[[int], object] = lambda _: None
         """Told how many lines were dropped, when there is room again."""
@@ -385,7 +385,7 @@ class Writer:
                 self._out(lines)
             elif self._queued_bytes + len(lines) > QUEUED_BYTES_MAX:
                 self._dropped += lines.count(b"\n")
-                self._untold += lines.count(b"\n")
+                self._unreported += lines.count(b"\n")
             else:
                 self._queue.append(lines)
                 self._queued_bytes += len(lines)
@@ -428,8 +428,8 @@ class Writer:
             with self._changed:
                 self._queue.popleft()
                 self._queued_bytes -= len(lines)
-                untold = 0 if self._queue else self._untold
-                self._untold -= untold
+                untold = 0 if self._queue else self._unreported
+                self._unreported -= untold
                 self._changed.notify_all()
             if untold:
                 self.tell(untold)

@@ -75,10 +75,10 @@ _OF_OPENSSL: Final = re.compile(r"^\[[A-Z0-9_: ]+\] | \(_ssl\.c:\d+\)$")
 def reason_of(error: Exception) -> str:
     """Why something cannot be read, without Python's words for it."""
     if isinstance(error, OSError) and error.strerror:
-        told = error.strerror
-        if (error.errno or 0) > 0 and _ADDRESSES.search(told):
+        reason = error.strerror
+        if (error.errno or 0) > 0 and _ADDRESSES.search(reason):
             return os.strerror(error.errno)  # type: ignore[arg-type]
-        return _OF_OPENSSL.sub("", told)
+        return _OF_OPENSSL.sub("", reason)
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 at byte {error.start}: save the file as UTF-8"
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)

@@ -101,8 +101,8 @@ def _matches(entry: str, host: str, port: str, address: IPv4Address | IPv6Addres
             network = None
         if network is not None:
             return address is not None and address in network
-    name, wanted = _split_port(entry)
-    if not name or (wanted and wanted != port):
+    name, expected_port = _split_port(entry)
+    if not name or (expected_port and expected_port != port):
         return False
     if (own := _address(name)) is not None:
         return own == address

@@ -35,8 +35,8 @@ class Awaited:
     error: str = ""
 
     def __str__(self) -> str:
-        what = f"{self.kind} {self.name}" if self.name else f"the list of {self.kind}"
-        text = f"{what}, for {self.seconds:.1f} s"
+        subject = f"{self.kind} {self.name}" if self.name else f"the list of {self.kind}"
+        text = f"{subject}, for {self.seconds:.1f} s"
         return f"{text}: {self.error}" if self.error else text
 
 

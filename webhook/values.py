@@ -116,9 +116,9 @@ def _init(cls: type, fields: tuple[dataclasses.Field[Any], ...], *, frozen: bool
         body.append("self.__post_init__()")
     listed = ", ".join(["self", *parameters, *(["*", *keywords] if keywords else [])])
     text = f"def __init__({listed}):\n " + "\n ".join(body or ["pass"])
-    made: dict[str, Any] = {}
-    exec(text, known, made)  # noqa: S102  # names of fields, and nothing else, are written
-    function = made["__init__"]
+    namespace: dict[str, Any] = {}
+    exec(text, known, namespace)  # noqa: S102  # names of fields, and nothing else, are written
+    function = namespace["__init__"]
     function.__qualname__ = f"{cls.__qualname__}.__init__"
     return function
 

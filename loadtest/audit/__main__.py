@@ -112,13 +112,13 @@ def _point(cluster: Cluster, folder: Path, number: int, core: int) -> dict[str, 
     with auditing(*_waddle(cluster), core) as ours:
         ours.wait_started(SWEEPS + 1, SWEEP_SECONDS_MAX)
         found["waddle"] = _figures(ours, skip=1)
-    said = _statuses(cluster.api)
+    statuses = _statuses(cluster.api)
     with auditing(*_gatekeeper(cluster, folder, "audit"), core) as theirs:
         theirs.wait_started(2, SWEEP_SECONDS_MAX)
         found["gatekeeper"] = _figures(theirs, skip=0)
     peer = _statuses(cluster.api)
-    found["equal"] = peer == said
-    found["totals"] = {name: total for name, (total, _) in sorted(said.items())}
+    found["equal"] = peer == statuses
+    found["totals"] = {name: total for name, (total, _) in sorted(statuses.items())}
     return found
 
 

@@ -163,7 +163,7 @@ def await_enforced(condition: Callable[[], bool]) -> None:
     _await(condition, "what was applied")
 
 
-def _await(condition: Any, what: str) -> None:
+def _await(condition: Any, description: str) -> None:
     """Ask until it holds: Gatekeeper reports in statuses, and its CRDs take a while to be served."""
     end = time.monotonic() + ENFORCED_SECONDS_MAX
     while time.monotonic() < end:
@@ -174,4 +174,4 @@ def _await(condition: Any, what: str) -> None:
             if error.status not in (404, 409):
                 raise
         time.sleep(POLL_SECONDS)
-    raise RuntimeError(f"Gatekeeper does not get to {what}")
+    raise RuntimeError(f"Gatekeeper does not get to {description}")

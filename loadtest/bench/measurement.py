@@ -298,9 +298,11 @@ def _line(point: dict[str, Any]) -> str:
         for name, one in point.items()
         if isinstance(one, dict)
     }
-    told = ", ".join(f"{name} {value:.3f} ms" for name, value in cpu.items())
+    cpu_text = ", ".join(f"{name} {value:.3f} ms" for name, value in cpu.items())
     ratio = cpu["waddle"] / cpu["gatekeeper"]
-    return f"{point['set']} {point['body']} {point['connections']}: CPU {told}, {ratio:.3f} times"
+    return (
+        f"{point['set']} {point['body']} {point['connections']}: CPU {cpu_text}, {ratio:.3f} times"
+    )
 
 
 def say(text: str) -> None:

@@ -323,7 +323,7 @@ def goals(figures: dict[str, Any]) -> list[tuple[str, float, float]]:
 def summary(figures: dict[str, Any]) -> str:
     """The goals as a table."""
     rows = ["| what | figure | at most |", "|---|---|---|"]
-    rows += [f"| {what} | {found:.3f} | {most:g} |" for what, found, most in goals(figures)]
+    rows += [f"| {title} | {found:.3f} | {most:g} |" for title, found, most in goals(figures)]
     return "\n".join(rows)
 
 

@@ -136,7 +136,7 @@ def _timed(
     rounds: int,
 ) -> dict[str, Any] | str:
     """Microseconds of CPU of a review, by both; why it has none where they decide differently."""
-    asked, fails = [], 0
+    timed, fails = [], 0
     for request in requests:
         answer = kyverno.ask([policy], [request])
         if answer.get("error"):
@@ -146,15 +146,15 @@ def _timed(
         )
         ours = [_say(one, request) for one in own]
         if theirs == sorted(one for one in ours if one != SKIPPED.result) and theirs:
-            asked.append(request)
+            timed.append(request)
             fails += "fail" in theirs
-    if not asked:
+    if not timed:
         return "no object about which both say the same"
     times: dict[str, list[float]] = {"waddle_us": [], "kyverno_us": []}
-    run = _runner(own, asked)
+    run = _runner(own, timed)
     for turn in range(rounds + 1):
-        ours_us = run() / (LOOPS * len(asked)) * 1e6
-        theirs_us = kyverno.ask([policy], asked, LOOPS)["cpu"] / (LOOPS * len(asked)) * 1e6
+        ours_us = run() / (LOOPS * len(timed)) * 1e6
+        theirs_us = kyverno.ask([policy], timed, LOOPS)["cpu"] / (LOOPS * len(timed)) * 1e6
         if turn:  # the first warms
             times["waddle_us"].append(ours_us)
             times["kyverno_us"].append(theirs_us)

@@ -126,7 +126,7 @@ def _round(stand: Stand, program: str, order: tuple[str, ...], rate: float) -> d
             for state in order:
                 found[state] = _window(stand, server.answering, state, rate)
                 found[state]["enforced_seconds"] = _await_enforced(stand, server)
-                stand.say(f"{program} {state}: {_told(found[state])}")
+                stand.say(f"{program} {state}: {_figures(found[state])}")
         finally:
             stand.site.plane.unregister()
     return found
@@ -176,11 +176,11 @@ def _enforces(stand: Stand, server: Answering, word: str, message: str) -> bool:
     path = stand.folder / "probe.json"
     path.write_text(json.dumps(body))
     answer = ask(server, path)
-    told = answer.get("status", {}).get("message", "")
-    return answer["allowed"] if not message else not answer["allowed"] and message in told
+    answer_text = answer.get("status", {}).get("message", "")
+    return answer["allowed"] if not message else not answer["allowed"] and message in answer_text
 
 
-def _told(found: dict[str, Any]) -> str:
+def _figures(found: dict[str, Any]) -> str:
     changes = sum(found["changes"].values())
     return (
         f"p50 {found['p50_ms']:.2f} p99 {found['p99_ms']:.2f} max {found['max_ms']:.1f} ms, "

@@ -136,9 +136,9 @@ class Changing:
         one.word = f"w{self.number}"
         return Change(LIFE[one.step], one.path, one.document())
 
-    def _turn(self, what: str, count: int) -> int:
-        at = self._turns[what]
-        self._turns[what] = (at + 1) % count
+    def _turn(self, change: str, count: int) -> int:
+        at = self._turns[change]
+        self._turns[change] = (at + 1) % count
         return at
 
 

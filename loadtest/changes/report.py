@@ -27,13 +27,13 @@ def judged(result: dict[str, Any]) -> dict[str, Any]:
     seconds = result["plan"]["seconds"]
     programs = {name: _program(result["rounds"][name]) for name in PROGRAMS}
     ours = programs["waddle"]
-    wanted = CHANGES_PER_MINUTE * seconds / 60 * len(result["rounds"]["waddle"])
+    expected = CHANGES_PER_MINUTE * seconds / 60 * len(result["rounds"]["waddle"])
     verdicts = {
         f"p99 at most {P99_RATIO_MAX:g} times the quiet one": ours["p99_ratio"] <= P99_RATIO_MAX,
         "no failed admission": ours["failed"] == 0,
         "no wrong admission": ours["wrong"] == 0,
         f"{CHANGES_PER_MINUTE} changes a minute": (
-            sum(ours["changes"].values()) >= CHANGES_PART_MIN * wanted
+            sum(ours["changes"].values()) >= CHANGES_PART_MIN * expected
         ),
     }
     return {**result, "programs": programs, "verdicts": verdicts, "passed": all(verdicts.values())}
@@ -137,7 +137,7 @@ def _row(name: str, state: str, one: dict[str, float]) -> str:
 
 
 def _sums(name: str, one: dict[str, Any]) -> str:
-    changes = ", ".join(f"{count} {what}" for what, count in one["changes"].items())
+    changes = ", ".join(f"{count} {kind}" for kind, count in one["changes"].items())
     return (
         f"| {name} | **{one['p99_ratio']:.2f} times** the quiet one | {one['failed']} "
         f"| {one['wrong']} | {one['requests']} | {changes} | {one['change_ms']:.0f} "

@@ -114,7 +114,7 @@ class Site:
         with self.start(program) as server:
             server.wait_ready()
             ready_mib = server.rss_mib
-            until(lambda: self._told(server, stage), "every status", SETTLED_SECONDS_MAX)
+            until(lambda: self._has_statuses(server, stage), "every status", SETTLED_SECONDS_MAX)
             return {
                 "ready_seconds": server.ready_seconds,
                 "ready_cpu_seconds": server.ready_cpu_seconds,
@@ -127,7 +127,7 @@ class Site:
                 "api_server_cpu_seconds": cpu_seconds(api_server) - api_before,
             }
 
-    def _told(self, server: Server, stage: Stage) -> bool:
+    def _has_statuses(self, server: Server, stage: Stage) -> bool:
         time.sleep(0.5)
         query = f"?labelSelector=internal.gatekeeper.sh/pod={server.pod}"
         path = f"/apis/status.gatekeeper.sh/v1beta1/namespaces/{server.namespace}"
@@ -144,7 +144,7 @@ class Site:
             with ThreadPoolExecutor(REPLICAS) as asking:
                 list(asking.map(Server.wait_ready, servers))
             until(
-                lambda: all(self._told(server, stage) for server in servers),
+                lambda: all(self._has_statuses(server, stage) for server in servers),
                 "every status",
                 SETTLED_SECONDS_MAX,
             )

@@ -58,8 +58,10 @@ def main() -> int:
     (options.output / "curves.md").write_text(page.markdown(store))
     fit.write(store)
     minutes = (time.monotonic() - began) / 60
-    told = f"{len(store.measured)} points in {minutes:.1f} minutes, {datetime.now(UTC):%H:%M} UTC"
-    print(f"{told}: {options.output / 'curves.md'}")
+    summary = (
+        f"{len(store.measured)} points in {minutes:.1f} minutes, {datetime.now(UTC):%H:%M} UTC"
+    )
+    print(f"{summary}: {options.output / 'curves.md'}")
     return 0
 
 

@@ -142,7 +142,7 @@ def one_set(
     cores = Cores.of_this_machine()
     generator = Generator(cores.client)
     counter = Counter()
-    asked = 0
+    request_count = 0
     with contextlib.ExitStack() as stack:
         healthy = stack.enter_context(Sidecar(folder / "healthy", sinks(counter)))
         hung = stack.enter_context(Sidecar(folder / "hung", sinks(counter)))
@@ -178,8 +178,8 @@ def one_set(
             places = [order.index(name) for name in CONFIGURATIONS]
             turns = [[turn[place] for place in places] for turn in taken[SETTLING:]]
             yield body, turns, healthy.cpu_seconds() - before
-            asked += WARM_UP + REQUESTS * (SETTLING + 1 + rounds)
-            await_recorded(healthy, asked)
+            request_count += WARM_UP + REQUESTS * (SETTLING + 1 + rounds)
+            await_recorded(healthy, request_count)
 
 
 def await_recorded(sidecar: Sidecar, count: int) -> None:

@@ -48,12 +48,12 @@ def main() -> int:
     """Carry out the attacks named, or all; 1 where a bound does not hold."""
     parser = argparse.ArgumentParser(prog="python -m loadtest.drill", description=__doc__)
     parser.add_argument("attack", nargs="*", choices=[[], *(attack.name for attack in ATTACKS)])
-    wanted = parser.parse_args().attack
+    attacks = parser.parse_args().attack
     print("| attack | figure | result | bound | |")
     print("|---|---|---|---|---|")
     held = True
     for attack in ATTACKS:
-        if wanted and attack.name not in wanted:
+        if attacks and attack.name not in attacks:
             continue
         for row in attack.run():
             held = held and row.holds

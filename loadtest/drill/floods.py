@@ -123,7 +123,7 @@ class Tries:
     threads: int = 1
     path: str = "/v1/admit?timeout=3s"
 
-    def carry_out(self, port: int, told: Connection) -> None:
+    def carry_out(self, port: int, sender: Connection) -> None:
         """Try them all, and tell how many are stored with Ignore, and with Fail."""
         waiting = [json.dumps(one).encode() for one in self.documents]
         lock = threading.Lock()
@@ -145,7 +145,7 @@ class Tries:
             worker.start()
         for worker in workers:
             worker.join()
-        told.send(tuple(stored))
+        sender.send(tuple(stored))
 
 
 def tried(port: int, path: str, raw: bytes) -> tuple[bool, bool]:
@@ -167,10 +167,10 @@ def trying(running: Server, tries: Tries) -> Iterator[Callable[[], tuple[int, in
 
     A hundred threads beside those that measure would be what is measured.
     """
-    heard, told = multiprocessing.get_context("spawn").Pipe(duplex=False)
-    with elsewhere(tries.carry_out, running.ports["admission"], told):
-        told.close()  # A process that fails is heard of.
-        yield heard.recv
+    receiver, sender = multiprocessing.get_context("spawn").Pipe(duplex=False)
+    with elsewhere(tries.carry_out, running.ports["admission"], sender):
+        sender.close()  # A process that fails is heard of.
+        yield receiver.recv
 
 
 def let_in(running: Server, tries: Tries) -> tuple[int, int]:

@@ -99,8 +99,8 @@ def measure(plan: Plan) -> dict[str, Any]:
             for name in order:
                 log = folder / f"{name}-{number}.log"
                 with _serving(policies, certificates, cores.server, log) as started:
-                    asked = bodies if name == "hostile" else []
-                    found = _window(generator, started, plan, rate, asked)
+                    hostile = bodies if name == "hostile" else []
+                    found = _window(generator, started, plan, rate, hostile)
                 rounds[name].append({**found, "named": _named(log)})
                 _say(f"{name}: p99 {found['p99_ms']:.2f} ms, {found['server_rss_mib']:.0f} MiB")
     return _judged(

@@ -78,8 +78,8 @@ class _Canvas:
             f'fill="{_colour(frame.name)}"/>'
         )
         if (characters := int(width / CHARACTER)) > 3:
-            told = escape(frame.name[:characters])
-            self.parts.append(f'<text x="{x + 3:.1f}" y="{y + 12}">{told}</text>')
+            label = escape(frame.name[:characters])
+            self.parts.append(f'<text x="{x + 3:.1f}" y="{y + 12}">{label}</text>')
         self.parts.append("</g>")
         for call in sorted(frame.calls.values(), key=lambda one: one.name):
             self.draw(call, x, level + 1)

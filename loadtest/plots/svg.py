@@ -52,10 +52,10 @@ def lines(axes: Axes, series: Sequence[Series]) -> str:
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         for (x, y), (value_x, value_y) in zip(places, one.points, strict=True):
-            told = escape(f"{one.name}: {shown(value_x)}, {shown(value_y)}")
+            label = escape(f"{one.name}: {shown(value_x)}, {shown(value_y)}")
             parts.append(
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}">'
-                f"<title>{told}</title></circle>"
+                f"<title>{label}</title></circle>"
             )
     return _document(parts)
 

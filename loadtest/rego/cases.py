@@ -50,12 +50,12 @@ def load_cases(library: Path) -> Iterator[Case]:
     for suite_file in sorted(library.rglob("suite.yaml")):
         folder = suite_file.parent
         suite = _document(suite_file)
-        wanted = {"no": "good", "yes": "bad"}
+        expected = {"no": "good", "yes": "bad"}
         for test in suite["tests"]:
             template = _document(folder / test["template"])
             for case in test.get("cases", ()):
                 violations = case["assertions"][0].get("violations", "yes")
-                label = wanted.pop({False: "no", True: "yes"}.get(violations, violations), None)
+                label = expected.pop({False: "no", True: "yes"}.get(violations, violations), None)
                 if label:
                     constraint = _document(folder / test["constraint"])
                     name = f"{folder.relative_to(library)} {label}"

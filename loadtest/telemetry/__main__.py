@@ -96,8 +96,8 @@ def measure(sets: int, folder: Path) -> tuple[Shares, dict[str, float]]:
                 absolute.setdefault(name, []).append(statistics.fmean(found))
             for name, share in compared(taken).items():
                 shares.setdefault(name, []).append(share)
-            told = ", ".join(f"{name} {found[-1]:+.2%}" for name, found in shares.items())
-            print(f"set {number + 1} of {sets}: {told}", flush=True)
+            text = ", ".join(f"{name} {found[-1]:+.2%}" for name, found in shares.items())
+            print(f"set {number + 1} of {sets}: {text}", flush=True)
     return shares, {name: statistics.median(found) for name, found in absolute.items()}
 
 

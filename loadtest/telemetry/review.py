@@ -124,7 +124,7 @@ def interval(shares: Sequence[float]) -> tuple[float, float, float]:
     return ranked[first], statistics.median(ranked), ranked[last]
 
 
-def told(shares: Sequence[float]) -> str:
+def interval_text(shares: Sequence[float]) -> str:
     """For people."""
     first, middle, last = interval(shares)
     return f"{middle:+.2%} (95 %: {first:+.2%} to {last:+.2%}; {len(shares)} slices)"
@@ -200,14 +200,14 @@ def main(rounds: int, checkout: Path | None) -> None:
     for name in sets[0]:
         pooled = [share for found in sets for share in found[name]]
         each = ", ".join(f"{statistics.median(found[name]):+.2%}" for found in sets)
-        print(f"{name}: {told(pooled)}; sets {each}")
+        print(f"{name}: {interval_text(pooled)}; sets {each}")
     if checkout is None:
         hundredth = [
             free + (whole - free) / 100
             for found in sets
             for free, whole in zip(found[WORDS["none"]], found[WORDS["all"]], strict=True)
         ]
-        print(f"1 in 100, of these: {told(hundredth)}")
+        print(f"1 in 100, of these: {interval_text(hundredth)}")
     print(f"load: {Path('/proc/loadavg').read_text().strip()}")
 
 

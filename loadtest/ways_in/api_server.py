@@ -206,8 +206,8 @@ def _answer(status: int, text: str) -> str:
         document = {}
     causes = (document.get("details") or {}).get("causes") or [{}]
     field = causes[0].get("field", "").partition("[")[0]
-    said = field or document.get("message", "").partition(": ")[2][:80]
-    return f"the API server's own {status} {document.get('reason', '')} {said}".rstrip()
+    reason = field or document.get("message", "").partition(": ")[2][:80]
+    return f"the API server's own {status} {document.get('reason', '')} {reason}".rstrip()
 
 
 def _others(api: Api, done: threading.Event, found: Found) -> None:

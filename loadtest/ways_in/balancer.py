@@ -93,7 +93,7 @@ class _Half(asyncio.Protocol):
             self.other.transport.resume_reading()
 
 
-async def _serve(ports: Sequence[int], told: Connection) -> None:
+async def _serve(ports: Sequence[int], sender: Connection) -> None:
     given_up = GivenUp()
     loop = asyncio.get_running_loop()
     turn = itertools.cycle(ports)
@@ -115,20 +115,20 @@ async def _serve(ports: Sequence[int], told: Connection) -> None:
         return client
 
     server = await loop.create_server(accept, "127.0.0.1", 0)
-    told.send(server.sockets[0].getsockname()[1])
+    sender.send(server.sockets[0].getsockname()[1])
     while True:
-        await loop.run_in_executor(None, told.poll, None)
+        await loop.run_in_executor(None, sender.poll, None)
         try:
-            is_asked = told.recv()
+            is_asked = sender.recv()
         except EOFError:
             return
         if not is_asked:
             return
-        told.send(given_up)
+        sender.send(given_up)
 
 
-def _run(ports: Sequence[int], told: Connection) -> None:
-    uvloop.run(_serve(ports, told))
+def _run(ports: Sequence[int], sender: Connection) -> None:
+    uvloop.run(_serve(ports, sender))
 
 
 @contextmanager

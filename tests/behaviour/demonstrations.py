@@ -44,7 +44,7 @@ class Demonstration:
             self.lines.append("")
             self._changed.notify_all()
 
-    def told(self, pattern: str) -> str:
+    def printed(self, pattern: str) -> str:
         """The first group of the first line that has the pattern, waiting for it."""
 
         def found() -> re.Match[str] | None:
@@ -64,7 +64,7 @@ class Demonstration:
 
     def page(self, path: str) -> Any:
         """A page of its console, as JSON."""
-        address = self.told(r"console +(http://\S+)/")
+        address = self.printed(r"console +(http://\S+)/")
         with urllib.request.urlopen(
             f"{address}{path}?format=json", timeout=PATIENCE_SECONDS
         ) as answer:

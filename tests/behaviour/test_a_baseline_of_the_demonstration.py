@@ -90,8 +90,8 @@ def test_what_runs_in_the_demonstration_goes_on_and_the_same_made_anew_is_refuse
 ) -> None:
     folder = tmp_path_factory.mktemp("d")
     with running(folder, f"--api-server={program('testcluster')}") as shown:
-        shown.told("(that is denied)")
-        shop = Shop(folder, Path(shown.told("KUBECONFIG=(.*)")))
+        shown.printed("(that is denied)")
+        shop = Shop(folder, Path(shown.printed("KUBECONFIG=(.*)")))
         before = shop.deployments()
         own = [one for one in sources.policies("policies") if "crd" not in one["spec"]]
         assert len(before) >= len(own), "it has something that runs"
@@ -119,9 +119,9 @@ def test_what_runs_in_the_demonstration_goes_on_and_the_same_made_anew_is_refuse
 
         for name, one in before.items():
             violates = refused_for(one)
-            told = shop.refusal(renamed(one, f"{name}-2"))
-            assert [text for text in violates if text not in told] == [], (name, told)
-            assert bool(told) == bool(violates), (name, told)
+            message = shop.refusal(renamed(one, f"{name}-2"))
+            assert [text for text in violates if text not in message] == [], (name, message)
+            assert bool(message) == bool(violates), (name, message)
         assert any(map(refused_for, before.values()))
         assert shown.interrupt() == 0, shown.text
 
@@ -146,8 +146,8 @@ def refused_for(one: Any) -> list[str]:
     containers = one["spec"]["template"]["spec"]["containers"]
     is_privileged = any(c.get("securityContext", {}).get("privileged") for c in containers)
     is_owned = "owner" in one["metadata"].get("labels", {})
-    told = ["must not be privileged"] if is_privileged else []
-    return told if is_owned else [*told, "nobody owns it"]
+    messages = ["must not be privileged"] if is_privileged else []
+    return messages if is_owned else [*messages, "nobody owns it"]
 
 
 def renamed(one: Any, name: str) -> Any:

@@ -102,8 +102,8 @@ def test_a_broken_file_of_every_format_is_named_with_its_line_and_hides_no_other
     for name, line in named.items():
         assert (f"{name}:{line}: " if line else f"{name}: ") in run.stderr
         # JSON and YAML have a reader of their own there, which may tell where it all begins.
-        (told,) = (one for one in target.stderr.splitlines() if f"{name}:" in one)
-        assert not line or re.search(rf"{name}:{line}: |line [1-9]", told)
+        (fault_line,) = (one for one in target.stderr.splitlines() if f"{name}:" in one)
+        assert not line or re.search(rf"{name}:{line}: |line [1-9]", fault_line)
     for name, (parser, line) in flagged.items():
         alone = waddle(folder, "conftest", "parse", "--parser", parser, name)
         assert alone.returncode == 1

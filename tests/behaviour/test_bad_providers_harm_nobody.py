@@ -168,15 +168,15 @@ def server(folder: Path, good: ProviderProcess) -> Iterator[Server]:
 numbers = itertools.count()
 
 
-def asked(server: Server, provider: str, *keys: str) -> dict[str, Any]:
+def answer_in_policy(server: Server, provider: str, *keys: str) -> dict[str, Any]:
     """What a policy hears; keys are new, so that nothing is known of them."""
     obj = thing("ConfigMap", namespace="default") | {"provider": provider, "keys": list(keys)}
     user = {"username": f"user-{next(numbers)}"}
     verdict = server.admit(obj, userInfo=user)
     assert not verdict["allowed"]
     assert verdict["status"]["code"] == 403
-    heard: dict[str, Any] = json.loads(verdict["status"]["message"].partition("] ")[2])
-    return heard
+    answer: dict[str, Any] = json.loads(verdict["status"]["message"].partition("] ")[2])
+    return answer
 
 
 def new(rule: str) -> str:
@@ -222,22 +222,22 @@ def test_a_fault_is_told_to_the_policy_as_gatekeeper_tells_it_and_counted(
 ) -> None:
     series = f'waddle_provider_requests_total{{outcome="{outcome}",provider="{provider}"}}'
     before = server.metric(series) or 0
-    heard = asked(server, provider, new("known"), new(rule))
-    said = heard.pop("system_error")
-    assert heard == FAILS
-    assert said.startswith(begin)
-    assert more in said
+    answer = answer_in_policy(server, provider, new("known"), new(rule))
+    error = answer.pop("system_error")
+    assert answer == FAILS
+    assert error.startswith(begin)
+    assert more in error
     assert (server.metric(series) or 0) == before + 1
     # It is nobody else's fault.
-    assert asked(server, "good", new("known"))["status_code"] == 200
+    assert answer_in_policy(server, "good", new("known"))["status_code"] == 200
 
 
 @pytest.mark.parametrize("provider", ["nowhere", "", "unencrypted"])
 def test_a_provider_that_is_unknown_or_cannot_be_used_is_told_to_the_policy(
     server: Server, provider: str
 ) -> None:
-    heard = asked(server, provider, "nginx")
-    assert heard == {
+    answer = answer_in_policy(server, provider, "nginx")
+    assert answer == {
         **FAILS,
         "status_code": 400,
         "system_error": "key is not found in provider cache",
@@ -250,39 +250,41 @@ def test_a_provider_that_cannot_be_used_is_named_with_the_reason(server: Server)
 
 
 def test_no_timeout_is_five_seconds(server: Server) -> None:
-    assert asked(server, "timeless", new("known"))["status_code"] == 200
+    assert answer_in_policy(server, "timeless", new("known"))["status_code"] == 200
 
 
 def test_items_are_told_as_they_are(server: Server) -> None:
     good, bad, gone = new("known"), new("error"), new("missing")
-    heard = asked(server, "good", good, bad, gone)
-    assert heard["responses"] == [[good, f"{good} is known"]]
-    assert heard["errors"] == [[bad, f"{bad} is refused"]]
+    answer = answer_in_policy(server, "good", good, bad, gone)
+    assert answer["responses"] == [[good, f"{good} is known"]]
+    assert answer["errors"] == [[bad, f"{bad} is refused"]]
     other = new("other")
-    assert asked(server, "good", other)["responses"] == [[f"instead of {other}", "other"]]
+    assert answer_in_policy(server, "good", other)["responses"] == [
+        [f"instead of {other}", "other"]
+    ]
     null = new("null")
-    assert asked(server, "good", null)["responses"] == [[null, None]]
+    assert answer_in_policy(server, "good", null)["responses"] == [[null, None]]
     status = new("status503")
-    assert asked(server, "good", status)["status_code"] == 503
+    assert answer_in_policy(server, "good", status)["status_code"] == 503
 
 
 def test_one_failing_key_of_many_fails_its_own_request_alone(server: Server) -> None:
     """Real providers fail whole requests: those of another template or review go on."""
     many = [new("known") for _ in range(200)]
     failing = new("system")
-    heard = asked(server, "good", *many, failing)
-    assert heard["system_error"] == f"{failing} cannot be looked up"
-    assert heard["responses"] == []
-    assert asked(server, "good", *many)["count"] == 200
+    answer = answer_in_policy(server, "good", *many, failing)
+    assert answer["system_error"] == f"{failing} cannot be looked up"
+    assert answer["responses"] == []
+    assert answer_in_policy(server, "good", *many)["count"] == 200
 
 
 def test_ten_thousand_keys_are_not_asked_for(server: Server, good: ProviderProcess) -> None:
-    before = len(good.asked())
-    heard = asked(server, "good", *(f"key-{number}" for number in range(10_000)))
-    said = heard.pop("system_error")
-    assert heard == FAILS
-    assert said == "10000 keys are asked for at once, and 1000 may be"
-    assert len(good.asked()) == before
+    before = len(good.requests())
+    answer = answer_in_policy(server, "good", *(f"key-{number}" for number in range(10_000)))
+    error = answer.pop("system_error")
+    assert answer == FAILS
+    assert error == "10000 keys are asked for at once, and 1000 may be"
+    assert len(good.requests()) == before
 
 
 def test_a_chain_of_keys_ends_after_the_rounds_and_says_so(
@@ -295,25 +297,25 @@ def test_a_chain_of_keys_ends_after_the_rounds_and_says_so(
         assert not answer["allowed"]
         return str(answer["status"]["message"])
 
-    before = len(good.asked())
+    before = len(good.requests())
     assert "asked 4 times already" in verdict(20)
-    assert len(good.asked()) - before == 4
+    assert len(good.requests()) - before == 4
 
 
 def test_a_key_made_of_the_time_and_of_chance_is_asked_once(
     server: Server, good: ProviderProcess
 ) -> None:
     """A review that is evaluated again sees the time and the chance that it saw before."""
-    before = len(good.asked())
+    before = len(good.requests())
     verdict = server.admit(thing("Service", namespace="default"))
     assert verdict["status"]["message"] == "[by-chance] heard of 1, "
-    assert len(good.asked()) == before + 1
+    assert len(good.requests()) == before + 1
 
 
 def test_who_never_answers_delays_nobody_else(server: Server) -> None:
     """Half a hundred wait for it, and every other request is answered meanwhile."""
     with ThreadPoolExecutor(50) as pool:
-        waiting = [pool.submit(asked, server, "silent", new("hang")) for _ in range(50)]
+        waiting = [pool.submit(answer_in_policy, server, "silent", new("hang")) for _ in range(50)]
         until(
             lambda: (server.metric("waddle_provider_requests_under_way") or 0) >= 50,
             "all wait for it",
@@ -350,10 +352,10 @@ def test_a_provider_that_restarts_between_two_rounds_is_asked_again(
             good.restart()
             return str(answer.result()["status"]["message"])
 
-    said = between(lambda: any(chain in one["keys"] for one in good.asked()))
+    message = between(lambda: any(chain in one["keys"] for one in good.requests()))
     # It ends as any chain does: what was answered before the restart counts.
-    assert "is known" in said or "fails: " in said
-    assert asked(server, "good", new("known"))["status_code"] == 200
+    assert "is known" in message or "fails: " in message
+    assert answer_in_policy(server, "good", new("known"))["status_code"] == 200
 
 
 def test_a_provider_that_is_deleted_between_two_rounds_is_unknown_in_the_second(
@@ -369,29 +371,35 @@ def test_a_provider_that_is_deleted_between_two_rounds_is_unknown_in_the_second(
         server = serving(tmp_path, stack, [*known, *constraints])
         file = tmp_path / "policies" / "provider.yaml"
         file.write_text(json.dumps(good.manifest("good", timeout=30)))
-        until(lambda: asked(server, "good", new("known"))["status_code"] == 200, "it is known")
+        until(
+            lambda: answer_in_policy(server, "good", new("known"))["status_code"] == 200,
+            "it is known",
+        )
         chain = f"slow3000/{next(numbers)}"
         obj = thing("Secret", namespace="default") | {"chain": chain}
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(server.admit, obj)
             until(
-                lambda: any(chain in one["keys"] for one in good.asked()),
+                lambda: any(chain in one["keys"] for one in good.requests()),
                 "the first round is asked",
             )
             file.unlink()
-            until(lambda: asked(server, "good", new("known"))["status_code"] == 400, "it is gone")
-            said = answer.result()["status"]["message"]
+            until(
+                lambda: answer_in_policy(server, "good", new("known"))["status_code"] == 400,
+                "it is gone",
+            )
+            message = answer.result()["status"]["message"]
         # What was asked is answered, and what hangs on the answer finds nobody.
-        assert "key is not found in provider cache" in said
+        assert "key is not found in provider cache" in message
 
 
 def test_the_answer_to_ten_megabytes_is_never_held(server: Server) -> None:
     """What is left of eight at once is less than they were."""
-    asked(server, "large", new("big"))
+    answer_in_policy(server, "large", new("big"))
     before = rss_bytes(server)
     with ThreadPoolExecutor(8) as pool:
-        for heard in pool.map(lambda _: asked(server, "large", new("big")), range(8)):
-            assert heard["status_code"] == 500
+        for answer in pool.map(lambda _: answer_in_policy(server, "large", new("big")), range(8)):
+            assert answer["status_code"] == 500
     assert rss_bytes(server) - before < 8 * LARGE_BYTES
 
 

@@ -263,8 +263,8 @@ def test_handshakes_that_never_begin_are_bounded_and_told_of(tmp_path: Path) -> 
         assert server.metric("waddle_handshakes") == HANDSHAKES_MAX
         assert server.post(review(pod())).status == 200
         server.wait_for("a TLS handshake failed")
-        told = [event for event in server.events if event["msg"] == "a TLS handshake failed"]
-        assert len(told) < 10
+        events = [event for event in server.events if event["msg"] == "a TLS handshake failed"]
+        assert len(events) < 10
 
 
 def test_handshakes_count_as_connections(tmp_path: Path) -> None:

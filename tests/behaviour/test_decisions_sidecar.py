@@ -36,10 +36,10 @@ def test_what_is_acknowledged_survives_a_kill_and_a_sink_that_is_down(
         sidecar.kill()
         sender.close()
     assert receiver.records == []
-    asked = len(receiver.requests)
+    request_count = len(receiver.requests)
     with sidecar:
         # One request of who was killed may be under way still: it is to be refused too.
-        receiver.wait_for_requests(asked + 2)
+        receiver.wait_for_requests(request_count + 2)
         receiver.set("ok")
         found = receiver.wait_for(100)
         assert [record["sequence"] for record in found] == list(range(1, 101))

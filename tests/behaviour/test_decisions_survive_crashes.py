@@ -90,16 +90,16 @@ class Chaos:
         self.sidecar.await_metric('sink_lag_records{sink="http"}', 0)
         return counters
 
-    def _kill(self, what: str) -> None:
-        if what in {"sidecar", "both"}:
+    def _kill(self, part: str) -> None:
+        if part in {"sidecar", "both"}:
             self.sidecar.kill()
             self.kills["sidecar"] += 1
-        if what in {"server", "both"}:
+        if part in {"server", "both"}:
             number = self.random.randrange(REPLICAS)
             self.replicas[number].kill()
             self.kills["server"] += 1
             self.replicas[number] = self.start_replica(number)
-        if what in {"sidecar", "both"}:
+        if part in {"sidecar", "both"}:
             self.start_sidecar()
 
 

@@ -197,8 +197,10 @@ def test_a_server_without_its_certificate_decides_and_is_heard_once_it_has_one(
         with Server(policies, f"--decision-log-config={config}") as server:
             server.ready()
             assert not server.admit(pod())["allowed"]
-            told = server.wait_for("the decision log is not connected to its sidecar; trying again")
-            assert str(later / "ca.crt") in told["error"]
+            event = server.wait_for(
+                "the decision log is not connected to its sidecar; trying again"
+            )
+            assert str(later / "ca.crt") in event["error"]
             later.symlink_to(authority)
             with receiver.changed:
                 assert receiver.changed.wait_for(

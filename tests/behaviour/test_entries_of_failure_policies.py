@@ -31,13 +31,13 @@ def test_each_path_decides_by_its_constraints_and_the_whole_one_by_all(tmp_path:
     with Server(tmp_path, "--on-error=allow") as server:
         server.ready()
 
-        def told(path: str) -> list[str]:
+        def messages_at(path: str) -> list[str]:
             status = server.post(review(pod()), path).verdict.get("status", {})
             return [line.split("] ")[1] for line in status.get("message", "").splitlines()]
 
-        assert told("/v1/admit/fail?timeout=30s") == ["fail"]
-        assert told("/v1/admit/ignore?timeout=30s") == ["ignore", "plain"]
-        assert told("/v1/admit?timeout=30s") == ["fail", "ignore", "plain"]
+        assert messages_at("/v1/admit/fail?timeout=30s") == ["fail"]
+        assert messages_at("/v1/admit/ignore?timeout=30s") == ["ignore", "plain"]
+        assert messages_at("/v1/admit?timeout=30s") == ["fail", "ignore", "plain"]
         assert server.post(review(pod()), "/v1/admit/closed").status == 404
         refused = [event for event in server.events if "would lock the cluster out" in str(event)]
         assert any("it is for every kind" in str(event) for event in refused)
@@ -70,5 +70,5 @@ def test_records_say_which_entry_asked_behind_the_sidecar(tmp_path: Path) -> Non
                     assert receiver.changed.wait_for(
                         lambda: len(decisions()) == 3, PATIENCE_SECONDS
                     )
-    told = {one.get("failurePolicy"): len(one["results"]) for one in decisions()}
-    assert told == {"fail": 1, "ignore": 1, None: 2}
+    counts = {one.get("failurePolicy"): len(one["results"]) for one in decisions()}
+    assert counts == {"fail": 1, "ignore": 1, None: 2}

@@ -69,8 +69,8 @@ def test_each_receiver_of_the_page_hears_of_a_refusal_and_of_nothing_else(
     assert second.startswith("RequiredLabel/owned: ")
     assert unescape(message["text"]) == text_of(card)
     assert record["verdict"] == "deny"
-    asked = receivers["receiver"].requests[0]["headers"]
-    assert asked["Authorization"] == "Bearer of-the-receiver"
+    headers = receivers["receiver"].requests[0]["headers"]
+    assert headers["Authorization"] == "Bearer of-the-receiver"
 
 
 def text_of(card: Any) -> str:

@@ -280,8 +280,8 @@ def test_a_change_that_is_undone_again_and_again_is_told_as_a_fight(tmp_path: Pa
         assert server.metric(fighting) is None
         mutate(server, workload("fought"), operation="UPDATE")
         assert server.metric(fighting) == 1
-        told = server.wait_for(
+        event = server.wait_for(
             "mutators fight: the same change is made to an object again and again"
         )
-        assert told["object"] == "Pod default/fought"
-        assert told["mutators"] == ["AssignMetadata.mutations.gatekeeper.sh /owner"]
+        assert event["object"] == "Pod default/fought"
+        assert event["mutators"] == ["AssignMetadata.mutations.gatekeeper.sh /owner"]

@@ -111,11 +111,12 @@ def test_one_who_signs_in_comes_back_to_the_page_that_was_asked_for(person: Pers
 def test_cookies_are_out_of_reach_of_scripts_and_other_sites(person: Person):
     person.ask("/login")
     assert re.fullmatch(
-        r"waddle-sign-in-\w{12}=[\w-]+; Path=/; Max-Age=600; HttpOnly; SameSite=Lax", person.told[0]
+        r"waddle-sign-in-\w{12}=[\w-]+; Path=/; Max-Age=600; HttpOnly; SameSite=Lax",
+        person.cookies_set[0],
     )
     person.sign_in("ada")
     # What a page of an https:// address gets is in test_login.
-    assert "; HttpOnly; SameSite=Lax" in str(person.told) or person.cookies
+    assert "; HttpOnly; SameSite=Lax" in str(person.cookies_set) or person.cookies
 
 
 def test_what_a_user_sees_is_what_the_user_or_a_group_of_the_user_may_read(
@@ -132,8 +133,8 @@ def test_what_a_user_sees_is_what_the_user_or_a_group_of_the_user_may_read(
     assert person.json("/").json()["replicas"] is None
     assert b"You may not see the replicas" in person.ask("/health").body
     assert person.json(f"/policy?kind={KIND}&name=owner").status == 404
-    assert {one["user"] for one in listing.asked} == {"ada@example.com"}
-    assert listing.asked[-1]["groups"] == [
+    assert {one["user"] for one in listing.reviews} == {"ada@example.com"}
+    assert listing.reviews[-1]["groups"] == [
         "oidc:developers",
         "oidc:system:masters",
         "system:authenticated",
@@ -162,8 +163,8 @@ def test_a_right_to_one_namespace_shows_that_namespace_and_no_other(
         ):
             shown = person.ask(path).body
             # What the address asks for is said again, as a choice that finds nothing.
-            for asked in (b"namespace=bank", b'value="bank"', b">bank (0)<"):
-                shown = shown.replace(asked, b"")
+            for filter_text in (b"namespace=bank", b'value="bank"', b">bank (0)<"):
+                shown = shown.replace(filter_text, b"")
             assert b"bank" not in shown
         assert b"no-bank" not in person.ask("/violations?format=csv").body
         assert b"no-bank" not in person.ask("/violations?format=sarif").body
@@ -183,9 +184,9 @@ def test_answers_are_remembered(person: Person, listing: Listing):
     person.sign_in("ada")
 
     def is_remembered() -> bool:
-        before = len(listing.asked)
+        before = len(listing.reviews)
         person.ask("/")
-        return len(listing.asked) == before
+        return len(listing.reviews) == before
 
     # Some may be half a minute old just then, or of a kind that was not followed before.
     until(is_remembered, "nothing is asked for another page")
@@ -201,7 +202,7 @@ def test_signing_out_ends_the_session(person: Person):
     assert person.ask("/logout").status == 405, "no picture of another site's signs anybody out"
 
 
-def told(answer: Any) -> str:
+def alert_text(answer: Any) -> str:
     """What a page says is wrong."""
     found = re.search(r'role="alert"><bdi>(.*?)</bdi>', answer.body.decode(), re.DOTALL)
     assert found, answer.body
@@ -248,7 +249,7 @@ def test_a_sign_in_that_is_not_right_is_refused_and_told_in_words(
     provider.have(**faults)
     answer = person.sign_in("ada")
     assert answer.status in (400, 403)
-    assert words in told(answer)
+    assert words in alert_text(answer)
     assert b"Sign in again" in answer.body
     assert "waddle" not in person.cookies
 
@@ -259,12 +260,12 @@ def test_keys_that_only_a_token_names_are_asked_of_nobody(
     before = asked_for_strange_keys(provider)
     for field in ("jku", "x5u"):
         provider.have(sign=field)
-        assert "cannot be believed" in told(person.sign_in("ada"))
+        assert "cannot be believed" in alert_text(person.sign_in("ada"))
     assert asked_for_strange_keys(provider) == before + 1
 
 
 def test_an_address_that_is_not_verified_is_nobody_s(person: Person):
-    assert "has not verified the address" in told(person.sign_in("unverified"))
+    assert "has not verified the address" in alert_text(person.sign_in("unverified"))
 
 
 def test_clocks_may_differ_by_less_than_a_minute(person: Person, provider: RunningProvider):
@@ -283,7 +284,7 @@ def test_somebody_else_s_code_signs_nobody_in(person: Person, console: RunningCo
     other.go("/")
     sent = other.ask(other.address, {"user": "ada"})
     answer = person.go(sent.headers["location"])
-    assert "begun by another browser" in told(answer)
+    assert "begun by another browser" in alert_text(answer)
     assert person.json("/").status == 401
 
 
@@ -292,7 +293,7 @@ def test_an_answer_of_the_provider_s_is_used_once(person: Person):
     sent = person.ask(person.address, {"user": "ada"}).headers["location"]
     assert person.go(sent).status == 200
     person.cookies.pop("waddle")
-    assert "begun by another browser, is over already" in told(person.go(sent))
+    assert "begun by another browser, is over already" in alert_text(person.go(sent))
 
 
 def test_two_windows_sign_in_beside_each_other(person: Person):
@@ -335,7 +336,7 @@ def test_an_api_server_that_cannot_be_asked_shows_nothing_and_says_so(
         gone.__exit__()
         answer = person.sign_in("ada")
         assert answer.status == 503
-        assert "what you may read" in told(answer)
+        assert "what you may read" in alert_text(answer)
         assert person.json("/policies").status == 503
 
 
@@ -345,7 +346,7 @@ def test_a_provider_that_is_not_there_is_told_at_the_login(tmp_path: Path, listi
     with signing(tmp_path, provider, of(listing)) as console:
         answer = Person(console.address).go("/")
         assert answer.status == 502
-        assert "the provider cannot be reached" in told(answer)
+        assert "the provider cannot be reached" in alert_text(answer)
         assert Person(console.address).ask("/readyz").status == 200, "other replicas have no other"
 
 

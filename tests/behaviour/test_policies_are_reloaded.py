@@ -59,8 +59,8 @@ def test_a_changed_a_new_and_a_removed_file_take_effect(tmp_path: Path) -> None:
         await_true(lambda: message(server) == "[a-first] label <cost> is missing")
         revision = server.metric("waddle_snapshot_revision")
         assert revision is not None
-        told = server.wait_for("policies in force", revision=int(revision))
-        assert told == [one for one in server.events if "revision" in one][-1]
+        event = server.wait_for("policies in force", revision=int(revision))
+        assert event == [one for one in server.events if "revision" in one][-1]
 
 
 def test_a_broken_file_leaves_the_last_good_revision_in_force(tmp_path: Path) -> None:
@@ -92,8 +92,8 @@ def test_of_a_template_that_never_was_in_force_nothing_is_said_to_stay(tmp_path:
         server.wait_for("policy cannot be used")
         replace(policies / "garbled.yaml", "{[ this is no YAML")
         server.wait_for("policy cannot be used", number=2)
-        told = [event for event in server.events if "policy cannot be used" in event["msg"]]
-        assert {event["msg"] for event in told} == {"policy cannot be used"}
+        events = [event for event in server.events if "policy cannot be used" in event["msg"]]
+        assert {event["msg"] for event in events} == {"policy cannot be used"}
         assert message(server) == "[needs-owner] label <owner> is missing"
 
 
@@ -109,8 +109,8 @@ def test_a_template_that_asks_the_network_is_refused_and_not_in_force_without_ef
         lines, _, _ = asking.partition("violation[")
         indent = lines.rpartition("\n")[2]
         replace(policies / "asks.yaml", f"{lines.removesuffix(indent)}{indent}{rego}\n")
-        told = server.wait_for("policy cannot be used")
-        assert "undefined function http.send" in told["fault"]
+        event = server.wait_for("policy cannot be used")
+        assert "undefined function http.send" in event["fault"]
 
 
 def test_a_template_that_does_not_compile_leaves_the_one_before_in_force(tmp_path: Path) -> None:
@@ -305,8 +305,8 @@ def test_policies_for_files_lie_beside_those_for_a_cluster_and_are_not_asked(
 ) -> None:
     policies = write_policies(tmp_path, FOR_FILES)
     with Server(policies) as server:
-        told = server.ready().wait_for("policies in force")
-        assert (told["templates"], told["constraints"]) == (1, 1)
+        event = server.ready().wait_for("policies in force")
+        assert (event["templates"], event["constraints"]) == (1, 1)
         assert message(server) == "[twofold] of a cluster"
         assert server.metric(FAILING_SERIES) == 0
         write_policies(policies, FOR_FILES.replace("[a]}}", "[a], paths: []}}"))

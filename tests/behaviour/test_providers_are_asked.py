@@ -43,14 +43,16 @@ def asking(provider: str = "images") -> list[dict[str, Any]]:
     ]
 
 
-def asked(*keys: str, show: bool = True, **fields: Any) -> dict[str, Any]:
+def asking_pod(*keys: str, show: bool = True, **fields: Any) -> dict[str, Any]:
     """An object whose keys are asked for."""
     return {**thing("ConfigMap", "x"), "data": {"keys": list(keys), "show": show, **fields}}
 
 
-def told(server: Server, *keys: str, path: str = "/v1/admit?timeout=30s") -> dict[str, Any]:
+def answers_in_policy(
+    server: Server, *keys: str, path: str = "/v1/admit?timeout=30s"
+) -> dict[str, Any]:
     """What a policy is told of keys."""
-    answer = server.post(review(asked(*keys)), path).verdict
+    answer = server.post(review(asking_pod(*keys)), path).verdict
     assert not answer["allowed"], answer
     found: dict[str, Any] = json.loads(answer["status"]["message"].removeprefix("[asked] "))
     return found
@@ -79,44 +81,44 @@ def server(tmp_path_factory: pytest.TempPathFactory, provider: ProviderProcess) 
 
 def test_a_policy_decides_by_what_a_provider_says(server, provider):
     provider.forget()
-    found = told(server, "first/1", "error/1")
+    found = answers_in_policy(server, "first/1", "error/1")
     assert found == {
         "responses": [["first/1", "first/1 is known"]],
         "errors": [["error/1", "error/1 is refused"]],
         "status_code": 200,
         "system_error": "",
     }
-    request = provider.asked()[0]
+    request = provider.requests()[0]
     assert request["keys"] == ["first/1", "error/1"]
     assert (request["method"], request["version"], request["tls"]) == (
         "POST",
         "HTTP/1.1",
         "TLSv1.3",
     )
-    assert server.admit(asked("first/1", show=False))["allowed"]
-    refused = server.admit(asked("error/1", show=False))
+    assert server.admit(asking_pod("first/1", show=False))["allowed"]
+    refused = server.admit(asking_pod("error/1", show=False))
     assert refused["status"]["message"] == "[asked] error/1 is refused"
 
 
 def test_what_was_answered_is_kept_and_comes_first(server, provider):
-    told(server, "kept/1")
+    answers_in_policy(server, "kept/1")
     provider.forget()
-    assert told(server, "kept/1")["status_code"] == 0
-    assert told(server, "new/1", "kept/1") == {
+    assert answers_in_policy(server, "kept/1")["status_code"] == 0
+    assert answers_in_policy(server, "new/1", "kept/1") == {
         "responses": [["kept/1", "kept/1 is known"], ["new/1", "new/1 is known"]],
         "errors": [],
         "status_code": 200,
         "system_error": "",
     }
-    assert [request["keys"] for request in provider.asked()] == [["new/1"]]
+    assert [request["keys"] for request in provider.requests()] == [["new/1"]]
 
 
 def test_equal_questions_share_a_request(server, provider):
     provider.forget()
     with ThreadPoolExecutor(8) as several:
-        found = list(several.map(lambda _: told(server, "slow500/shared"), range(8)))
+        found = list(several.map(lambda _: answers_in_policy(server, "slow500/shared"), range(8)))
     assert {item["system_error"] for item in found} == {""}
-    assert [request["keys"] for request in provider.asked()] == [["slow500/shared"]]
+    assert [request["keys"] for request in provider.requests()] == [["slow500/shared"]]
 
 
 @pytest.mark.parametrize(
@@ -133,32 +135,34 @@ def test_equal_questions_share_a_request(server, provider):
     ],
 )
 def test_an_answer_that_cannot_be_read_is_told_as_a_failure(server, key, message):
-    found = told(server, key)
+    found = answers_in_policy(server, key)
     assert (found["responses"], found["errors"], found["status_code"]) == (None, None, 500)
     assert found["system_error"].startswith(message), found
 
 
 def test_a_provider_that_hangs_is_given_up_by_the_review_s_time(server):
     """The policy decides what that means; the API server is answered in time."""
-    answer = server.post(review(asked("hang/1", show=False)), "/v1/admit?timeout=1s").verdict
+    answer = server.post(review(asking_pod("hang/1", show=False)), "/v1/admit?timeout=1s").verdict
     assert answer["status"]["code"] == 403
     assert "the time of the review is over" in answer["status"]["message"]
 
 
 def test_an_answer_that_comes_too_late_is_there_for_the_next_try(server, provider):
     provider.forget()
-    late = server.post(review(asked("slow2000/late", show=False)), "/v1/admit?timeout=1s").verdict
+    late = server.post(
+        review(asking_pod("slow2000/late", show=False)), "/v1/admit?timeout=1s"
+    ).verdict
     assert not late["allowed"]
-    await_true(lambda: told(server, "slow2000/late")["status_code"] == 0)
-    assert [request["keys"] for request in provider.asked()] == [["slow2000/late"]]
+    await_true(lambda: answers_in_policy(server, "slow2000/late")["status_code"] == 0)
+    assert [request["keys"] for request in provider.requests()] == [["slow2000/late"]]
 
 
 def test_a_large_object_is_decided_by_answers_beside_the_admission_thread(server):
     """It is reviewed on another thread, which waits for nobody either."""
-    large = asked("o/large", "error/large", show=False, padding="x" * 200_000)
+    large = asking_pod("o/large", "error/large", show=False, padding="x" * 200_000)
     refused = server.admit(large)
     assert refused["status"]["message"] == "[asked] error/large is refused"
-    late = asked("hang/large", show=False, padding="x" * 200_000)
+    late = asking_pod("hang/large", show=False, padding="x" * 200_000)
     answer = server.post(review(late), "/v1/admit?timeout=3s").verdict
     assert "the time of the review is over" in answer["status"]["message"]
 
@@ -166,11 +170,11 @@ def test_a_large_object_is_decided_by_answers_beside_the_admission_thread(server
 def test_a_hanging_provider_delays_nobody_else(server):
     """While many wait for it, others are answered."""
     waiting = threading.Thread(
-        target=lambda: [server.post(review(asked(f"hang/{n}"))) for n in range(2)]
+        target=lambda: [server.post(review(asking_pod(f"hang/{n}"))) for n in range(2)]
     )
     waiting.start()
     assert server.admit(thing("Secret", "s"))["allowed"]
-    assert told(server, "first/2")["system_error"] == ""
+    assert answers_in_policy(server, "first/2")["system_error"] == ""
     waiting.join()
 
 
@@ -188,8 +192,8 @@ def test_a_mutator_has_its_value_from_a_provider(server, provider):
 
 
 def test_what_is_asked_is_counted(server):
-    told(server, "counted/1")
-    told(server, "html/counted")
+    answers_in_policy(server, "counted/1")
+    answers_in_policy(server, "html/counted")
     assert server.metric('waddle_provider_keys_total{answered="asked"}')
     assert server.metric('waddle_provider_requests_total{outcome="success",provider="images"}')
     assert server.metric('waddle_provider_requests_total{outcome="unreadable",provider="images"}')

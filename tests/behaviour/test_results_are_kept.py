@@ -29,8 +29,8 @@ def policies(folder: Path) -> Path:
 def answers(server: Server) -> list[str]:
     """The answers to three Pods."""
     pods = (pod(), pod(owner="me"), pod(owner="me", team="x"))
-    told = [server.admit(one) for one in pods]
-    return [json.dumps([one["status"], one.get("warnings")], sort_keys=True) for one in told]
+    verdicts = [server.admit(one) for one in pods]
+    return [json.dumps([one["status"], one.get("warnings")], sort_keys=True) for one in verdicts]
 
 
 def test_answers_are_the_same_and_metrics_and_records_tell(tmp_path: Path) -> None:

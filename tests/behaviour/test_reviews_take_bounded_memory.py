@@ -22,10 +22,10 @@ def test_an_evaluation_that_makes_hundreds_of_mib_ends(tmp_path: Path, rule: str
         server.ready()
         found = pod(owner="me", tries=rule)
         found["metadata"]["annotations"] = {"notes": "x" * 1024 * 1024}
-        told = []
+        messages = []
         for _ in range(4):  # And nothing stays of what each had made.
             verdict = server.post(review(found)).verdict
             assert verdict["allowed"] is False
-            told.append(verdict["status"]["message"])
-        assert any("made more than 64 MiB" in message for message in told), told
+            messages.append(verdict["status"]["message"])
+        assert any("made more than 64 MiB" in message for message in messages), messages
         assert peak_mib(server) < 400

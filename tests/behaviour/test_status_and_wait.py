@@ -71,12 +71,12 @@ def test_wait_fails_while_a_pod_is_being_deleted(stage):
     assert stage.wait(timeout=LONG).returncode == 0
 
 
-@pytest.mark.parametrize("which", ["template", "constraint"])
-def test_wait_fails_while_a_policy_is_being_deleted(stage, which):
+@pytest.mark.parametrize("kind", ["template", "constraint"])
+def test_wait_fails_while_a_policy_is_being_deleted(stage, kind):
     """A finalizer holds it, and every replica still says that it enforces it."""
     pod = stage.replica("a")
-    made = stage.template if which == "template" else stage.constraint
-    path = f"{TEMPLATES}/{stage.kind.lower()}" if which == "template" else stage.constraint_path
+    made = stage.template if kind == "template" else stage.constraint
+    path = f"{TEMPLATES}/{stage.kind.lower()}" if kind == "template" else stage.constraint_path
     held = made | {"metadata": made["metadata"] | {"finalizers": ["waddle.test/held"]}}
     held = stage.api.request("PUT", path, held)
     name = f"{made['kind']}/{made['metadata']['name']}"
@@ -92,8 +92,8 @@ def test_wait_fails_while_a_policy_is_being_deleted(stage, which):
     )
 
     assert wait.returncode == 1
-    told = rf"{name}: not enforced within \d+ s: it is being deleted"
-    assert re.search(told, wait.stderr)
+    message = rf"{name}: not enforced within \d+ s: it is being deleted"
+    assert re.search(message, wait.stderr)
     row = next(line for line in status.stdout.splitlines() if line.startswith(f"{name} "))
     assert row.split()[1:] == [str(deleting["metadata"]["generation"]), "0/1", "-", "deleting"]
     gone = stage.wait(name)
@@ -262,8 +262,8 @@ def test_wait_ends_when_an_exception_is_in_force(stage):
 
     def says(state, message=""):
         made = stage.api.request("GET", path)
-        told = {"state": state, "observedGeneration": 1, "message": message}
-        stage.api.request("PUT", f"{path}/status", made | {"status": told})
+        expected = {"state": state, "observedGeneration": 1, "message": message}
+        stage.api.request("PUT", f"{path}/status", made | {"status": expected})
 
     says("Pending", "it begins at 2098-01-01T00:00:00Z")
     pending = stage.wait(shown)

@@ -78,9 +78,9 @@ def test_errors_of_cel_are_nothing_where_a_flag_says_so_and_the_template_does_no
     tmp_path: Path,
 ) -> None:
     erring = in_cel("object.metadata.labels.owner == ''")
-    said = copy.deepcopy(erring)
-    said["spec"]["targets"][0]["code"][0]["source"]["failurePolicy"] = "Fail"
-    for name, document, allowed in (("unsaid", erring, True), ("said", said, False)):
+    ignoring = copy.deepcopy(erring)
+    ignoring["spec"]["targets"][0]["code"][0]["source"]["failurePolicy"] = "Fail"
+    for name, document, allowed in (("unsaid", erring, True), ("said", ignoring, False)):
         text = yaml.safe_dump(document)
         folder = write_policies(tmp_path / name, text, constraint("x", "owner"))
         flag = "--default-k8s-native-validation-failure-policy=Ignore"
@@ -134,15 +134,15 @@ def test_a_template_that_would_take_too_long_to_compile_is_refused_and_holds_up_
     server: Server,
 ) -> None:
     """It is ended by the system; the next is compiled."""
-    asked = review(with_rego(MANY_RULES))
-    answers = [server.post(asked)]
+    body = review(with_rego(MANY_RULES))
+    answers = [server.post(body)]
 
     def is_decided() -> bool:
         # On a busy machine five seconds of a processor may take longer than an admission may (504),
         # or than is waited for (503): they are ended here as the system would, and the next is told.
         if answers[-1].status in {503, 504}:
             end_trials([server.process.pid])
-            answers.append(server.post(asked))
+            answers.append(server.post(body))
         return answers[-1].status == 200
 
     await_true(is_decided)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.behaviour.consoles import CONSTRAINTS, in_namespace, template
 from tests.patience import until
-from tests.webhook.console.assembled import KIND, pod, policy, report, said
+from tests.webhook.console.assembled import KIND, pod, policy, report, status_by
 from tests.webhook.console.listing import Listing
 from tests.webhook.console.pictures import HOSTILE, SCRIPT
 from tests.webhook.console.running import RunningConsole
@@ -37,7 +37,7 @@ def test_policies_replicas_and_reports_come_and_go(listing: Listing, console: Ru
     until(lambda: console.get(path).status == 200, "the constraint")
     assert console.json(path)["policy"]["state"] == "pending"
     listing.put(PODS, in_namespace(pod("a")))
-    listing.put(status_resource(pod_status.CONSTRAINT), said("a", policy()))
+    listing.put(status_resource(pod_status.CONSTRAINT), status_by("a", policy()))
     until(lambda: console.json(path)["policy"]["state"] == "active", "a replica enforces it")
     assert console.json("/")["replicas"] == {"total": 1, "ready": 1, "terminating": 0, "differ": 0}
     reports = [

@@ -188,7 +188,7 @@ def test_the_cluster_s_own_policies_stand_beside_constraints(browser, tmp_path):
             browser.click("form.search button")
             browser.until("return location.search.includes('category=admission')")
             assert len(browser.texts("tbody tr")) == 3
-            for kind, name, said in (
+            for kind, name, state in (
                 ("ValidatingAdmissionPolicy", "bound", "warn"),
                 ("ValidatingAdmissionPolicy", SCRIPT, "no binding names it"),
                 ("ValidatingPolicy", "of-kyverno", "validations[0].expression"),
@@ -196,7 +196,7 @@ def test_the_cluster_s_own_policies_stand_beside_constraints(browser, tmp_path):
                 where = urlencode({"kind": kind, "name": name})
                 browser.go(f"{console.address}/policy?{where}")
                 assert name in browser.texts("h1")[0]
-                assert said in browser.texts("main")[0]
+                assert state in browser.texts("main")[0]
                 assert browser.run(INNOCENT)
                 fits(browser)
             assert browser.complaints(console.address) == []
@@ -380,8 +380,8 @@ PATHS = (*PAGES.values(), "/violations?group=resource", ONE_POLICY, ONE_RESOURCE
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_contrast_in_light_and_dark_at_a_desk_and_on_a_telephone(browser, console, scheme):
-    wanted = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.chrome("Emulation.setEmulatedMedia", features=wanted)
+    media = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.chrome("Emulation.setEmulatedMedia", features=media)
     try:
         for path in PATHS:
             browser.go(console.address + path)

@@ -297,10 +297,10 @@ def test_a_kind_that_the_cluster_does_not_serve_is_told_in_words(stage: Stage):
 @pytest.mark.parametrize("path", PAGES)
 def test_an_api_server_that_is_not_there_is_told_on_each_page(nowhere: RunningConsole, path: str):
     assert nowhere.get(path).status == 200
-    [told] = [
+    [line] = [
         one for one in nowhere.json(path)["shown"]["trouble"] if "cannot be asked since" in one
     ]
-    assert told
+    assert line
     assert b"cannot be asked since" in nowhere.get(path).body
 
 
@@ -318,7 +318,7 @@ def nowhere(tmp_path_factory: pytest.TempPathFactory):
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
-def grant(stage: Stage, who: str, rule: dict[str, list[str]], *, everywhere: bool = False) -> None:
+def grant(stage: Stage, user: str, rule: dict[str, list[str]], *, everywhere: bool = False) -> None:
     """Let a user do something, in the stage's namespace or everywhere."""
     name = f"{stage.name}-{'-'.join(rule['resources'])}"
     scope = "" if everywhere else f"/namespaces/{stage.name}"
@@ -329,7 +329,7 @@ def grant(stage: Stage, who: str, rule: dict[str, list[str]], *, everywhere: boo
     binding = {
         "metadata": metadata,
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": who}],
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
     }
     stage.api.request("POST", f"{RBAC}{scope}/{kind.lower()}bindings", binding)
 
@@ -424,7 +424,7 @@ def test_an_object_is_reviewed_as_it_is_now_by_the_policies_in_force(stage: Stag
             [now] = console.json(where)["live"]["reviews"]
             assert now["violations"] == []
             # The stage's own template has no target: what cannot be decided is told, too.
-            assert all(stage.kind in told for told in now["notDecided"])
+            assert all(stage.kind in description for description in now["notDecided"])
             assert b"not decided" in console.get(where).body
             stage.api.request("DELETE", f"{settings}/settings")
             assert console.json(where)["live"] == {"error": "there is no such object now"}

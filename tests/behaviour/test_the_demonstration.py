@@ -31,9 +31,9 @@ def test_one_command_shows_denials_bad_policies_and_the_console_and_ends_with_al
     program: Programs, folder: Path
 ) -> None:
     with running(folder, f"--api-server={program('testcluster')}") as shown:
-        assert "must not be privileged" in shown.told(r"that is denied: (.*)")
-        assert "var msq is unsafe" in shown.told(r"with a typo is refused: (.*)")
-        assert "DemoEndless/endless" in shown.told(r"refused for a fault: (.*)").replace(
+        assert "must not be privileged" in shown.printed(r"that is denied: (.*)")
+        assert "var msq is unsafe" in shown.printed(r"with a typo is refused: (.*)")
+        assert "DemoEndless/endless" in shown.printed(r"refused for a fault: (.*)").replace(
             "[endless]", "DemoEndless/endless"
         )
         until(
@@ -42,12 +42,12 @@ def test_one_command_shows_denials_bad_policies_and_the_console_and_ends_with_al
         )
         until(lambda: "old-agent" in str(shown.page("/violations")), "what the audit found")
         until(lambda: "must not be privileged" in str(shown.page("/decisions")), "decisions")
-        kubeconfig = shown.told("KUBECONFIG=(.*)")
+        kubeconfig = shown.printed("KUBECONFIG=(.*)")
         until(lambda: "3/3" in waddle("status", "--kubeconfig", kubeconfig).stdout, "all are there")
 
-        first = int(shown.told(r"as processes (\d+)"))
+        first = int(shown.printed(r"as processes (\d+)"))
         os.kill(first, signal.SIGKILL)
-        shown.told("(waddle-0 has ended)")
+        shown.printed("(waddle-0 has ended)")
         until(lambda: "2/2" in waddle("status", "--kubeconfig", kubeconfig).stdout, "two are left")
 
         assert shown.interrupt() == 0, shown.text
@@ -67,7 +67,7 @@ def test_a_cluster_of_somebody_s_is_left_as_it_was_and_one_with_policies_is_not_
     cluster = Cluster.start(program("testcluster"), tmp_path / "theirs")
     try:
         with running(folder, f"--kubeconfig={cluster.kubeconfig}") as shown:
-            shown.told("(that is denied)")
+            shown.printed("(that is denied)")
             with running(folder, f"--kubeconfig={cluster.kubeconfig}") as second:
                 assert second.ended() == 1
                 assert CONFIGURATION in second.text, shown.text

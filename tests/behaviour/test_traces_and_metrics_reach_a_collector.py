@@ -136,15 +136,15 @@ def test_metrics_are_sent_too_and_name_traces_as_exemplars(policies):
             exposed = _openmetrics(server)
             await_true(lambda: server.metric('waddle_traces_total{outcome="sent"}') == 1)
             counted = collector.await_metric("gatekeeper_validation_request_count")
-        told = collector.metrics()["gatekeeper_validation_request_duration_seconds"]
-    (point,) = (item for item in told["histogram"]["dataPoints"] if item.get("exemplars"))
+        samples = collector.metrics()["gatekeeper_validation_request_duration_seconds"]
+    (point,) = (item for item in samples["histogram"]["dataPoints"] if item.get("exemplars"))
     assert point["count"] == "1"
     assert len(point["bucketCounts"]) == len(point["explicitBounds"]) + 1
     assert hexadecimal(point["exemplars"][0]["traceId"]) == TRACE_ID
     assert counted["sum"]["isMonotonic"]
     assert counted["sum"]["dataPoints"][0]["asInt"] == "1"
     assert f'trace_id="{TRACE_ID}"' in exposed
-    assert told["unit"] == "s"
+    assert samples["unit"] == "s"
 
 
 def _openmetrics(server: Server) -> str:

@@ -36,14 +36,14 @@ class Reviewer:
     """Admits everything at the address of the webhook, and notes what it was asked about."""
 
     folder: Path
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         pair = self_signed(["localhost", "127.0.0.1"], dt.datetime.now(tz=dt.UTC))
         file = self.folder / "pair.pem"
         file.write_bytes(pair.certificate + pair.key)
         self.bundle = base64.b64encode(pair.certificate).decode()
-        asked = self.asked
+        requests = self.requests
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
@@ -54,7 +54,7 @@ class Reviewer:
                     for part in (request["resource"]["resource"], request.get("subResource"))
                     if part
                 )
-                asked.append(f"{self.path.partition('?')[0]} {resource}")
+                requests.append(f"{self.path.partition('?')[0]} {resource}")
                 answer = {
                     "apiVersion": "admission.k8s.io/v1",
                     "kind": "AdmissionReview",
@@ -148,10 +148,10 @@ def until_in_force(stage: Stage, reviewer: Reviewer) -> None:
         stage.api.request(
             "POST", stage.collection("configmaps") + "?dryRun=All", {"metadata": {"name": "tried"}}
         )
-        return bool(reviewer.asked)
+        return bool(reviewer.requests)
 
     until(is_asked, "the configuration is in force")
-    reviewer.asked.clear()
+    reviewer.requests.clear()
 
 
 LEASE = {"spec": {"holderIdentity": "me"}}
@@ -184,7 +184,7 @@ def test_the_base_asks_about_all_but_heartbeats_events_and_questions(stage, revi
     path = stage.collection("localsubjectaccessreviews", "authorization.k8s.io/v1")
     stage.api.request("POST", path, review)
 
-    assert reviewer.asked == ["/v1/admit configmaps", "/v1/admit deployments"]
+    assert reviewer.requests == ["/v1/admit configmaps", "/v1/admit deployments"]
 
 
 def test_only_who_sets_the_ignore_label_is_asked_about_it(stage, reviewer):
@@ -193,8 +193,8 @@ def test_only_who_sets_the_ignore_label_is_asked_about_it(stage, reviewer):
     plain = stage.post(NAMESPACES, "Namespace")
     labelled = {"labels": {"admission.gatekeeper.sh/ignore": "yes"}}
     try:
-        assert reviewer.asked == ["/v1/admit namespaces"]
-        reviewer.asked.clear()
+        assert reviewer.requests == ["/v1/admit namespaces"]
+        reviewer.requests.clear()
         stage.api.request(
             "PATCH",
             f"{NAMESPACES}/{plain['metadata']['name']}",
@@ -202,7 +202,7 @@ def test_only_who_sets_the_ignore_label_is_asked_about_it(stage, reviewer):
             content_type="application/merge-patch+json",
         )
         # The other webhook leaves a labelled namespace alone.
-        assert reviewer.asked == ["/v1/admitlabel namespaces"]
+        assert reviewer.requests == ["/v1/admitlabel namespaces"]
     finally:
         stage.api.request("DELETE", f"{NAMESPACES}/{plain['metadata']['name']}")
 
@@ -228,7 +228,7 @@ def test_fail_closed_refuses_workloads_and_lets_the_rest_go_on(stage, reviewer, 
     stage.register("overlays/fail-closed", reviewer.port, reviewer.bundle)
     until_in_force(stage, reviewer)
     stage.post(stage.collection("deployments", "apps/v1"), "Deployment", "apps/v1", **DEPLOYMENT)
-    assert reviewer.asked == ["/v1/admit deployments"], "each request is decided once"
+    assert reviewer.requests == ["/v1/admit deployments"], "each request is decided once"
     stage.register("overlays/fail-closed", closed_port, reviewer.bundle)
 
     def service() -> Object:

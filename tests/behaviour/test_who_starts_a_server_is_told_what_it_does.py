@@ -30,12 +30,12 @@ class Terminal:
         os.close(other)
         self.text = ""
 
-    def read_until(self, wanted: str) -> str:
+    def read_until(self, pattern: str) -> str:
         """All that was written when a pattern is there; its match is what is asked for."""
         end = time.monotonic() + PATIENCE_SECONDS
-        while not (found := re.search(wanted, self.text)):
+        while not (found := re.search(pattern, self.text)):
             ready, _, _ = select.select([self._side], [], [], max(0.0, end - time.monotonic()))
-            assert ready, f"{wanted} never came: {self.text}"
+            assert ready, f"{pattern} never came: {self.text}"
             self.text += os.read(self._side, 65536).decode().replace("\r\n", "\n")
         return found[0]
 
@@ -78,9 +78,9 @@ def test_a_broken_policy_at_the_start_is_told_with_its_file_and_its_line(tmp_pat
     with served(policies) as terminal:
         terminal.read_until("Not ready: ")
         terminal.read_until("Files are read again")
-        told = terminal.text.partition(" ERROR ")[2]
-        assert f"{policies}/0.yaml:2: ConstraintTemplate requiredlabel: " in told
-        assert "undefined function nothing" in told
+        text = terminal.text.partition(" ERROR ")[2]
+        assert f"{policies}/0.yaml:2: ConstraintTemplate requiredlabel: " in text
+        assert "undefined function nothing" in text
         (policies / "0.yaml").write_text(REQUIRED_LABELS)
         (policies / "1.yaml").write_text(constraint("needs-owner", "owner"))
         terminal.read_until("Ready: 1 constraint is in force")

@@ -37,10 +37,10 @@ def test_the_policy_can_be_used_and_its_suite_passes(folder: Path) -> None:
 
 def test_the_page_shows_what_the_policies_read(folder: Path) -> None:
     reads = re.findall(r"^\$ waddle (.*--reads)$", PAGE, re.MULTILINE)[0].split()
-    told = waddle(*reads).stdout.splitlines()
+    lines = waddle(*reads).stdout.splitlines()
     shown = re.search(r"```text\n(2 policies.*?)```", PAGE, re.DOTALL)
     assert shown is not None
-    assert {line for line in shown[1].splitlines() if "…" not in line} <= set(told)
+    assert {line for line in shown[1].splitlines() if "…" not in line} <= set(lines)
 
 
 def test_the_suite_fails_when_the_message_changes(folder: Path) -> None:

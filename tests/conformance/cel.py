@@ -46,7 +46,7 @@ class Case:
 
     name: str
     content: dict[str, Any]
-    wanted: dict[str, Any]
+    expected: dict[str, Any]
     variables: dict[str, Any]
 
 
@@ -144,19 +144,19 @@ def _verdict(test: dict[str, Any]) -> tuple[str, str]:
 
 
 def _judge_spec(case: Case) -> Outcome:
-    wanted = case.wanted["verdict"]
+    expected = case.expected["verdict"]
     try:
         verdict, detail = _verdict(case.content)
     except UnreadableError as error:
         return Outcome(case, "skipped", f"{NEEDS_MESSAGES}: {error}")
-    if verdict == wanted:
+    if verdict == expected:
         return Outcome(case, "passed")
-    if wanted != "compile" and _names_messages(case.content):
+    if expected != "compile" and _names_messages(case.content):
         return Outcome(case, "skipped", NEEDS_MESSAGES)
-    if case.content.get("disableCheck") and case.wanted["detail"].startswith(NO_OVERLOAD):
+    if case.content.get("disableCheck") and case.expected["detail"].startswith(NO_OVERLOAD):
         return Outcome(case, "skipped", NOT_PLANNED)
     return Outcome(
-        case, "failed", f"{verdict} ({detail}) instead of {wanted} ({case.wanted['detail']})"
+        case, "failed", f"{verdict} ({detail}) instead of {expected} ({case.expected['detail']})"
     )
 
 
@@ -172,7 +172,7 @@ _VARIABLES = ("object", "oldObject", "request", "namespaceObject", "params")
 
 
 def _judge_line(case: Case) -> Outcome:
-    fault = difference(found_of(case.wanted["expr"], case.variables), case.wanted)
+    fault = difference(found_of(case.expected["expr"], case.variables), case.expected)
     return Outcome(case, "failed" if fault else "passed", fault or "")
 
 
@@ -192,33 +192,33 @@ def found_of(text: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def difference(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
+def difference(found: dict[str, Any], expected: dict[str, Any]) -> str | None:
     """What differs between an answer of ours and the oracle's; None for nothing."""
     for name in ("stage", "error", "type"):
-        if (found.get(name) or "") != (wanted.get(name) or ""):
-            return f"{name}: {found.get(name)!r} instead of {wanted.get(name)!r}"
-    if wanted.get("stage"):
+        if (found.get(name) or "") != (expected.get(name) or ""):
+            return f"{name}: {found.get(name)!r} instead of {expected.get(name)!r}"
+    if expected.get("stage"):
         return None
     value = found["value"]
-    if wanted.get("text") is not None:
-        told = text_of(value)
-        return None if told == wanted["text"] else f"{told} instead of {wanted['text']}"
-    told = read_value(wanted["value"])
-    if same(value, told) or same(opened(value), told):
+    if expected.get("text") is not None:
+        text = text_of(value)
+        return None if text == expected["text"] else f"{text} instead of {expected['text']}"
+    text = read_value(expected["value"])
+    if same(value, text) or same(opened(value), text):
         return None
-    return f"{value!r} instead of {wanted['value']}"
+    return f"{value!r} instead of {expected['value']}"
 
 
 def judge(case: Case) -> Outcome:
     """How one case goes."""
-    return _judge_spec(case) if "verdict" in case.wanted else _judge_line(case)
+    return _judge_spec(case) if "verdict" in case.expected else _judge_line(case)
 
 
 def planted(case: Case) -> Case:
     """The case with an expectation that nothing meets."""
-    if "verdict" in case.wanted:
-        return replace(case, wanted={"verdict": "none", "detail": ""})
-    return replace(case, wanted={**case.wanted, "type": "none", "stage": "none"})
+    if "verdict" in case.expected:
+        return replace(case, expected={"verdict": "none", "detail": ""})
+    return replace(case, expected={**case.expected, "type": "none", "stage": "none"})
 
 
 def run(folder: Path, *, mutate: bool = False) -> list[Outcome]:

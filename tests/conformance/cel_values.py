@@ -98,27 +98,27 @@ def read_type(written: dict[str, Any]) -> Type:
     raise UnreadableError(kind)
 
 
-def same(got: Any, wanted: Any) -> bool:
+def same(got: Any, expected: Any) -> bool:
     """Whether two values are equal and of the same types all through."""
-    if type(got) is not type(wanted):
+    if type(got) is not type(expected):
         return False
     if type(got) is list:
-        return len(got) == len(wanted) and all(map(same, got, wanted))
+        return len(got) == len(expected) and all(map(same, got, expected))
     if type(got) is dict:
-        return len(got) == len(wanted) and all(
+        return len(got) == len(expected) and all(
             any(
-                same(from_key(key), from_key(other)) and same(one, wanted[other])
-                for other in wanted
+                same(from_key(key), from_key(other)) and same(one, expected[other])
+                for other in expected
             )
             for key, one in got.items()
         )
     if type(got) is float:
-        return got == wanted or (math.isnan(got) and math.isnan(wanted))
+        return got == expected or (math.isnan(got) and math.isnan(expected))
     if type(got) is Opaque:
-        return (got.type_name, got.value) == (wanted.type_name, wanted.value)
+        return (got.type_name, got.value) == (expected.type_name, expected.value)
     if type(got) is Optional:
-        return same(got.value, wanted.value)
-    return equal(got, wanted)
+        return same(got.value, expected.value)
+    return equal(got, expected)
 
 
 def opened(value: Any) -> Any:

@@ -21,7 +21,7 @@ from webhook.external_data.exchange import (
 )
 from webhook.mutation.annotations import annotated
 from webhook.mutation.errors import InvalidMutator, MutationError
-from webhook.mutation.external import settled, wanted
+from webhook.mutation.external import settled, unanswered_keys
 from webhook.mutation.location import Field, Location, canonical, parse
 from webhook.mutation.mutator import MutatorId
 from webhook.mutation.patch import make_patch
@@ -48,14 +48,14 @@ class Disagreement(Exception):
     """What a case wants and what came of it."""
 
 
-def _check(wants: object, got: object, what: str) -> None:
+def _check(wants: object, got: object, subject: str) -> None:
     if not are_same(wants, got):
-        raise Disagreement(f"{what}: wants {json.dumps(wants)}, got {json.dumps(got)}")
+        raise Disagreement(f"{subject}: wants {json.dumps(wants)}, got {json.dumps(got)}")
 
 
-def _check_text(wants: str, got: str, what: str) -> None:
+def _check_text(wants: str, got: str, subject: str) -> None:
     if wants not in got or not got:
-        raise Disagreement(f"{what}: wants an error with {wants!r}, got {got!r}")
+        raise Disagreement(f"{subject}: wants an error with {wants!r}, got {got!r}")
 
 
 def run_path(case: dict[str, Any]) -> None:
@@ -115,18 +115,18 @@ def answers_of(providers: dict[str, Any]) -> Answering:
     """Answer as a case's providers do; those that are not named are not there."""
 
     def known(request: ProviderRequest) -> ProviderResponse:
-        said = providers.get(request.provider)
-        if said is None:
+        response = providers.get(request.provider)
+        if response is None:
             return failure("key is not found in provider cache", UNKNOWN_PROVIDER)
-        if said.get("sendError"):
-            return failure(said["sendError"])
-        items = {item.get("key", ""): item for item in said.get("items") or ()}
+        if response.get("sendError"):
+            return failure(response["sendError"])
+        items = {item.get("key", ""): item for item in response.get("items") or ()}
         return ProviderResponse(
             tuple((k, one.get("value")) for k, one in items.items() if not one.get("error")),
             tuple((k, one["error"]) for k, one in items.items() if one.get("error")),
             200,
-            said.get("systemError") or "",
-            bool(said.get("idempotent")),
+            response.get("systemError") or "",
+            bool(response.get("idempotent")),
         )
 
     return known
@@ -151,11 +151,11 @@ def run_case(case: dict[str, Any]) -> None:
     )
     snapshot = mutators.snapshot
     before = json.dumps(obj)
-    iterations, asked = 0, {}
+    iterations, unanswered = 0, {}
     after = obj
     try:
         mutated = snapshot.mutate(obj, context)
-        iterations, asked = mutated.iterations, wanted(mutated)
+        iterations, unanswered = mutated.iterations, unanswered_keys(mutated)
         after = settled(mutated, answers_of(case.get("providers") or {}))
         if case.get("annotations") and mutated.iterations:
             after = annotated(after, mutated.passes, ZERO_ID)
@@ -178,7 +178,7 @@ def run_case(case: dict[str, Any]) -> None:
     if "iterations" in case:
         _check(case["iterations"], iterations, "iterations")
     if "asked" in case and not error:
-        got = {name: sorted(keys) for name, keys in asked.items()}
+        got = {name: sorted(keys) for name, keys in unanswered.items()}
         _check({name: sorted(keys) for name, keys in case["asked"].items()}, got, "asked")
 
 

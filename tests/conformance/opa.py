@@ -116,8 +116,8 @@ def judge(case: Case, found: Answer) -> str:
     if error is not None and case.want_error is None and case.want_error_code is None:
         return f"unexpected error: {error}"
     if case.want_result is not None:
-        wanted = {key(to_json(bindings)) for bindings in case.want_result}
-        if wanted != {key(bindings) for bindings in _json(case, found)}:
+        expected = {key(to_json(bindings)) for bindings in case.want_result}
+        if expected != {key(bindings) for bindings in _json(case, found)}:
             return f"wanted {case.want_result}, got {_shown(found)}"
     if case.want_result is None and case.want_error is None and case.want_error_code is None:
         return "the case expects nothing"

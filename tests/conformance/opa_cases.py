@@ -72,7 +72,7 @@ def _load(file: Path) -> Iterator[Case]:
     version: Any = versions[-1]
     document = yaml.load(file.read_bytes(), _Loader) or {}
     for raw in document.get("cases", []):
-        wanted = raw.get("want_result")
+        expected = raw.get("want_result")
         yield Case(
             note=raw["note"],
             query=raw["query"],
@@ -83,7 +83,7 @@ def _load(file: Path) -> Iterator[Case]:
             input=_json(raw.get("input")),
             has_input=raw.get("input") is not None,
             input_term=raw.get("input_term"),
-            want_result=None if wanted is None else tuple(map(_json, wanted)),
+            want_result=None if expected is None else tuple(map(_json, expected)),
             want_error=raw.get("want_error"),
             want_error_code=raw.get("want_error_code"),
             sort_bindings=raw.get("sort_bindings", False),

@@ -106,7 +106,7 @@ def variable(name: str, expression: str) -> list[Json]:
     return [{"name": name, "expression": expression}]
 
 
-def told(**more: Any) -> Json:
+def update_rule(**more: Any) -> Json:
     return {"validations": [{"expression": "object == oldObject", **more}]}
 
 
@@ -161,18 +161,18 @@ SOURCES: dict[str, Json] = {
         ],
     },
     "spaces": {"validations": [{"expression": "  object ==\n oldObject  "}]},
-    "message": told(message=" \u00a0m\u2003"),
-    "message-of-lines": told(message="a\nb"),
-    "message-of-spaces": told(message=" \n"),
-    "text-of-lines": told(messageExpression="'a\\nb'", message="m"),
-    "text-that-ends-in-a-line": told(messageExpression="' a\\n'", message="m"),
-    "text-of-nothing": told(messageExpression="''"),
-    "text-in-error": told(messageExpression="string(object.spec.x)", message="m"),
-    "text-of-5120": told(messageExpression=f"'{'é' * 2560}'", message="m"),
-    "text-of-5121": told(messageExpression=f"'{'é' * 2560}x'", message="m"),
+    "message": update_rule(message=" \u00a0m\u2003"),
+    "message-of-lines": update_rule(message="a\nb"),
+    "message-of-spaces": update_rule(message=" \n"),
+    "text-of-lines": update_rule(messageExpression="'a\\nb'", message="m"),
+    "text-that-ends-in-a-line": update_rule(messageExpression="' a\\n'", message="m"),
+    "text-of-nothing": update_rule(messageExpression="''"),
+    "text-in-error": update_rule(messageExpression="string(object.spec.x)", message="m"),
+    "text-of-5120": update_rule(messageExpression=f"'{'é' * 2560}'", message="m"),
+    "text-of-5121": update_rule(messageExpression=f"'{'é' * 2560}x'", message="m"),
     "text-of-a-variable": {
         "variables": variable("who", "request.userInfo.username + '!'"),
-        **told(messageExpression="variables.who"),
+        **update_rule(messageExpression="variables.who"),
     },
     "several": {
         "validations": [NO, {"expression": "true"}, {"expression": "1 / (size('') - 0) == 1"}, NO]
@@ -182,12 +182,12 @@ SOURCES: dict[str, Json] = {
 SPECS: dict[str, Json] = {"none": {}, "empty": {"parameters": {}}, "some": {"parameters": {"x": 1}}}
 
 
-def ours(of_template: Json, of_constraint: Json, asked: Json) -> list[str]:
+def ours(of_template: Json, of_constraint: Json, reviews: Json) -> list[str]:
     """The messages of our driver."""
     client = Client(targets=[AdmissionTarget()], drivers=[CelDriver()])
     client.add_template(of_template)
     client.add_constraint(of_constraint)
-    review = AugmentedReview(read_request(asked))
+    review = AugmentedReview(read_request(reviews))
     return [one.msg for one in client.snapshot.review(review, limits=UNLIMITED).results]
 
 
@@ -217,11 +217,11 @@ def suite_of(folder: Path, name: str, source: Json, specs: Json, requests: Json)
     for kind, spec in specs.items():
         of_constraint = constraint("K8sCel", "one", **spec)
         cases = []
-        for number, asked in requests.items():
+        for number, request in requests.items():
             review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
-            written = write(folder / f"{name}-{number}.yaml", {**review, "request": asked})
-            wanted = assertions(ours(of_template, of_constraint, asked))
-            cases.append({"name": number, "object": written, "assertions": wanted})
+            written = write(folder / f"{name}-{number}.yaml", {**review, "request": request})
+            expected = assertions(ours(of_template, of_constraint, request))
+            cases.append({"name": number, "object": written, "assertions": expected})
         tests.append(
             {
                 "name": f"{name}-{kind}",
@@ -272,16 +272,16 @@ def test_policies_by_chance_find_in_requests_by_chance_what_gatekeepers_driver_f
     verified(program, tmp_path, tests)
 
 
-@pytest.mark.parametrize("said", [None, "Fail", "Ignore"])
+@pytest.mark.parametrize("stated", [None, "Fail", "Ignore"])
 @pytest.mark.parametrize("flag", ["Fail", "Ignore"])
 def test_what_an_error_is_where_a_template_does_not_say_so_is_said_by_the_same_flag(
-    program: Programs, tmp_path: Path, said: str | None, flag: str
+    program: Programs, tmp_path: Path, stated: str | None, flag: str
 ) -> None:
     source = {"validations": [{"expression": "object.spec.x == 1"}]}
     code = [
         {
             "engine": "K8sNativeValidation",
-            "source": source if said is None else {**source, "failurePolicy": said},
+            "source": source if stated is None else {**source, "failurePolicy": stated},
         }
     ]
     of_template = template("K8sCel", "", schema=ANY, target={"code": code})
@@ -292,4 +292,4 @@ def test_what_an_error_is_where_a_template_does_not_say_so_is_said_by_the_same_f
         [program("gator"), *arguments], capture_output=True, timeout=PATIENCE_SECONDS, check=False
     )
     assert theirs.returncode == waddle(*arguments).returncode
-    assert theirs.returncode == ((said or flag) == "Fail")
+    assert theirs.returncode == ((stated or flag) == "Fail")

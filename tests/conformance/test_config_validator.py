@@ -115,7 +115,7 @@ def of_opa(opa: Path, folder: Path, constraints: list[Any], assets: list[Any]) -
     assert finished.returncode == 0, finished.stdout
     results = json.loads(finished.stdout)["result"][0]["bindings"]["results"]
     return sorted(
-        told(
+        violation_text(
             constraints[number]["metadata"]["name"],
             assets[asset]["name"],
             issue["msg"],
@@ -125,7 +125,7 @@ def of_opa(opa: Path, folder: Path, constraints: list[Any], assets: list[Any]) -
     )
 
 
-def told(constraint: str, asset: str, message: str, details: Any) -> str:
+def violation_text(constraint: str, asset: str, message: str, details: Any) -> str:
     return json.dumps([constraint, asset, message, details], sort_keys=True)
 
 
@@ -157,7 +157,7 @@ def refusals(finished: subprocess.CompletedProcess[str]) -> set[str]:
 def results(finished: subprocess.CompletedProcess[str]) -> list[str]:
     """Constraint, asset and message with details of each violation."""
     return sorted(
-        told(
+        violation_text(
             one["constraint"]["metadata"]["name"],
             one["violatingObject"]["name"],
             one["msg"],

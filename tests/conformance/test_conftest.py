@@ -77,7 +77,9 @@ def both(
     prepared: tuple[Path, Path], *arguments: str, stdin: str = ""
 ) -> tuple[subprocess.CompletedProcess[str], Run]:
     """What the real one gives, and ours."""
-    return told(prepared[1], *arguments, stdin=stdin), here(prepared[0], *arguments, stdin=stdin)
+    return real_run(prepared[1], *arguments, stdin=stdin), here(
+        prepared[0], *arguments, stdin=stdin
+    )
 
 
 def here(folder: Path, *arguments: str, stdin: str = "") -> Run:
@@ -87,7 +89,7 @@ def here(folder: Path, *arguments: str, stdin: str = "") -> Run:
         return waddle("conftest", *arguments, cwd=folder, stdin=given)
 
 
-def told(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def real_run(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """What the real one gives."""
     return subprocess.run(
         ["./conftest", *arguments],
@@ -132,7 +134,9 @@ def test_every_example_has_the_real_ones_results_in_every_format(prepared, outpu
         assert b.returncode == a.returncode, (name, a.stderr, b.stderr)
         assert comparable(b.stdout, output) == comparable(a.stdout, output), (name, arguments)
         if output == "sarif":
-            metadata = metadata_by_rule(told(prepared[1], "test", *arguments, "-o", "json").stdout)
+            metadata = metadata_by_rule(
+                real_run(prepared[1], "test", *arguments, "-o", "json").stdout
+            )
             for shown in (a.stdout, b.stdout):
                 for rule in sarif_rules(shown):
                     assert rule["properties"] in metadata.get(rule["id"], [rule["properties"]])

@@ -24,11 +24,11 @@ def cases() -> Path:
 
 def test_every_case_agrees(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main([str(cases)])
-    told = capsys.readouterr().out
-    assert code == 0, told
+    output = capsys.readouterr().out
+    assert code == 0, output
     found = json.loads(cases.read_bytes())
     total = len(found["paths"]) + len(found["cases"])
-    assert told.splitlines()[-1] == f"{total} passed, 0 failed"
+    assert output.splitlines()[-1] == f"{total} passed, 0 failed"
 
 
 def test_a_wrong_expectation_is_a_failure(cases: Path) -> None:

@@ -82,7 +82,7 @@ def small(value: Any) -> Any:
     return 7 if isinstance(value, int) and abs(value) > 100_000 else value
 
 
-def said(output: str, names: set[str]) -> Counter[tuple[str, ...]]:
+def violations_in(output: str, names: set[str]) -> Counter[tuple[str, ...]]:
     """Each violation of an object of ours, whole, however often and in whatever order."""
     found: Counter[tuple[str, ...]] = Counter()
     for item in json.loads(output):
@@ -135,7 +135,10 @@ def test_random_objects_violate_what_they_violate_for_gator(
         ours = waddle(*arguments, cwd=tmp_path)
         assert (theirs.stderr, theirs.returncode) == ("", 1)
         assert (unexpected(ours.stderr), ours.returncode) == ([], 1)
-        expected, found = said(theirs.stdout, set(names)), said(ours.stdout, set(names))
+        expected, found = (
+            violations_in(theirs.stdout, set(names)),
+            violations_in(ours.stdout, set(names)),
+        )
         assert list((expected - found).items())[:SHOWN] == [], "what gator alone says"
         assert list((found - expected).items())[:SHOWN] == [], "what waddle alone says"
         violations += expected.total()

@@ -110,8 +110,8 @@ def test_the_real_conftest_pulls_what_we_push_and_we_what_it_pushes(host, folder
     mine = ours("pull", f"oci://{host}/theirs:v1", "-p", "b")
     assert mine.returncode == 0, mine.stderr
 
-    wanted = {"policy/main.rego": REGO, "policy/data/a.yaml": "a: 1\n"}
-    assert contents(folder / "a") == contents(folder / "b") == wanted
+    files = {"policy/main.rego": REGO, "policy/data/a.yaml": "a: 1\n"}
+    assert contents(folder / "a") == contents(folder / "b") == files
 
 
 def test_gator_tests_against_what_we_push(host, tmp_path, program):

@@ -30,11 +30,11 @@ def test_a_reported_case_is_answered_as_is_right(folder):
         check=False,
         timeout=PATIENCE_SECONDS,
     )
-    said = done.stdout + done.stderr
-    wanted = case.get("exit")
-    if wanted == "nonzero":
-        assert done.returncode != 0, said
-    elif wanted is not None:
-        assert done.returncode == wanted, said
-    assert [text for text in case["has"] if text not in said] == [], said
-    assert [text for text in case["hasnt"] if text in said] == [], said
+    output = done.stdout + done.stderr
+    expected_exit = case.get("exit")
+    if expected_exit == "nonzero":
+        assert done.returncode != 0, output
+    elif expected_exit is not None:
+        assert done.returncode == expected_exit, output
+    assert [text for text in case["has"] if text not in output] == [], output
+    assert [text for text in case["hasnt"] if text in output] == [], output

@@ -54,23 +54,23 @@ def _policy(file: Path) -> AdmissionPolicy:
 def answers(folder: Path) -> Iterator[Answer]:
     """What is said of each case."""
     for case in json.loads((folder / "cases.json").read_text()):
-        told = _told(_policy(folder / "policies" / case["policy"]), case)
+        messages = _messages(_policy(folder / "policies" / case["policy"]), case)
         name = f"{case['policy']}: {case['name']}"
-        yield Answer(name, case["expected"], "fail" if told else "pass", "; ".join(told))
+        yield Answer(name, case["expected"], "fail" if messages else "pass", "; ".join(messages))
 
 
-def _told(policy: AdmissionPolicy, case: Json) -> list[str]:
+def _messages(policy: AdmissionPolicy, case: Json) -> list[str]:
     binding = read_binding(case["binding"])
     params = case.get("params") or []
     known = params if isinstance(params, list) else [params]
-    told: list[str] = []
+    messages: list[str] = []
     for number, obj in enumerate(case["objects"]):
         operation = "UPDATE" if number else "CREATE"
         old = case["objects"][number - 1] if number else None
         obj.setdefault("metadata", {}).setdefault("namespace", "default")
         namespace = dict(namespace_for(obj, {}) or {})
         request = played(obj, namespace, operation, old).request.document
-        told = []
+        messages = []
         if not (policy.matches(request, namespace) and binding.matches(request, namespace)):
             continue
         try:
@@ -79,9 +79,9 @@ def _told(policy: AdmissionPolicy, case: Json) -> list[str]:
             verdicts = [misconfigured(policy, str(fault))]
         else:
             verdicts = [evaluate(policy, request, namespace, one) for one in given]
-        told += [one.message for verdict in verdicts for one in verdict.failures]
-        told += [text for verdict in verdicts for text in verdict.undecided]
-    return told
+        messages += [one.message for verdict in verdicts for one in verdict.failures]
+        messages += [text for verdict in verdicts for text in verdict.undecided]
+    return messages
 
 
 def main(folder: Path) -> int:
@@ -95,7 +95,7 @@ def main(folder: Path) -> int:
         else:
             numbers["wrong"] += 1
             print(f"{answer.name}: {answer.given}, not {answer.expected}: {answer.why}")
-    print(", ".join(f"{count} {what}" for what, count in sorted(numbers.items())))
+    print(", ".join(f"{count} {outcome}" for outcome, count in sorted(numbers.items())))
     return 1 if numbers["wrong"] or not numbers else 0
 
 

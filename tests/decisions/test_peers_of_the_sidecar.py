@@ -33,16 +33,16 @@ def connected_as_another_user(path: Path) -> int:
     """What a process of somebody else is told: 0 where it is let in."""
     child = os.fork()
     if child == 0:
-        told = 255
+        code = 255
         try:
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)
             socket.socket(socket.AF_UNIX).connect(str(path))
-            told = 0
+            code = 0
         except OSError as error:
-            told = error.errno or 255
+            code = error.errno or 255
         finally:
-            os._exit(told)
+            os._exit(code)
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)

@@ -68,7 +68,7 @@ def ours(question: Question) -> Answer:
 
 def theirs(oracle: Oracle, question: Question) -> Answer:
     """What the real OPA says."""
-    asked: dict[str, Any] = {
+    request: dict[str, Any] = {
         "op": "eval",
         "modules": list(question.modules),
         "version": question.version,
@@ -78,10 +78,10 @@ def theirs(oracle: Oracle, question: Question) -> Answer:
         "time_ns": NOW_NS,
     }
     if question.input_term is not None:
-        asked["input_term"] = question.input_term
+        request["input_term"] = question.input_term
     elif question.has_input:
-        asked["input"] = question.input
-    found = oracle.ask(**asked)
+        request["input"] = question.input
+    found = oracle.ask(**request)
     if "results" in found:
         return "results", Counter(frozen_tagged(bindings) for bindings in found["results"])
     stage = found["stage"]

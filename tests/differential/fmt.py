@@ -24,7 +24,7 @@ from tests.differential.oracle import Oracle
 from tests.programs import build
 from webhook.rego.builtins.module_json import module_value
 from webhook.rego.errors import RegoErrors
-from webhook.rego.format.module import Unformattable, formatted, lost, told
+from webhook.rego.format.module import Unformattable, error_text, formatted, lost
 from webhook.rego.format.options import Target
 from webhook.rego.syntax.ast import RegoVersion
 from webhook.rego.syntax.parser import parse_module
@@ -46,7 +46,7 @@ def ours(source: str, version: RegoVersion, target: Target) -> Texts:
     try:
         return formatted(source, FILE, version, target), ""
     except RegoErrors as errors:
-        return "", told(errors)
+        return "", error_text(errors)
     except Unformattable as fault:
         return "", str(fault)
 
@@ -170,20 +170,20 @@ def main() -> int:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--mutants", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     found = Count()
-    files = [*sources(asked.folders)]
+    files = [*sources(options.folders)]
     with Oracle(build("tests/oracles/opa")) as opa:
         for name, source in files:
             found.compare(opa, name, source)
         print(f"{len(files)} modules: {dict(found.counts)}")
-        chance = random.Random(asked.seed)
+        chance = random.Random(options.seed)
         small = [one for one in files if len(one[1]) < 3000]
-        for _ in range(asked.mutants):
+        for _ in range(options.mutants):
             name, source = chance.choice(small)
             found.compare(opa, name, mutant(source, chance), words=False)
-    if asked.mutants:
-        print(f"with {asked.mutants} mutants: {dict(found.counts)}")
+    if options.mutants:
+        print(f"with {options.mutants} mutants: {dict(found.counts)}")
     for one in [*found.differing[:10]]:
         print(one)
     return 1 if found.differing else 0

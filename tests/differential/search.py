@@ -25,14 +25,14 @@ from tests.programs import build
 
 def variations(chance: random.Random) -> Iterator[Question]:
     """Questions without end."""
-    asked = [question for _, question in of_cases() if question.has_input or question.data]
+    questions = [question for _, question in of_cases() if question.has_input or question.data]
     reviews = [question for _, question in of_library()]
     while True:
         kind = chance.random()
         if kind < 0.3:
             yield policy(chance)
             continue
-        question = chance.choice(reviews if kind < 0.6 else asked)
+        question = chance.choice(reviews if kind < 0.6 else questions)
         for _ in range(chance.choice((1, 1, 2, 4))):
             question = _varied(question, chance)
         yield question
@@ -60,9 +60,9 @@ def search(
     """
     chance = random.Random(seed)
     deadline = time.monotonic() + seconds
-    for asked, question in enumerate(variations(chance)):
-        if asked >= questions or time.monotonic() > deadline:
-            return asked
+    for count, question in enumerate(variations(chance)):
+        if count >= questions or time.monotonic() > deadline:
+            return count
         mine, real = ours(question), theirs(oracle, question)
         found = difference(question, mine, real)
         if found and (why := reason(oracle, question, mine, real)):
@@ -95,10 +95,10 @@ def main(arguments: list[str]) -> int:
         print(f"==== {shown(question, found)}", flush=True)
 
     with Oracle(build("tests/oracles/opa")) as oracle:
-        asked = search(oracle, seed, options.seconds, report, known=known)
+        asked_count = search(oracle, seed, options.seconds, report, known=known)
     for why, count in known.most_common():
         print(f"{count} passed over: {why}")
-    print(f"{asked} questions, {len(differences)} differences")
+    print(f"{asked_count} questions, {len(differences)} differences")
     return int(bool(differences))
 
 

@@ -11,15 +11,15 @@ from tests.differential.oracle import Oracle
 from webhook.rego.builtins.registry import GATEKEEPER
 
 
-def is_answer(found: Answer, wanted: str) -> bool:
+def is_answer(found: Answer, expected: str) -> bool:
     """Whether this is the value, the absence of one, or the error that a line tells."""
     stage, content = found
     if stage != "results":
-        return any(message.startswith(wanted) for _, message in content)
-    if wanted == "undefined":
+        return any(message.startswith(expected) for _, message in content)
+    if expected == "undefined":
         return not content
     try:
-        value = json.loads(wanted)
+        value = json.loads(expected)
     except ValueError:
         return False
     return list(content) == [frozen_value({"x": value})]
@@ -37,8 +37,8 @@ def test_the_programs_differ_as_the_table_says(line, opa: Oracle, older_opa: Ora
 def test_the_level_changes_what_the_table_says_it_changes(line):
     """At the latest level everything is as in the latest OPA."""
     assert is_answer(ours(question(line)), line.new)
-    wanted = line.old if line.applied else line.new
-    assert is_answer(ours(question(line, GATEKEEPER)), wanted)
+    expected = line.old if line.applied else line.new
+    assert is_answer(ours(question(line, GATEKEEPER)), expected)
 
 
 def test_what_is_not_applied_has_a_reason():

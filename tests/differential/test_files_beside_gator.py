@@ -265,9 +265,9 @@ def test_of_what_is_synchronised(program: Programs, tmp_path: Path, kind: str) -
 
     with ThreadPoolExecutor(2) as threads:
         refused = list(threads.map(is_refused, range(len(listed))))
-    told = [bool(Extensions().load([Manifest(one, "a.yaml")])) for one in listed]
-    pairs = list(zip(listed, refused, told, strict=True))
-    assert (refused[0], told[0]) == (False, False)
+    faults = [bool(Extensions().load([Manifest(one, "a.yaml")])) for one in listed]
+    pairs = list(zip(listed, refused, faults, strict=True))
+    assert (refused[0], faults[0]) == (False, False)
     assert sum(refused) > 10
     assert [document["spec"] for document, theirs, ours in pairs if theirs and not ours] == []
 

@@ -49,7 +49,7 @@ FILES = {
 }
 
 
-def told(command: list[str], folder: Path) -> str:
+def output_of(command: list[str], folder: Path) -> str:
     done = subprocess.run(
         command,
         cwd=folder,
@@ -74,8 +74,8 @@ def test_a_file_is_read_as_gator_reads_it_or_named(
     (tmp_path / "policy.yaml").write_text(f"{json.dumps(template)}\n---\n{json.dumps(constraint)}")
     (tmp_path / "x.json").write_text(content)
     options = ["test", "-f", "policy.yaml", "-f", "x.json"]
-    theirs = told([str(program("gator")), *options], tmp_path)
-    ours = told([sys.executable, "-m", "webhook", *options], tmp_path)
+    theirs = output_of([str(program("gator")), *options], tmp_path)
+    ours = output_of([sys.executable, "-m", "webhook", *options], tmp_path)
     assert "Traceback" not in ours
     if found := names(theirs):
         assert names(ours) == found

@@ -9,7 +9,7 @@ from tests.differential.oracle import Oracle
 
 @pytest.mark.parametrize("form", DEEP)
 def test_more_nested_iterations_than_python_allows_are_split_into_functions(form: str, opa: Oracle):
-    asked = question(form)
-    mine = ours(asked)
-    assert difference(asked, mine, theirs(opa, asked)) == ""
+    query = question(form)
+    mine = ours(query)
+    assert difference(query, mine, theirs(opa, query)) == ""
     assert mine[0] == ("eval" if form == "values that disagree" else "results")

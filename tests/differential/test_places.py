@@ -59,7 +59,7 @@ INPUTS = {
 @pytest.mark.parametrize("input_value", INPUTS.values(), ids=INPUTS.keys())
 @pytest.mark.parametrize("value", QUESTIONS.values(), ids=QUESTIONS.keys())
 def test_a_conflict_is_told_where_opa_tells_it(value: str, input_value: dict, opa: Oracle):
-    mine, real = told(value, input_value, opa, LATEST)
+    mine, real = conflicts(value, input_value, opa, LATEST)
     assert mine == real
 
 
@@ -68,11 +68,11 @@ def test_a_conflict_is_told_where_opa_tells_it(value: str, input_value: dict, op
 def test_a_conflict_is_told_in_gatekeeper_s_words_and_where_it_tells_it(
     value: str, input_value: dict, older_opa: Oracle
 ):
-    mine, real = told(value, input_value, older_opa, GATEKEEPER)
+    mine, real = conflicts(value, input_value, older_opa, GATEKEEPER)
     assert mine == real
 
 
-def told(
+def conflicts(
     value: str, input_value: dict, oracle: Oracle, level: str
 ) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Code, place and message of the conflict, without the values that newer ones list below."""

@@ -43,18 +43,18 @@ def question(body: str) -> Question:
     ],
 )
 def test_what_is_safe_is_what_opa_lets_through(body, opa: Oracle):
-    asked = question(body)
-    assert difference(asked, ours(asked), theirs(opa, asked)) == ""
+    query = question(body)
+    assert difference(query, ours(query), theirs(opa, query)) == ""
 
 
 def test_a_variable_that_nothing_binds_is_named(opa: Oracle):
     """OPA lets it through: an array with an unbound variable in it is not false."""
-    asked = question("not [{v | v == 1}, i]")
-    assert theirs(opa, asked)[0] == "results"
-    assert ours(asked) == ("load", [("rego_unsafe_var_error", "var i is unsafe")])
+    query = question("not [{v | v == 1}, i]")
+    assert theirs(opa, query)[0] == "results"
+    assert ours(query) == ("load", [("rego_unsafe_var_error", "var i is unsafe")])
 
 
 @pytest.mark.parametrize("body", ["x = y; y = x", "some y, z; z = y", "x = z; b = a; a = x"])
 def test_names_that_nothing_binds_are_told_in_opa_s_order(body, opa: Oracle):
-    asked = question(body)
-    assert ours(asked) == theirs(opa, asked)
+    query = question(body)
+    assert ours(query) == theirs(opa, query)

@@ -44,7 +44,7 @@ def test_every_case_of_opa_gives_the_same_with_its_input_or_its_documents_known(
 def test_other_parameters_give_the_same_too():
     """Strange values where policies expect others: undefined, and errors, stay what they are."""
     chance = random.Random(SEED)
-    asked = 0
+    reviews_made = 0
     for name, question in specialised.movable():
         if question.input["parameters"] is None:
             continue
@@ -54,8 +54,8 @@ def test_other_parameters_give_the_same_too():
             own, general = specialised.specialised(other), specialised.general(code, other)
             assert own in (None, general), f"{name}: {other}"
             assert specialised.general(code, other, known=True) == general, f"{name}: {other}"
-            asked += 1
-    assert asked > 500
+            reviews_made += 1
+    assert reviews_made > 500
 
 
 @pytest.mark.slow
@@ -68,23 +68,23 @@ def test_reviews_that_share_a_constraint_s_code_get_what_opa_gives(opa: Oracle):
             question.input["parameters"],
             mutated(question.input["parameters"], chance),
         ):
-            asked = dataclasses.replace(
+            reviewed = dataclasses.replace(
                 question, input={**question.input, "parameters": parameters}
             )
             program = specialise_modules(
                 [
-                    parse_module(source, f"test-{number}.rego", asked.version)
-                    for number, source in enumerate(asked.modules)
+                    parse_module(source, f"test-{number}.rego", reviewed.version)
+                    for number, source in enumerate(reviewed.modules)
                 ],
                 parameters,
             )
             assert program is not None, name
-            query = program.query(parse_query(asked.query))
+            query = program.query(parse_query(reviewed.query))
             for number in range(REVIEWS):
-                review = asked.input["review"]
+                review = reviewed.input["review"]
                 if number:
                     review = mutated(review, chance)
-                one = dataclasses.replace(asked, input={**asked.input, "review": review})
+                one = dataclasses.replace(reviewed, input={**reviewed.input, "review": review})
                 mine = _answer(query, one)
                 assert difference(one, mine, theirs(opa, one)) == "", f"{name}: {one.input}"
                 answered += mine[0] == "results"

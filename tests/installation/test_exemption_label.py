@@ -18,7 +18,7 @@ PATH = "/api/v1/namespaces/sly"
 
 
 @pytest.fixture
-def asked(installed: Api, base: Objects, tmp_path):
+def reviewing(installed: Api, base: Objects, tmp_path):
     """The manifests' webhook that is asked about the label, at a server on loopback."""
     pair = self_signed(["127.0.0.1"], dt.datetime.now(tz=dt.UTC))
     certificates, policies = tmp_path / "certificates", tmp_path / "policies"
@@ -55,18 +55,21 @@ def refusal(api: Api, path: str, labels: dict[str, str]) -> str:
     return ""
 
 
-def test_neither_the_status_nor_the_finalizers_of_a_namespace_set_its_exemption(asked):
+def test_neither_the_status_nor_the_finalizers_of_a_namespace_set_its_exemption(reviewing):
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "sly"}}
-    asked.apply(PATH, body)
+    reviewing.apply(PATH, body)
     try:
         # The API server follows webhook configurations a moment later.
         until(
-            lambda: refusal(asked, f"{PATH}?dryRun=All", {LABEL: "true"}), "who writes it is asked"
+            lambda: refusal(reviewing, f"{PATH}?dryRun=All", {LABEL: "true"}),
+            "who writes it is asked",
         )
         for path in (PATH, f"{PATH}/status", f"{PATH}/finalize"):
-            assert "Only exempt namespace can have" in refusal(asked, path, {LABEL: "true"}), path
-            assert LABEL not in asked.request("GET", PATH)["metadata"]["labels"]
+            assert "Only exempt namespace can have" in refusal(reviewing, path, {LABEL: "true"}), (
+                path
+            )
+            assert LABEL not in reviewing.request("GET", PATH)["metadata"]["labels"]
             # Other labels are nobody's concern, and nobody is asked.
-            assert refusal(asked, path, {"of": path.rpartition("/")[2]}) == ""
+            assert refusal(reviewing, path, {"of": path.rpartition("/")[2]}) == ""
     finally:
-        asked.request("DELETE", PATH)
+        reviewing.request("DELETE", PATH)

@@ -108,10 +108,10 @@ def test_by_pod_keeps_every_field_of_the_status_objects(installed, manifest, ind
     entry = every_field()[index]["status"]
     created = installed.request("POST", path_of(manifest, one=False), manifest)
     try:
-        wanted: dict[str, Any] = {"byPod": [entry]}
+        expected: dict[str, Any] = {"byPod": [entry]}
         if manifest is TEMPLATE:
-            wanted["created"] = True
-            wanted["conditions"] = [
+            expected["created"] = True
+            expected["conditions"] = [
                 {
                     "type": "Active",
                     "status": "True",
@@ -121,12 +121,12 @@ def test_by_pod_keeps_every_field_of_the_status_objects(installed, manifest, ind
                     "message": "m",
                 }
             ]
-        installed.request("PUT", path_of(manifest) + "/status", created | {"status": wanted})
+        installed.request("PUT", path_of(manifest) + "/status", created | {"status": expected})
         read_back = installed.request("GET", path_of(manifest))
     finally:
         installed.request("DELETE", path_of(manifest))
 
-    assert read_back["status"] == wanted
+    assert read_back["status"] == expected
 
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

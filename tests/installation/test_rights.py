@@ -115,8 +115,10 @@ AUDIT_FORBIDDEN = [
 ]
 
 
-def allowed(api: Api, verb: str, what: tuple[str, str, str, str], account: str = "waddle") -> bool:
-    group, resource, name, namespace = what
+def allowed(
+    api: Api, verb: str, of_resource: tuple[str, str, str, str], account: str = "waddle"
+) -> bool:
+    group, resource, name, namespace = of_resource
     resource, _, subresource = resource.partition("/")
     review = {
         "apiVersion": "authorization.k8s.io/v1",

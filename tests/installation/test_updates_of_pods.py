@@ -69,7 +69,7 @@ def pod(installed: Api):
 
 
 def test_a_mutator_is_warned_of_where_the_api_server_refuses_what_it_changes(pod):
-    told = {}
+    warnings = {}
     for document in MUTATORS:
         mutators = Mutators()
         added = mutators.add(document)
@@ -84,9 +84,9 @@ def test_a_mutator_is_warned_of_where_the_api_server_refuses_what_it_changes(pod
             if error.status != 422:
                 raise
             refusal = str(error)
-        told[document["metadata"]["name"], document["spec"]["location"]] = (
+        warnings[document["metadata"]["name"], document["spec"]["location"]] = (
             bool(refusal),
             bool(added.warnings),
         )
-    assert {key: pair for key, pair in told.items() if pair[0] != pair[1]} == {}
-    assert {pair[0] for pair in told.values()} == {True, False}
+    assert {key: pair for key, pair in warnings.items() if pair[0] != pair[1]} == {}
+    assert {pair[0] for pair in warnings.values()} == {True, False}

@@ -102,5 +102,5 @@ def test_a_thousand_constraints_of_which_twelve_match_are_what_they_say() -> Non
 def test_copies_of_constraints_ask_questions_of_their_own() -> None:
     """Equal parameters share an evaluation: a curve of copies would be too flat."""
     _, constraints = policies.matching(1000)
-    asked = [repr((one["kind"], one["spec"].get("parameters"))) for one in constraints]
-    assert len(set(asked)) > 400
+    questions = [repr((one["kind"], one["spec"].get("parameters"))) for one in constraints]
+    assert len(set(questions)) > 400

@@ -64,8 +64,8 @@ def run_of(tmp_path: Path, trips: Trips) -> Run:
 
 def test_both_round_trips_are_shown_and_the_goal_is_in_those_of_one_request(tmp_path: Path) -> None:
     run = run_of(tmp_path, Trips(20.0, 25.0))
-    still, asked = [Taken(0.1, 1.0), Taken(5.0, 5.0)], [Taken(1.0, 23.0), Taken(10.0, 95.0)]
-    one, together, *_ = external_data.uncached(run, still, asked)
+    still, asking = [Taken(0.1, 1.0), Taken(5.0, 5.0)], [Taken(1.0, 23.0), Taken(10.0, 95.0)]
+    one, together, *_ = external_data.uncached(run, still, asking)
     assert (one.ratio, one.goal, one.holds) == (1.1, 1.0, False)
     assert (together.ratio, together.goal, together.holds) == (0.88, None, True)
     shown = external_data.page([one, together])

@@ -45,9 +45,9 @@ def test_a_result_is_stale_once_what_it_measures_was_changed(
     capsys.readouterr()
     commit(tmp_path, "webhook/audit/sweep.py", "2")
     assert main(tmp_path) == 1
-    said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith("audit: older than 1 changes of what it measures")
-    assert said[1].startswith("soak: up to date")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("audit: older than 1 changes of what it measures")
+    assert lines[1].startswith("soak: up to date")
 
 
 def test_without_a_history_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ def test_one_set_alone_says_nothing_of_its_error():
 
 
 @pytest.mark.parametrize(
-    ("shares", "told"),
+    ("shares", "expected"),
     [
         ([0.02, 0.01, 0.015], "met"),
         ([0.05, 0.04, 0.045], "missed"),
@@ -25,12 +25,12 @@ def test_one_set_alone_says_nothing_of_its_error():
         ([0.01], "not told: the machine is too busy"),
     ],
 )
-def test_a_goal_is_met_or_missed_or_cannot_be_told(shares, told):
-    assert verdict(shares, GOALS["1 in 100"]) == told
+def test_a_goal_is_met_or_missed_or_cannot_be_told(shares, expected):
+    assert verdict(shares, GOALS["1 in 100"]) == expected
     measured = {"off again": [0.001, -0.002, 0.0], "1 in 100": shares}
     shown = page(measured, dict.fromkeys(["off", *measured], 250.0), {"cores": "2"})
     (row,) = (line for line in shown.splitlines() if line.startswith("| 1 in 100 |"))
-    assert row.endswith(f"| at most 3% | {told} |")
+    assert row.endswith(f"| at most 3% | {expected} |")
     (again,) = (line for line in shown.splitlines() if line.startswith("| off again |"))
     assert again.endswith("| at most 1% | met |")
 

@@ -83,8 +83,8 @@ def at_doors(folder: Path) -> None:
     assert found["of-shop"], "the constraint says nothing"
     assert found["of-web"] == frozenset(), "it is read from files, and has no effect"
     (folder / "doors").mkdir()
-    told = differences(given, folder / "doors")
-    assert not told, "\n".join(told)
+    differing = differences(given, folder / "doors")
+    assert not differing, "\n".join(differing)
 
 
 def refused(folder: Path) -> None:

@@ -83,8 +83,8 @@ class Shell:
 
     def run(self, step: Step) -> None:
         """A step of the test's own."""
-        if told := self._fails(step):
-            pytest.fail(told)
+        if failure := self._fails(step):
+            pytest.fail(failure)
 
     def _fails(self, step: Step) -> str:
         """What is not as the step has it; "" for nothing."""
@@ -98,6 +98,6 @@ class Shell:
             check=False,
             timeout=PATIENCE_SECONDS,
         )
-        told = done.stdout + done.stderr
-        right = done.returncode == step.code and step.words in told
-        return "" if right else f"$ {step.command}\n{told}\nexit {done.returncode}"
+        output = done.stdout + done.stderr
+        right = done.returncode == step.code and step.words in output
+        return "" if right else f"$ {step.command}\n{output}\nexit {done.returncode}"

@@ -148,9 +148,9 @@ def test_a_command_of_a_page_does_what_the_page_says(command: str, tmp_path: Pat
         check=False,
         timeout=PATIENCE_SECONDS,
     )
-    told = done.stdout + done.stderr
-    assert done.returncode == typed.code, told
-    assert typed.words in told, told
+    output = done.stdout + done.stderr
+    assert done.returncode == typed.code, output
+    assert typed.words in output, output
 
 
 def test_every_command_of_every_page_is_run_or_has_a_reason_why_not() -> None:

@@ -48,8 +48,8 @@ def test_what_pages_that_name_the_demonstration_have_a_reader_type_does_what_the
     folder = tmp_path / "d"
     folder.mkdir()
     with running(folder, f"--api-server={program('testcluster')}") as demonstration:
-        demonstration.told("(that is denied)")
-        shell = Shell(tmp_path, Path(demonstration.told("export KUBECONFIG=(.*)")))
+        demonstration.printed("(that is denied)")
+        shell = Shell(tmp_path, Path(demonstration.printed("export KUBECONFIG=(.*)")))
         for step in typed:
             assert shell.type(in_the_demonstration(step)) == ""
 

@@ -68,7 +68,7 @@ def policy(expression: str) -> ValidatingPolicy:
     return ValidatingPolicy({"kind": "ValidatingPolicy", "metadata": {"name": "p"}, "spec": spec})
 
 
-def asked(group: str, kind: str, document: Json) -> PolicyQuestion:
+def question_about(group: str, kind: str, document: Json) -> PolicyQuestion:
     """The creation of an object in a namespace."""
     resource = f"{kind.lower()}s"
     request = {
@@ -113,10 +113,10 @@ def controller_of(resource: str, template: Json) -> Json:
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_a_controller_is_decided_as_the_pod_that_it_makes(expression: str, shape: str) -> None:
     template, about = TEMPLATES[shape], policy(expression)
-    of_pod = about.say(asked("", "Pod", pod_of(template)))
+    of_pod = about.say(question_about("", "Pod", pod_of(template)))
     for resource, controller in CONTROLLERS.items():
         document = controller_of(resource, template)
-        found = about.say(asked(controller.group, controller.kind, document))
+        found = about.say(question_about(controller.group, controller.kind, document))
         assert found.result == of_pod.result, (resource, found, of_pod)
 
 
@@ -128,7 +128,9 @@ def test_a_controller_without_a_template_is_never_passed_in_silence(spec: Json) 
     about = policy("object.spec.containers.size() == 1")
     for resource, controller in CONTROLLERS.items():
         document = {**controller_of(resource, {}), "spec": spec}
-        assert about.say(asked(controller.group, controller.kind, document)).result == "error"
+        assert (
+            about.say(question_about(controller.group, controller.kind, document)).result == "error"
+        )
 
 
 def test_of_a_template_without_metadata_what_reads_them_is_an_error_as_in_kyverno() -> None:
@@ -140,7 +142,7 @@ def test_of_a_template_without_metadata_what_reads_them_is_an_error_as_in_kyvern
         ("!object.spec.hostNetwork", "fail"),
     ):
         found = policy(expression).say(
-            asked("apps", "Deployment", controller_of("deployments", template))
+            question_about("apps", "Deployment", controller_of("deployments", template))
         )
         assert found.result == expected
 
@@ -159,4 +161,6 @@ def test_fields_of_wrong_types_write_no_policies_for_controllers() -> None:
 def test_a_kind_that_autogen_does_not_know_is_left_alone() -> None:
     """Kyverno writes nothing for ReplicationControllers: the Pods that they make are decided."""
     document = {**controller_of("deployments", {}), "kind": "ReplicationController"}
-    assert policy("false").say(asked("", "ReplicationController", document)).result == "skip"
+    assert (
+        policy("false").say(question_about("", "ReplicationController", document)).result == "skip"
+    )

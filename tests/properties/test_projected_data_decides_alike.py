@@ -186,7 +186,7 @@ class Replica:
         else:
             self.reconciler.take_policy(Event("set", gvk, key, copy.deepcopy(document)))
         self.is_behind = self.is_behind or any(
-            what == "project" for what, _ in self.watches.history
+            method == "project" for method, _ in self.watches.history
         )
         self.watches.history = []
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.webhook_rules.asking import Surroundings, asking_of
+from webhook.webhook_rules.coverage import WebhookContext, coverage_of
 from webhook.webhook_rules.entries import VALIDATING_PATH, entries_of
 from webhook.webhook_rules.needs import need_of
 
@@ -192,7 +192,7 @@ def test_what_is_not_asked_is_never_sent(
     need = need_of(document, lambda _: frozenset(operations))
     assert need is not None
     entries = entries_of([configuration], VALIDATING_PATH, "")
-    extent = asking_of(need, Surroundings({"webhook": entries})).extent
+    extent = coverage_of(need, WebhookContext({"webhook": entries})).extent
     about = [one for one, kind in WORLD if is_matched(match, operations, one, kind)]
     sent = [one for one in about if any(is_sent(webhook, one) for webhook in webhooks)]
     if extent == "not at all":

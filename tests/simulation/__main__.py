@@ -91,7 +91,7 @@ def main() -> int:
 
 def tidy(played: int) -> None:
     """Collect what worlds left, after so many of them."""
-    told, sys.unraisablehook = sys.unraisablehook, _of_no_world
+    hook, sys.unraisablehook = sys.unraisablehook, _of_no_world
     try:
         if played in {1, 20}:  # what is imported by now, and what was made once, stays
             doors.collect_garbage()
@@ -99,10 +99,10 @@ def tidy(played: int) -> None:
         elif played % 20 == 0:
             doors.collect_garbage()
     finally:
-        sys.unraisablehook = told
+        sys.unraisablehook = hook
 
 
-def _of_no_world(what: object) -> None:
+def _of_no_world(unraisable: object) -> None:
     """What a killed process had under way cannot end in order, and says so when it is collected."""
 
 

@@ -180,8 +180,8 @@ class _Connection(asyncio.Protocol):
                 changed = _merged(storage.get(served, namespace, name), orjson.loads(body))
                 return storage.replace(served, namespace, name, changed, subresource)
             case "DELETE":
-                asked = orjson.loads(body) if body else {}
-                given = asked.get("preconditions") or {}
+                document = orjson.loads(body) if body else {}
+                given = document.get("preconditions") or {}
                 uid, version = given.get("uid", ""), given.get("resourceVersion", "")
                 return storage.delete(served, namespace, name, uid, version)
         raise Refusal(405, "MethodNotAllowed", method)

@@ -222,8 +222,8 @@ class Storage:
     ) -> Json:
         """Compare and swap; a change of the status leaves the rest, and the other way round."""
         before = self.get(served, namespace, name)
-        asked = body["metadata"].get("resourceVersion")
-        if asked and asked != before["metadata"]["resourceVersion"]:
+        version = body["metadata"].get("resourceVersion")
+        if version and version != before["metadata"]["resourceVersion"]:
             raise Refusal(
                 409, "Conflict", f'{served.plural} "{name}": the object has been modified'
             )
@@ -275,7 +275,7 @@ class Storage:
         self._happened(served, before, None)
         return before
 
-    def _check_namespace(self, namespace: str, what: str) -> None:
+    def _check_namespace(self, namespace: str, resource: str) -> None:
         """Nothing is made in a Namespace that is not there, or is to go."""
         spaces = self.objects.get((NAMESPACES.group, NAMESPACES.plural))
         if spaces is None:
@@ -285,7 +285,7 @@ class Storage:
         if is_deleted(spaces["", namespace]):
             why = f"unable to create new content in namespace {namespace}"
             raise Refusal(
-                403, "Forbidden", f"{what} is forbidden: {why} because it is being terminated"
+                403, "Forbidden", f"{resource} is forbidden: {why} because it is being terminated"
             )
 
     def get(self, served: Served, namespace: str, name: str) -> Json:

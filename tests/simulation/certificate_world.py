@@ -227,15 +227,15 @@ class CertificateWorld:
     async def _misfortune(self) -> None:
         chance, server = self.loop.random, self.server
         assert server is not None
-        what = chance.choice(
+        misfortune = chance.choice(
             [
                 *("restart", "compact", "cut", "cut", "silent", "busy", "torn", "well"),
                 *("crash", "crash", "new replica", "hang"),
             ]
         )
         replica = chance.choice(self.replicas)
-        self.loop.tell("fate", f"{what} {replica.name}")
-        match what:
+        self.loop.tell("fate", f"{misfortune} {replica.name}")
+        match misfortune:
             case "restart":
                 await killed(self.loop, server.process)
                 server.stop()
@@ -254,7 +254,9 @@ class CertificateWorld:
             case "cut" | "silent":
                 for link in list(self.network.links):
                     if chance.random() < 0.5:
-                        (self.network.reset if what == "cut" else self.network.go_silent)(link)
+                        (self.network.reset if misfortune == "cut" else self.network.go_silent)(
+                            link
+                        )
             case "busy":
                 server.busy = chance.choice([0.1, 0.5])
             case "torn":

@@ -94,7 +94,7 @@ class Enforcement:
 
     # --- each snapshot -------------------------------------------------------------------------
 
-    def told(self, replica: Replica, state: str) -> None:
+    def set_state(self, replica: Replica, state: str) -> None:
         """A replica says whether it is ready."""
         replica.state = state
         self.look(replica)
@@ -122,15 +122,15 @@ class Enforcement:
         """An object in force is one that there was, and was good, and none before the last one."""
         metadata, spec = document["metadata"], document["spec"]
         version = metadata["uid"], metadata["generation"]  # UIDs are counted
-        what = f"{kind} {name}"
+        title = f"{kind} {name}"
         held = self.storage.ever.get((kind, "", name), ())
         if not any(_version(one) == version and one["spec"] == spec for one in held):
-            self.loop.fail(f"{replica.name} enforces {what} as it never was: {spec}")
+            self.loop.fail(f"{replica.name} enforces {title} as it never was: {spec}")
         if is_broken(spec):
-            self.loop.fail(f"{replica.name} enforces {what} though it is broken")
+            self.loop.fail(f"{replica.name} enforces {title} though it is broken")
         last = replica.enforced.get((kind, name), version)
         if version < last and self.loop.now() > self.unordered_until:
-            self.loop.fail(f"{replica.name} enforces {what} of {version} after {last}")
+            self.loop.fail(f"{replica.name} enforces {title} of {version} after {last}")
         replica.enforced[kind, name] = version
 
     def _look_for_losses(self, replica: Replica, snapshot: Snapshot) -> None:

@@ -18,14 +18,14 @@ entry out and brings it again."""
 def fights(storage: Storage) -> str:
     """Whose byPod was taken back to what it had been again and again: two that disagree."""
     for (kind, _, name), states in storage.ever.items():
-        told: list[bytes] = []
+        bodies: list[bytes] = []
         for state in states:
             by_pod = (state.get("status") or {}).get("byPod")
             now = orjson.dumps([state["metadata"]["uid"], by_pod])
-            if not told or told[-1] != now:
-                told.append(now)
-        if len(told) - len(set(told)) > RETURNS_MAX:
-            return f"byPod of {kind} {name} went back {len(told) - len(set(told))} times"
+            if not bodies or bodies[-1] != now:
+                bodies.append(now)
+        if len(bodies) - len(set(bodies)) > RETURNS_MAX:
+            return f"byPod of {kind} {name} went back {len(bodies) - len(set(bodies))} times"
     return ""
 
 
@@ -48,14 +48,14 @@ def lies(items: Iterable[Json], replicas: Collection[Replica], dead: Collection[
     in_force = {replica.name: _in_force(replica) for replica in replicas}
     for item in items:
         entries = (item.get("status") or {}).get("byPod") or []
-        what = f"{item['kind']} {item['metadata']['name']}"
+        title = f"{item['kind']} {item['metadata']['name']}"
         entries = [entry for entry in entries if entry["id"] not in dead]
-        said = sorted(entry["id"] for entry in entries)
-        if said != sorted(in_force):
-            return f"byPod of {what} names {said}, there are {sorted(in_force)}"
+        writers = sorted(entry["id"] for entry in entries)
+        if writers != sorted(in_force):
+            return f"byPod of {title} names {writers}, there are {sorted(in_force)}"
         for entry in entries:
             if why := _lie(item, entry, in_force[entry["id"]]):
-                return f"byPod of {what} says of {entry['id']} {why}: {entry}"
+                return f"byPod of {title} says of {entry['id']} {why}: {entry}"
     return ""
 
 

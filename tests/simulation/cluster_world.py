@@ -182,7 +182,7 @@ class ClusterWorld:
 
         def tell(state: str, faults: tuple[str, ...]) -> None:
             del faults
-            self.enforcement.told(replica, state)
+            self.enforcement.set_state(replica, state)
 
         trier = self._trier(replica)
         client = ClusterClient(credentials, replica=replica.name, log=log)
@@ -329,7 +329,7 @@ class ClusterWorld:
             case "new replica" if len(self.replicas) < 3:
                 self.start_replica()
             case _:
-                self._spoil(happening, replica, server)
+                self._cause(happening, replica, server)
 
     async def _die(self, replica: Replica) -> None:
         """A process ends, or whatever it could reach, and its Pod stays; others take its turns."""
@@ -348,16 +348,16 @@ class ClusterWorld:
         self.dead[replica.name] = fate
         self.loop.tell("fate", f"the Pod {replica.name} stays and is {fate}")
 
-    def _spoil(self, what: str, replica: Replica, server: ApiServer) -> None:
+    def _cause(self, fault: str, replica: Replica, server: ApiServer) -> None:
         chance = self.loop.random
-        match what:
+        match fault:
             case "cut" | "silent":
-                if what == "silent":
+                if fault == "silent":
                     self.silenced = True
                     self._excuse(SILENCE_SECONDS)
                 for link in list(self.network.links):
                     if chance.random() < 0.5:
-                        (self.network.reset if what == "cut" else self.network.go_silent)(link)
+                        (self.network.reset if fault == "cut" else self.network.go_silent)(link)
             case "busy":
                 server.busy = chance.choice([0.1, 0.5])
             case "torn":

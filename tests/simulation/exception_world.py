@@ -156,9 +156,9 @@ class ExceptionEnforcement(Enforcement):
     def differs(self, replica: Replica) -> str:
         """What a replica has otherwise than there is."""
         held = {key: item["spec"]["reason"] for key, item in self.exceptions()}
-        wanted = {key: reason for key, reason in held.items() if reason}
+        expected = {key: reason for key, reason in held.items() if reason}
         ours = {key: item.excuse.reason for key, item in known_by(replica).items()}
-        return "" if ours == wanted else f"{replica.name} excuses by {ours}, not {wanted}"
+        return "" if ours == expected else f"{replica.name} excuses by {ours}, not {expected}"
 
     def kept_too_long(self) -> str:
         """What is there that ended long ago."""
@@ -171,10 +171,10 @@ class ExceptionEnforcement(Enforcement):
         """What a status says that is not so."""
         constraints = dict(self.held())
         for key, item in self.exceptions():
-            wanted = state_of(item, constraints)
-            told = (item.get("status") or {}).get("state")
-            if told != wanted:
-                return f"the status of {key} says {told}, and it is {wanted}"
+            expected = state_of(item, constraints)
+            shown_state = (item.get("status") or {}).get("state")
+            if shown_state != expected:
+                return f"the status of {key} says {shown_state}, and it is {expected}"
         return ""
 
 

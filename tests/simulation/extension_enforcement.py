@@ -14,7 +14,7 @@ from tests.simulation.extension_policies import (
     Key,
     extensions_of,
     is_broken,
-    told_at_once,
+    loaded_at_once,
     version_of,
 )
 from webhook.mutation.snapshot import MutationSnapshot
@@ -130,13 +130,13 @@ class ExtensionEnforcement(Enforcement):
         if revision is None or any(is_broken(item["spec"]) for item in held.values()):
             return ""
         ours = extensions_of(revision.mutations, revision.expansion)
-        all_at_once = told_at_once(held.values())
+        all_at_once = loaded_at_once(held.values())
         if ours.expansions != all_at_once.expansions:
             return f"{replica.name} expands by {ours.expansions}, not {all_at_once.expansions}"
         mutators = {key: version_of(item) for key, item in ours.mutators.items()}
-        wanted = {key: version_of(item) for key, item in all_at_once.mutators.items()}
-        if mutators != wanted:
-            return f"{replica.name} mutates by {mutators}, not {wanted}"
+        expected = {key: version_of(item) for key, item in all_at_once.mutators.items()}
+        if mutators != expected:
+            return f"{replica.name} mutates by {mutators}, not {expected}"
         circle = {key for key in all_at_once.kept_out if key[0] == EXPANSION}
         if ours.kept_out != all_at_once.kept_out - circle:
             return f"{replica.name} keeps out {ours.kept_out}, not {all_at_once.kept_out}"
@@ -155,9 +155,9 @@ class ExtensionEnforcement(Enforcement):
         for key, item in held.items():
             entries = (item.get("status") or {}).get("byPod") or []
             entries = [entry for entry in entries if entry["id"] not in dead]
-            said = sorted(entry["id"] for entry in entries)
-            if said != sorted(known):
-                return f"byPod of {key} names {said}, there are {sorted(known)}"
+            writers = sorted(entry["id"] for entry in entries)
+            if writers != sorted(known):
+                return f"byPod of {key} names {writers}, there are {sorted(known)}"
             for entry in entries:
                 if why := _lie(key, item, entry, known[entry["id"]]):
                     return f"byPod of {key} says of {entry['id']} {why}: {entry}"

@@ -117,7 +117,7 @@ def extensions_of(mutations: MutationSnapshot, expansion: Expansion) -> Extensio
     )
 
 
-def told_at_once(items: Iterable[Json]) -> Extensions:
+def loaded_at_once(items: Iterable[Json]) -> Extensions:
     """What should be of these, none of them broken, in whatever order they came."""
     mutators, expansions = Mutators(), ExpansionSet()
     for item in items:

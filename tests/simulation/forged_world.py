@@ -140,11 +140,11 @@ class ForgedWorld(TrialWorld):
         copies = read_copies(data.get(COPIES, "")).get(of["metadata"]["uid"], [])
         return bool(copies) and copies[-1].get("action") == "deny"
 
-    async def _until(self, holds: Callable[[], bool], what: str) -> None:
+    async def _until(self, holds: Callable[[], bool], description: str) -> None:
         until = self.loop.now() + REACHED_SECONDS
         while not holds():
             if self.loop.now() > until:
-                self.loop.fail(f"not within {REACHED_SECONDS:.0f} seconds: {what}")
+                self.loop.fail(f"not within {REACHED_SECONDS:.0f} seconds: {description}")
                 return
             await asyncio.sleep(0.5)
 
@@ -239,13 +239,13 @@ class Forger(TrialUsers):
         if not (kept := sorted(storage.items(served).items())):
             return
         (_, name), genuine = chance.choice(kept)
-        said = dict(genuine["status"])
-        said |= {"enforced": False, "active": False, "activeGeneration": 0}
-        said["errors"] = [{"message": "forged"}]
-        said["auditResults"] = {"totalViolations": 41, "members": 1}
+        status = dict(genuine["status"])
+        status |= {"enforced": False, "active": False, "activeGeneration": 0}
+        status["errors"] = [{"message": "forged"}]
+        status["auditResults"] = {"totalViolations": 41, "members": 1}
         if chance.random() < 0.5 and self._altered[name] < FORGED_MAX:
             self._altered[name] += 1
-            storage.replace(served, NAMESPACE, name, {**genuine, "status": said}, "")
+            storage.replace(served, NAMESPACE, name, {**genuine, "status": status}, "")
             return
         fields = ("labels", "ownerReferences")
         metadata = {key: value for key in fields if (value := genuine["metadata"].get(key))}
@@ -253,7 +253,7 @@ class Forger(TrialUsers):
             labels = metadata["labels"].items()
             metadata["labels"] = {key: value for key, value in labels if key != POD_LABEL}
         metadata |= {"name": f"{FORGED_NAME}{chance.randrange(1000)}", "namespace": NAMESPACE}
-        storage.create(served, NAMESPACE, {**genuine, "metadata": metadata, "status": said})
+        storage.create(served, NAMESPACE, {**genuine, "metadata": metadata, "status": status})
 
     def _forge_revision(self, storage: Storage) -> None:
         chance, served = self.chance, storage.kinds[REVISIONS]
@@ -302,10 +302,17 @@ class Forger(TrialUsers):
         """What no replica has said of a revision, in the name of one, by the name of a key."""
         chance = self.chance
         verdict = chance.choice(sorted(VERDICTS))
-        said = TrialOutcome(verdict, "replica-1", "", __version__, "2026-01-01T00:00:00Z", "forged")  # type: ignore[arg-type]
+        outcome = TrialOutcome(
+            verdict,  # type: ignore[arg-type]
+            "replica-1",
+            "",
+            __version__,
+            "2026-01-01T00:00:00Z",
+            "forged",
+        )
         named = {
             (one.get("status") or {}).get("signature", "").partition(":")[0]
             for one in self.storage.items(self.storage.kinds[REVISIONS]).values()
         }
         key = chance.choice(sorted(named - {""}) or ["key-1"])
-        return {"outcome": said.document(), "signature": f"{key}:{SIGNATURE}"}
+        return {"outcome": outcome.document(), "signature": f"{key}:{SIGNATURE}"}

@@ -141,11 +141,11 @@ class GeneratedWorld(ClusterWorld):
         scope = scope_of(None, excluded=(), exempted=options.exempted)
         planner = Planner(options.plan, "v1")
         plan = planner.plan(templates, constraints, scope, lambda _: "")
-        for served, wanted in ((POLICIES, plan.policies), (BINDINGS, plan.bindings)):
+        for served, expected in ((POLICIES, plan.policies), (BINDINGS, plan.bindings)):
             there = {name: item for (_, name), item in self.storage.items(served).items()}
-            if there.keys() != wanted.keys():
-                return f"of {served.plural} there are {sorted(there)}, wanted {sorted(wanted)}"
-            for name, item in wanted.items():
+            if there.keys() != expected.keys():
+                return f"of {served.plural} there are {sorted(there)}, wanted {sorted(expected)}"
+            for name, item in expected.items():
                 if not says_the_same(item["spec"], there[name]["spec"]):
                     return f"{served.kind} {name} is not as it should be: {there[name]['spec']}"
                 if owner_of(item)["uid"] != owner_of(there[name]).get("uid"):

@@ -92,16 +92,16 @@ class GroupEnforcement(Enforcement):
     def _look_at_members(self, replica: Replica, snapshot: Snapshot, one: Any) -> None:
         entries = {entry.template.kind: entry for entry in snapshot.entries}
         for name, member in one.parameters.members.items():
-            what = f"{replica.name} asks for member {name} of {one.name}"
+            title = f"{replica.name} asks for member {name} of {one.name}"
             entry = entries.get(member.kind)
             if entry is None:
-                self.loop.fail(f"{what} a template that it does not enforce")
+                self.loop.fail(f"{title} a template that it does not enforce")
             elif member.evaluator is not entry.evaluator:
-                self.loop.fail(f"{what} another template than it enforces")
+                self.loop.fail(f"{title} another template than it enforces")
             elif member.name:
                 known = [item for item in entry.constraints if item.name == member.name]
                 if [item.parameters for item in known] != [member.given]:
-                    self.loop.fail(f"{what} another constraint than it enforces: {member.given}")
+                    self.loop.fail(f"{title} another constraint than it enforces: {member.given}")
 
     def gaps(self, replica: Replica, unchanged_since: float, gone_since: float) -> str:
         """A group whose members were there so long is enforced, and no other is."""

@@ -29,7 +29,7 @@ class Ledger:
     exporters: list[Exporter] = dataclasses.field(default_factory=list)
     crashed: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
     """By queue: incarnations that ended by a crash, or whose disk failed, and when."""
-    spoiled: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+    disturbances: list[tuple[float, float]] = dataclasses.field(default_factory=list)
     """When processes were paused, from and to."""
     dropped: Counter[tuple[str, str]] = dataclasses.field(default_factory=Counter)
     """By sink and incarnation of a sidecar: what its log dropped, as it told."""
@@ -81,20 +81,20 @@ def _buried(receiver: Receiver, disks: list[Disk]) -> set[tuple[str, int]]:
 
 def _check_losses(ledger: Ledger, receiver: Receiver, disks: list[Disk]) -> None:
     there = arrived(receiver, disks)
-    told = sum(count for (name, _), count in ledger.dropped.items() if name == receiver.name)
+    lost_count = sum(count for (name, _), count in ledger.dropped.items() if name == receiver.name)
     for name, until in ledger.acknowledged.items():
         lost = [
             number
             for number in sorted(ledger.queued.get(name, ()))
             if number <= until and (name, number) not in there
         ]
-        if len(lost) > told:
+        if len(lost) > lost_count:
             refused = [number for number in lost if (name, number) in receiver.refused]
             ledger.loop.fail(
                 f"{receiver.name} never got {name} {lost}, acknowledged to {until}"
-                f" ({refused} are no dead letters, {told} are told as dropped)"
+                f" ({refused} are no dead letters, {lost_count} are told as dropped)"
             )
-        told = max(told - len(lost), 0)
+        lost_count = max(lost_count - len(lost), 0)
         invented = [
             number
             for _, process, number, _ in receiver.taken
@@ -133,5 +133,5 @@ def _check_order(ledger: Ledger, receiver: Receiver, disks: list[Disk]) -> None:
 def _was_spoiled(ledger: Ledger, disks: list[Disk], start: float, stop: float) -> bool:
     """Whether a cursor may not have been saved between these moments."""
     return any(start <= when <= stop for disk in disks for when in disk.failures) or any(
-        begin <= stop and end >= start for begin, end in ledger.spoiled
+        begin <= stop and end >= start for begin, end in ledger.disturbances
     )

@@ -97,8 +97,11 @@ class Books:
             if field not in _OF_TIME and record.get(field) != offered.record.get(field)
         }
         if "timestamp" in record:
-            told = dt.datetime.fromisoformat(record["timestamp"]).timestamp()
-            if abs(told - offered.seconds) > 5e-6 or not 249e6 < record["durationNs"] < 251e6:
+            recorded_at = dt.datetime.fromisoformat(record["timestamp"]).timestamp()
+            if (
+                abs(recorded_at - offered.seconds) > 5e-6
+                or not 249e6 < record["durationNs"] < 251e6
+            ):
                 wrong["timestamp"] = (record["timestamp"], record["durationNs"])
         return f"{name} with other contents than were offered: {wrong}" if wrong else ""
 
@@ -163,7 +166,7 @@ class Server:
         deletes = chance.random() < 0.2
         user = {"username": "u", "uid": "7", "groups": ["g"]} if chance.random() < 0.8 else {}
         uid = f"r-{self._requests}"
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "uid": uid,
             "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
             "resource": {"group": "", "version": "v1", "resource": "configmaps"},
@@ -187,16 +190,16 @@ class Server:
             "verdict": "deny" if found else "allow",
             "allowed": not found,
             "code": 403 if found else 200,
-            "operation": asked["operation"],
-            "dryRun": asked["dryRun"],
+            "operation": request["operation"],
+            "dryRun": request["dryRun"],
             "constraintsEvaluated": 2,
             "resourceGroup": "",
             "resourceAPIVersion": "v1",
             "resourceKind": "ConfigMap",
-            "resourceNamespace": asked["namespace"],
-            "resourceName": asked["name"] or "named",
+            "resourceNamespace": request["namespace"],
+            "resourceName": request["name"] or "named",
             "resourceLabels": labels or {},
-            "requestResource": asked["resource"],
+            "requestResource": request["resource"],
             "requestSubresource": "",
             "requestUsername": user.get("username", ""),
             "requestUserUID": user.get("uid", ""),
@@ -205,34 +208,34 @@ class Server:
             "policyRevision": 0,
         }
         if found:
-            record["results"] = [_told(item, text) for item in found]
-        kept = self._leave(record, asked, subject, "oldObject" if deletes else "object")
+            record["results"] = [_result(item, text) for item in found]
+        kept = self._leave(record, request, subject, "oldObject" if deletes else "object")
         now = time.monotonic()
         answer = AdmissionResponse(uid, not found, 403 if found else 200, "", text)
         answer = self._recorder.answered(
-            read_request(asked), responses, None, now - 0.75, now - 0.25, answer
+            read_request(request), responses, None, now - 0.75, now - 0.25, answer
         )
         record["id"] = answer.decision_id
         self._books.note(record, kept=kept)
 
     def _leave(
-        self, record: dict[str, Any], asked: dict[str, Any], subject: dict[str, Any], name: str
+        self, record: dict[str, Any], request: dict[str, Any], subject: dict[str, Any], name: str
     ) -> bool:
         """What the settings make of a record; False where it is left out."""
         settings = self.exporter.settings
         if settings.include_objects:
             record["object"] = record["oldObject"] = record["requestOptions"] = None
             record[name] = {**subject, "data": {"key": "**masked**"}}
-            record["userInfo"] = asked["userInfo"]
+            record["userInfo"] = request["userInfo"]
             record["requestUsername"] = "**masked**"
             record["masked"] = [f"{name}.data.*", "requestUsername"]
         if not settings.include_user_info:
             for field in USER_FIELDS:
                 record.pop(field, None)
-        return not settings.rules.rules or asked["namespace"] == "shop"
+        return not settings.rules.rules or request["namespace"] == "shop"
 
 
-def _told(item: int, text: str) -> dict[str, Any]:
+def _result(item: int, text: str) -> dict[str, Any]:
     return {
         "constraint": DESCRIBED[item],
         "template": "always",

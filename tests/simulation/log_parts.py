@@ -97,8 +97,8 @@ class LogParts:
                 if event["msg"] == "records were lost":
                     if not self.drop_oldest:
                         self.loop.fail(f"{process.name}: {event['msg']} {fields}")
-                    told = event["dropped"] + event["corrupt"]
-                    self.ledger.dropped[event["sink"], process.name] = told
+                    lost_count = event["dropped"] + event["corrupt"]
+                    self.ledger.dropped[event["sink"], process.name] = lost_count
 
         return product_log.Log(write).logger("log")
 
@@ -184,8 +184,8 @@ class LogParts:
         acknowledge = outbox.acknowledge
 
         def noted(sequence: int) -> int:
-            told = self.ledger.acknowledged
-            told[name] = max(told.get(name, 0), sequence)
+            acknowledged = self.ledger.acknowledged
+            acknowledged[name] = max(acknowledged.get(name, 0), sequence)
             return acknowledge(sequence)
 
         add, queued = outbox.add, self.ledger.queued.setdefault(name, set())

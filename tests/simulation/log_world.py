@@ -96,22 +96,22 @@ class LogWorld(LogParts):
                     await killed(self.loop, pod.server)
                 await self.crash_sidecar(pod, power=False)
             case _:
-                self._spoil(happening, pod)
+                self._worsen(happening, pod)
 
-    def _spoil(self, what: str, pod: Pod) -> None:
+    def _worsen(self, fault: str, pod: Pod) -> None:
         """Something gets worse, and stays so."""
         loop = self.loop
         chance = loop.random
         receiver = chance.choice(self.receivers)
-        match what:
+        match fault:
             case "reset" | "silent" | "partition":
-                self._break_links(what, pod)
+                self._break_links(fault, pod)
             case "hang":
                 process = chance.choice([pod.server, pod.sidecar])
                 if process is not None and not process.dead:
                     seconds = chance.choice([0.5, 15.0])
                     process.pause(seconds)
-                    self.ledger.spoiled.append((loop.seconds, loop.seconds + seconds))
+                    self.ledger.disturbances.append((loop.seconds, loop.seconds + seconds))
             case "full":
                 pod.disk.foreign = max(0, pod.disk.capacity - chance.choice([0, 100, 1000]))
             case "failing disk":
@@ -125,14 +125,14 @@ class LogWorld(LogParts):
             case _:
                 self._make_well()
 
-    def _break_links(self, what: str, pod: Pod) -> None:
-        one_way = what == "silent" and self.loop.random.random() < 0.5
-        if what == "partition":
+    def _break_links(self, fault: str, pod: Pod) -> None:
+        one_way = fault == "silent" and self.loop.random.random() < 0.5
+        if fault == "partition":
             self.network.unreachable.add(self.address(pod))
         for link, ends in list(self.network.links.items()):
-            if what == "reset":
+            if fault == "reset":
                 self.network.reset(link)
-            elif what == "silent" or any(end.process is pod.server for end in ends):
+            elif fault == "silent" or any(end.process is pod.server for end in ends):
                 self.network.go_silent(link, one_way=one_way)
 
     def _make_well(self) -> None:

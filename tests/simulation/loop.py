@@ -53,7 +53,7 @@ class Loop(asyncio.BaseEventLoop):
         self.failures: list[str] = []
         self.errors: list[BaseException] = []
         self.story: deque[str] = deque(maxlen=400)
-        self.told = 0
+        self.callbacks = 0
         self._digest = hashlib.blake2b(digest_size=16)
         self.director = Process(self, "director")
         self.processes: list[Process] = [self.director]
@@ -63,10 +63,10 @@ class Loop(asyncio.BaseEventLoop):
 
     # --- what a world says and finds -----------------------------------------------------------
 
-    def tell(self, who: str, what: str) -> None:
+    def tell(self, actor: str, text: str) -> None:
         """A line of the log that a person follows."""
-        self.told += 1
-        line = f"{self.seconds:10.4f}  {who:<16} {what}"
+        self.callbacks += 1
+        line = f"{self.seconds:10.4f}  {actor:<16} {text}"
         self._digest.update(line.encode("utf-8", "replace"))
         self.story.append(line)
         if self._follow is not None:
@@ -76,11 +76,11 @@ class Loop(asyncio.BaseEventLoop):
         """A number of everything that was told: the same each time."""
         return self._digest.hexdigest()[:16]
 
-    def fail(self, what: str, error: BaseException | None = None) -> None:
+    def fail(self, problem: str, error: BaseException | None = None) -> None:
         """Something does not hold."""
-        if what not in self.failures:
-            self.failures.append(what)
-            self.tell("!", what)
+        if problem not in self.failures:
+            self.failures.append(problem)
+            self.tell("!", problem)
         if error is not None:
             self.errors.append(error)
 

@@ -161,7 +161,7 @@ def new_client() -> Client:
 
 def digest_of(items: Collection[Json]) -> str:
     """The digest of a client that is told all of it at once, templates first."""
-    key = orjson.dumps([_said(item) for item in items])
+    key = orjson.dumps([_as_written(item) for item in items])
     if key not in _digests:
         client = new_client()
         for item in items:
@@ -171,7 +171,7 @@ def digest_of(items: Collection[Json]) -> str:
     return _digests[key]
 
 
-def _said(item: Json) -> Json:
+def _as_written(item: Json) -> Json:
     """An object without what the API server adds, and without its status."""
     metadata = {key: item["metadata"].get(key) for key in ("name", "labels", "annotations")}
     return {**item, "metadata": metadata, "status": None}

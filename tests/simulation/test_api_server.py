@@ -12,8 +12,8 @@ from webhook.cluster.event_loop import run
 
 @pytest.mark.slow
 def test_the_simulated_api_server_keeps_the_contract() -> None:
-    code, told = simulate("contract", "--count", "5")
-    assert code == 0, told[-5000:]
+    code, output = simulate("contract", "--count", "5")
+    assert code == 0, output[-5000:]
 
 
 def test_the_real_api_server_keeps_the_contract(cluster: Cluster) -> None:

@@ -17,8 +17,8 @@ from tests.simulation.simulated import simulate
     ],
 )
 def test_worlds_by_fixed_seeds_hold(world: str, count: int) -> None:
-    code, told = simulate(world, "--count", str(count))
-    assert code == 0, told[-5000:]
+    code, output = simulate(world, "--count", str(count))
+    assert code == 0, output[-5000:]
 
 
 @pytest.mark.slow
@@ -33,7 +33,7 @@ def test_a_seed_tells_the_same_story_each_time(world: str) -> None:
 @pytest.mark.slow(10)
 @pytest.mark.parametrize("world", sorted({fault.world for fault in FAULTS.values()}))
 def test_each_fault_that_is_put_in_is_found(world: str) -> None:
-    code, told = simulate(world, "--each-fault")
-    assert code == 0, told[-5000:]
-    found = {line.split(": ")[1] for line in told.splitlines() if line.startswith("found by ")}
+    code, output = simulate(world, "--each-fault")
+    assert code == 0, output[-5000:]
+    found = {line.split(": ")[1] for line in output.splitlines() if line.startswith("found by ")}
     assert found == {name for name, fault in FAULTS.items() if fault.world == world}

@@ -24,7 +24,7 @@ from webhook.constraint.template import Code
 from webhook.controllers.apply.prevalidation import LONGEST_SECONDS, Trier
 from webhook.policies.validation import validate
 from webhook.trials.driver import TriedDriver
-from webhook.trials.trials import Asked, Trials, Tried
+from webhook.trials.trials import TrialRequest, Trials, Tried
 
 REVISIONS = ("policy.waddle.dev", "policyrevisions")
 
@@ -70,16 +70,19 @@ class Machine:
         """Compile nothing ahead: of processes there is only the time that trials take."""
 
     def found_out_all(
-        self, asked: Sequence[Asked], seconds: float, tell: Callable[[int, Tried | None], None]
+        self,
+        requests: Sequence[TrialRequest],
+        seconds: float,
+        tell: Callable[[int, Tried | None], None],
     ) -> None:
         """What comes of policies, one after the other."""
         del seconds
-        for number, one in enumerate(asked):
+        for number, one in enumerate(requests):
             tell(number, self._one(one))
 
-    def _one(self, asked: Asked) -> Tried | None:
+    def _one(self, request: TrialRequest) -> Tried | None:
         chance = self._loop.random
-        texts = [rego for one in asked.documents if (rego := _rego(one)) and is_beyond(rego)]
+        texts = [rego for one in request.documents if (rego := _rego(one)) and is_beyond(rego)]
         if chance.random() < self._fails:
             self._loop.tell(self._name, "has no memory for a trial")
             self._loop.sleep(chance.choice(TRIAL_SECONDS))
@@ -90,10 +93,10 @@ class Machine:
             return Tried("ended", TOO_LARGE, BEYOND_SECONDS, 0, BEYOND_SECONDS)
         took = chance.choice(TRIAL_SECONDS)
         self._loop.sleep(took)
-        name = asked.document["kind"], asked.document["metadata"]["name"]
+        name = request.document["kind"], request.document["metadata"]["name"]
         self._loop.tell(self._name, f"tried {name} for {took} s")
         client = Client(targets=[AdmissionTarget()], drivers=[new_driver()])
-        problems = validate(client, asked.documents, 1.0)
+        problems = validate(client, request.documents, 1.0)
         own = [one for one in problems if (one.kind, one.name) == name and one.severity == "error"]
         if own:
             return Tried("refused", own[0].message, took, 0, took)
@@ -146,7 +149,7 @@ class TrialWorld(ClusterWorld):
         self.users = TrialUsers(loop.random, self.storage)
         self.ended: Counter[str] = Counter()
         """How often a policy was tried that goes beyond its bounds, on all replicas, by its text."""
-        self.said: dict[str, float] = {}
+        self.claims: dict[str, float] = {}
         """When each replica first said something of a template."""
         self.storage.listeners.append(self._happened)
         self.fails = loop.random.choice([0.0, 0.0, 0.3])
@@ -161,12 +164,12 @@ class TrialWorld(ClusterWorld):
 
     def _happened(self, change: Happened) -> None:
         if change.served.kind == "ConstraintTemplatePodStatus" and change.after is not None:
-            self.said.setdefault(change.after["status"]["id"], self.loop.now())
+            self.claims.setdefault(change.after["status"]["id"], self.loop.now())
 
     def _ends(self, text: str) -> None:
         """A policy goes beyond its bounds. Until replicas have heard of each other each tries it."""
-        heard = self.loop.now() - HEARD_SECONDS
-        if all(self.said.get(one.name, math.inf) < heard for one in self.replicas):
+        silent_since = self.loop.now() - HEARD_SECONDS
+        if all(self.claims.get(one.name, math.inf) < silent_since for one in self.replicas):
             self.ended[text] += 1
 
     def _new_client(self, trier: Trier | None) -> Client:

@@ -128,12 +128,12 @@ def enforced(plane: Plane, document: dict[str, Any], replicas: list[Replica]) ->
     names = {replica.name for replica in replicas}
 
     def all_say_so() -> bool:
-        said = {
+        writers = {
             entry["id"]
             for entry in plane.by_pod(place_of(document))
             if entry["enforced"] and (entry["mutatorUID"], entry["observedGeneration"]) == now
         }
-        return names <= said
+        return names <= writers
 
     until(all_say_so, f"{document['metadata']['name']} is enforced by all")
 

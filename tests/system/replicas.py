@@ -407,20 +407,20 @@ class Plane:
     def _put(self, path: str, document: dict[str, Any]) -> dict[str, Any]:
         """Apply a document, as soon as the API server can take it."""
         made: dict[str, Any] = {}
-        told = ""
+        refused_with = ""
 
         def is_applied() -> bool:
-            nonlocal told
+            nonlocal refused_with
             try:
                 made.update(self.api.apply(path, document))
             except ApiError as error:
-                told = str(error)
-                if error.status in NOT_YET or any(text in told for text in NOT_YET_TEXTS):
+                refused_with = str(error)
+                if error.status in NOT_YET or any(text in refused_with for text in NOT_YET_TEXTS):
                     return False
                 raise
             return True
 
-        until(is_applied, lambda: f"{path} is taken: {told}")
+        until(is_applied, lambda: f"{path} is taken: {refused_with}")
         return made
 
     def delete_constraint(self, name: str, kind: str) -> None:

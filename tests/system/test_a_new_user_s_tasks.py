@@ -81,10 +81,10 @@ def test_each_task_is_done_by_its_script(program: Programs, tmp_path: Path) -> N
     folder = tmp_path / LONG_NAME
     folder.mkdir()
     with running(folder, f"--api-server={program('testcluster')}") as demonstration:
-        demonstration.told("(that is denied)")
-        laptop.environment["KUBECONFIG"] = demonstration.told("export KUBECONFIG=(.*)")
+        demonstration.printed("(that is denied)")
+        laptop.environment["KUBECONFIG"] = demonstration.printed("export KUBECONFIG=(.*)")
         laptop.environment["DECISIONS"] = (
-            demonstration.told(r"logs +(/\S+)/\*\.log") + "/decisions.jsonl"
+            demonstration.printed(r"logs +(/\S+)/\*\.log") + "/decisions.jsonl"
         )
         for script in others:
             laptop.type(script)

@@ -82,10 +82,10 @@ def test_what_exists_is_reviewed_by_the_cluster_s_own_policies(
         assert metric(replica, "waddle_admission_policies", state="unbound") == 1
 
         options = ("--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
-        told = waddle("status", *options)
-        assert "ValidatingAdmissionPolicy/limited" in told.stdout, told.stderr
-        assert "everywhere (Audit)" in told.stdout
-        assert "ValidatingAdmissionPolicy/unbound: no binding names it" in told.stdout
+        output = waddle("status", *options)
+        assert "ValidatingAdmissionPolicy/limited" in output.stdout, output.stderr
+        assert "everywhere (Audit)" in output.stdout
+        assert "ValidatingAdmissionPolicy/unbound: no binding names it" in output.stdout
         named = json.loads(waddle("status", *options, "-o", "json").stdout)["admissionPolicies"]
         assert [one["state"] for one in named] == ["Bound", "NotBound", "NotBound"]
         limited, unbound, labels = named

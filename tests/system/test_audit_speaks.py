@@ -170,8 +170,8 @@ def test_the_audit_of_the_manifests_has_the_rights_that_it_needs_and_no_admissio
         series = 'waddle_audit_events_total{outcome="written"}'
         until(lambda: (replica.metric(series) or 0) > 0, "Events are written")
         assert replica.metric('waddle_audit_events_total{outcome="failed"}') is None
-        for what in ("audit", "status"):
-            failures = f'waddle_api_write_failures_total{{what="{what}"}}'
+        for part in ("audit", "status"):
+            failures = f'waddle_api_write_failures_total{{what="{part}"}}'
             assert not replica.metric(failures)
     policies.delete_pod("audit-installed")
     policies.delete_constraint("every-kind", "labelled")

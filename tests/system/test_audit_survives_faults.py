@@ -100,7 +100,7 @@ def finished(replica: Replica, number: int = 1) -> dict[str, Any]:
     return replica.wait_for("auditing is complete", number=number)
 
 
-def told(replica: Replica, audit_id: str) -> list[str]:
+def violating_names(replica: Replica, audit_id: str) -> list[str]:
     """The names of the objects whose violations a sweep logged."""
     return [
         event["resource_name"]
@@ -128,7 +128,7 @@ def test_a_token_that_expired_costs_no_object_and_tells_of_none_twice(
     gate.open()
     end = finished(replica)
     assert 410 in [code for path, code in gate.answers if second_page(path)]
-    names = told(replica, end["audit_id"])
+    names = violating_names(replica, end["audit_id"])
     assert len(names) == len(set(names)) == BAD
     assert end["kinds_failed"] == []
     assert published(plane, replica, 1)["totalViolations"] == BAD
@@ -145,7 +145,7 @@ def test_a_restart_of_the_api_server_within_a_list_is_waited_out(
     gate.open()
     plane.cluster.run()
     end = finished(replica)
-    assert len(set(told(replica, end["audit_id"]))) == BAD
+    assert len(set(violating_names(replica, end["audit_id"]))) == BAD
     assert end["kinds_failed"] == []
     assert published(plane, replica, 1)["totalViolations"] == BAD
 
@@ -225,7 +225,7 @@ def test_a_constraint_changed_within_a_sweep_gets_no_total_of_what_it_said_befor
     plane.put_constraint(constraint("words", "good"))
     gate.open()
     first = finished(replica)["audit_id"]
-    assert len(told(replica, first)) == BAD, "it was of the constraint as it stood"
+    assert len(violating_names(replica, first)) == BAD, "it was of the constraint as it stood"
     finished(replica, 2)
     until(lambda: status(plane)["auditTimestamp"] > before["auditTimestamp"], "results come")
     assert total(plane) == GOOD

@@ -167,10 +167,10 @@ def _baseline(plane: Plane) -> None:
     )
     assert done.returncode == 0, done.stderr
     made = list(yaml.safe_load_all(done.stdout))
-    told = {
+    matches = {
         (one["spec"]["match"]["kinds"][0]["kinds"][0], one["spec"]["match"]["name"]) for one in made
     }
-    assert told == {
+    assert matches == {
         ("Deployment", "web"),
         ("ReplicaSet", "web-*"),
         ("Pod", "web-*"),

@@ -58,7 +58,7 @@ def replica(empty_plane: Plane) -> Iterator[Replica]:
     plane.api.request("DELETE", path)
 
 
-def asked(replica: Replica, token: str | None) -> Answer:
+def answer_to_caller(replica: Replica, token: str | None) -> Answer:
     """What a caller is told about a template that counts what it wants to know."""
     rego = """
     package guessing
@@ -81,19 +81,19 @@ def asked(replica: Replica, token: str | None) -> Answer:
 def test_a_caller_is_told_what_its_rights_allow(empty_plane: Plane, replica: Replica) -> None:
     """Nothing, whether policies are valid, or their effects too."""
     plane = empty_plane
-    assert asked(replica, None).status == 401
-    refused = asked(replica, "nonsense")
+    assert answer_to_caller(replica, None).status == 401
+    refused = answer_to_caller(replica, "nonsense")
     assert refused.status == 401
     assert refused.headers["www-authenticate"] == "Bearer"
 
-    nobody = asked(replica, account(plane, "nobody", READS))
+    nobody = answer_to_caller(replica, account(plane, "nobody", READS))
     assert nobody.status == 403
     assert PATH in nobody.json()["message"]
 
     # The API server goes by new rights a moment after they were written.
     token = account(plane, "poster", POSTS)
-    until(lambda: asked(replica, token).status == 200, "the rights are there")
-    poster = asked(replica, token).json()
+    until(lambda: answer_to_caller(replica, token).status == 200, "the rights are there")
+    poster = answer_to_caller(replica, token).json()
     assert poster["valid"] is True
     assert poster["effect"] is None
     assert "list" in poster["effectWithheld"]
@@ -101,7 +101,7 @@ def test_a_caller_is_told_what_its_rights_allow(empty_plane: Plane, replica: Rep
     reader = account(plane, "reader", POSTS, READS)
 
     def found() -> int:
-        effect = asked(replica, reader).json().get("effect")
+        effect = answer_to_caller(replica, reader).json().get("effect")
         return int(effect["constraints"][0]["violationsAfter"]) if effect else 0
 
     until(lambda: found() == 1, "the synced ConfigMap is counted")

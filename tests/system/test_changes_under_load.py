@@ -95,8 +95,8 @@ def test_load_goes_on_through_changes_of_templates_and_constraints(
                 message = f"[{name}] revision {revisions[kind]} denies {word}"
                 for replica in trio:
                     until(partial(says, replica, word, message), f"{replica.name} says {message}")
-        assert [wrong for asked in asking for wrong in asked.wrong] == []
-        assert all(asked.answered_count for asked in asking)
+        assert [wrong for batch in asking for wrong in batch.wrong] == []
+        assert all(batch.answered_count for batch in asking)
         assert len(words) < 6
         assert all(revisions.values())
     finally:

@@ -37,8 +37,13 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
 def test_what_both_said_of_the_same_requests_is_compared_line_by_line(
     plane: Plane, tmp_path: Path
 ) -> None:
-    told = tmp_path / "all.jsonl"
-    file = {"name": "f", "type": "file", "format": "decision", "settings": {"path": str(told)}}
+    records_path = tmp_path / "all.jsonl"
+    file = {
+        "name": "f",
+        "type": "file",
+        "format": "decision",
+        "settings": {"path": str(records_path)},
+    }
     exporter = tmp_path / "exporter.yaml"
     flags = ("--log-denies", "--log-level=INFO")
     operations = ("webhook", "status", "generate")
@@ -59,16 +64,19 @@ def test_what_both_said_of_the_same_requests_is_compared_line_by_line(
             plane.register(replica.ports["admission"], "shadow")
             for word in WORDS[:-1]:  # the policies come into force in any order
                 until(
-                    lambda word=word: asks_both(plane, word, told, peer.log),
+                    lambda word=word: asks_both(plane, word, records_path, peer.log),
                     f"both are asked, and enforce what is about {word}",
                 )
             write(plane)
-            until(lambda: len(of_writes(told)) == ROUNDS * len(WORDS), "every decision is on disk")
+            until(
+                lambda: len(of_writes(records_path)) == ROUNDS * len(WORDS),
+                "every decision is on disk",
+            )
         audited = waddle("audit", "--once", "-o", "json", *options)
         assert audited.returncode == 0, audited.stderr
 
     ours, theirs = tmp_path / "decisions.jsonl", tmp_path / "gatekeeper-writes.log"
-    ours.write_text("".join(of_writes(told)))
+    ours.write_text("".join(of_writes(records_path)))
     theirs.write_text("".join(of_writes(peer.log)))
     compared = waddle("decisions", "compare", ours, "--gatekeeper-log", theirs)
     assert (compared.returncode, compared.stdout) == (

@@ -139,8 +139,8 @@ def test_a_policy_that_no_replica_can_use_is_in_error_until_it_is_repaired(
         message = conditions(plane, path)["Error"]["message"]
         assert "rego_parse_error" in message
         for replica in trio:  # nothing was in force, so that nothing is said to stay
-            until(lambda replica=replica: told(replica, "hopeless"), "the log says so")
-            assert told(replica, "hopeless") == ["policy cannot be used"]
+            until(lambda replica=replica: logged_faults(replica, "hopeless"), "the log says so")
+            assert logged_faults(replica, "hopeless") == ["policy cannot be used"]
         until(lambda: "Error" in events(plane, uid), "an Event says so")
         none = 'waddle_policies_not_newest{cause="none",kind="template"}'
         until(lambda: (trio[0].metric(none) or 0) >= 1, "so does a metric")
@@ -162,8 +162,11 @@ def test_a_policy_that_no_replica_can_use_is_in_error_until_it_is_repaired(
 
         plane.put_template(template("Hopeless", BROKEN))
         for replica in trio:
-            until(lambda replica=replica: len(told(replica, "hopeless")) == 2, "it broke again")
-            assert told(replica, "hopeless")[-1] == (
+            until(
+                lambda replica=replica: len(logged_faults(replica, "hopeless")) == 2,
+                "it broke again",
+            )
+            assert logged_faults(replica, "hopeless")[-1] == (
                 "policy cannot be used; what was in force before stays"
             )
             assert replica.denies("hopeless")
@@ -171,7 +174,7 @@ def test_a_policy_that_no_replica_can_use_is_in_error_until_it_is_repaired(
         plane.delete_template("hopeless")
 
 
-def told(replica: Replica, name: str) -> list[str]:
+def logged_faults(replica: Replica, name: str) -> list[str]:
     """What a replica's log says of the faults of a template, in order."""
     begins = f"ConstraintTemplate {name}: "
     return [event["msg"] for event in replica.events if event.get("fault", "").startswith(begins)]

@@ -71,7 +71,7 @@ def plane(tmp_path: Path, program: Programs) -> Iterator[Plane]:
 
 
 def install_by_helm(plane: Plane, program: Programs, mode: str, sink: dict[str, Any]) -> None:
-    told = subprocess.run(
+    finished = subprocess.run(
         [
             *(program("helm"), "install", "waddle", CHART, "--namespace", NAMESPACE),
             *("--create-namespace", "--kubeconfig", plane.cluster.kubeconfig),
@@ -85,8 +85,8 @@ def install_by_helm(plane: Plane, program: Programs, mode: str, sink: dict[str, 
         timeout=PATIENCE_SECONDS,
     ).stdout
     # What an exporter waits for is the user's to make.
-    assert ("waddle-exporter-tls: " in told) is (mode == "exporter")
-    assert ("waddle-exporter-client: " in told) is (mode == "exporter")
+    assert ("waddle-exporter-tls: " in finished) is (mode == "exporter")
+    assert ("waddle-exporter-client: " in finished) is (mode == "exporter")
 
 
 def install_by_kustomize(plane: Plane, program: Programs, mode: str, sink: dict[str, Any]) -> None:
@@ -167,7 +167,7 @@ class Installation:
         for sidecar in self.sidecars:
             sidecar.kill()
 
-    def told(self) -> str:
+    def state_of_sidecars(self) -> str:
         """What became of the sidecars, and the end of what they and the audit logged."""
         sidecars = [f"{one.process.poll()} {one.log.read_text()[-3000:]}" for one in self.sidecars]
         return "\n".join([*sidecars, *map(str, self.servers[-1].events[-20:])])
@@ -274,7 +274,7 @@ def test_records_of_admissions_and_audits_reach_the_sink_through_a_restart_of_ev
         until(lambda: arrived(ADMISSION, "good", "allow"), "an admission arrives")
         until(
             lambda: arrived(AUDIT, "old", "deny"),
-            lambda: f"an audit's violation arrives: {installation.told()}",
+            lambda: f"an audit's violation arrives: {installation.state_of_sidecars()}",
         )
 
         digests = {server.digest for server in installation.servers}
@@ -297,10 +297,10 @@ def test_records_of_admissions_and_audits_reach_the_sink_through_a_restart_of_ev
         receiver.set("ok")
         for name in ("queued", "without-a-sidecar", "after"):
 
-            def told(name: str = name) -> str:
-                return f"{name} arrives: {installation.told()}"
+            def progress(name: str = name) -> str:
+                return f"{name} arrives: {installation.state_of_sidecars()}"
 
-            until(lambda name=name: arrived(ADMISSION, name, "deny"), told)
+            until(lambda name=name: arrived(ADMISSION, name, "deny"), progress)
         until(
             lambda: any(record.get("auditID") for record in receiver.records[count:]),
             "an audit after the restart arrives",

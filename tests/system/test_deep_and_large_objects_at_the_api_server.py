@@ -26,7 +26,7 @@ REQUEST_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
-def asked(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that the API server asks about ConfigMaps of one namespace; they need an owner."""
     folder = tmp_path_factory.mktemp("deep")
     pair = self_signed(["localhost", "127.0.0.1"], dt.datetime.now(tz=dt.UTC))
@@ -72,14 +72,14 @@ def asked(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             },
         )
         try:
-            until(lambda: "needs-owner" in said(cluster, b"[]"), "the webhook is in place")
+            until(lambda: "needs-owner" in denial(cluster, b"[]"), "the webhook is in place")
             yield server
         finally:
             cluster.api.request("DELETE", f"{WEBHOOKS}/{NAMESPACE}")
             cluster.api.request("DELETE", CONFIG_MAPS)
 
 
-def said(cluster: Cluster, managed_fields: bytes, name: str = "odd", **labels: str) -> str:
+def denial(cluster: Cluster, managed_fields: bytes, name: str = "odd", **labels: str) -> str:
     """What the user is told who makes a ConfigMap with these managedFields; empty for nothing."""
     metadata = {"name": name, "labels": labels, "managedFields": "@here@"}
     body = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}).encode()
@@ -117,27 +117,27 @@ def entry(fields: bytes) -> bytes:
 
 @pytest.mark.parametrize("levels", [950, 1_100, 3_000, 9_900])
 def test_a_violation_is_denied_however_deep_its_object_is(
-    cluster: Cluster, asked: Server, levels: int
+    cluster: Cluster, server: Server, levels: int
 ) -> None:
-    told = said(cluster, nested(levels))
-    assert told.endswith("denied the request: [needs-owner] label <owner> is missing")
-    assert said(cluster, nested(levels), owner="me") == ""
+    message = denial(cluster, nested(levels))
+    assert message.endswith("denied the request: [needs-owner] label <owner> is missing")
+    assert denial(cluster, nested(levels), owner="me") == ""
 
 
 @pytest.mark.parametrize("size", [1_300_000, 3_000_000])
 def test_a_violation_is_denied_however_much_of_it_go_escapes(
-    cluster: Cluster, asked: Server, size: int
+    cluster: Cluster, server: Server, size: int
 ) -> None:
     fields = entry(b'{"f:' + b"<" * size + b'":{}}')
-    told = said(cluster, fields)
-    assert told.endswith("denied the request: [needs-owner] label <owner> is missing")
+    message = denial(cluster, fields)
+    assert message.endswith("denied the request: [needs-owner] label <owner> is missing")
 
 
 def test_a_violation_is_denied_however_much_memory_its_object_takes(
-    cluster: Cluster, asked: Server
+    cluster: Cluster, server: Server
 ) -> None:
     # In order: the API server keeps names sorted and puts each in its place, which took it half a
     # minute by itself where they came in another.
     fields = entry(b'{"f:a":{' + b",".join(b'"f:%06x":{}' % n for n in range(200_000)) + b"}}")
-    told = said(cluster, fields)
-    assert told.endswith("denied the request: [needs-owner] label <owner> is missing")
+    message = denial(cluster, fields)
+    assert message.endswith("denied the request: [needs-owner] label <owner> is missing")

@@ -84,7 +84,7 @@ def replica(empty_plane: Plane) -> Iterator[PlantedReplica]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Reviewing:
     """Two webhooks at one replica, each with its failurePolicy."""
 
     plane: Plane
@@ -112,7 +112,7 @@ class Asked:
 
 
 @contextmanager
-def asked(plane: Plane, replica: Replica) -> Iterator[Asked]:
+def reviewing(plane: Plane, replica: Replica) -> Iterator[Reviewing]:
     """Have ConfigMaps of one namespace reviewed, by the end of their name."""
     webhooks = [
         {
@@ -151,19 +151,19 @@ def asked(plane: Plane, replica: Replica) -> Iterator[Asked]:
     }
     plane.api.apply(f"{WEBHOOKS}/{CONFIGURATION}", body)
     try:
-        yield Asked(plane)
+        yield Reviewing(plane)
     finally:
         plane.unregister(CONFIGURATION)
 
 
 @pytest.fixture
-def asking(empty_plane: Plane, replica: PlantedReplica) -> Iterator[Asked]:
+def asking(empty_plane: Plane, replica: PlantedReplica) -> Iterator[Reviewing]:
     """The replica, asked by the API server; before and after each fault it decides."""
-    with asked(empty_plane, replica) as found:
+    with reviewing(empty_plane, replica) as found:
         until(lambda: "" not in found.twice("answered"), "both webhooks are in place")
         yield found
         denial = "denied the request: [words] denied by answered"
-        assert all(denial in said for said in found.twice("answered"))
+        assert all(denial in message for message in found.twice("answered"))
 
 
 def refusals(replica: Replica, reason: str) -> float:
@@ -181,7 +181,7 @@ def test_a_replica_that_is_not_ready(empty_plane: Plane, replica: PlantedReplica
     plane.put_template(broken)
     try:
         with Replica(plane, "unready", "--readiness-retries=-1") as unready:
-            with asked(plane, unready) as found:
+            with reviewing(plane, unready) as found:
                 until(lambda: found.once("fail") != "", "the webhook is in place")
                 failed, ignored = found.twice(name="unready")
             assert f"{FAILED}not ready: policies are not loaded yet" in failed
@@ -194,7 +194,7 @@ def test_a_replica_that_is_not_ready(empty_plane: Plane, replica: PlantedReplica
     assert replica.is_ready
 
 
-def test_a_replica_that_has_too_much_to_do(asking: Asked, replica: PlantedReplica) -> None:
+def test_a_replica_that_has_too_much_to_do(asking: Reviewing, replica: PlantedReplica) -> None:
     """A client fills it with a body that does not end; others are refused until it is gone."""
     with replica.raw() as held:
         head = b"POST /v1/admit HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -209,20 +209,20 @@ def test_a_replica_that_has_too_much_to_do(asking: Asked, replica: PlantedReplic
 
 
 def test_an_object_that_takes_all_its_time_is_refused_whatever_failure_policy_says(
-    asking: Asked, replica: PlantedReplica
+    asking: Reviewing, replica: PlantedReplica
 ) -> None:
     """The replica answers a moment before the API server gives up."""
 
     def answered(policy: str) -> str:
-        told: list[str] = []
+        messages: list[str] = []
 
         def in_time() -> bool:
-            told.append(asking.once(policy, name="slow"))
-            return "denied the request" in told[-1]
+            messages.append(asking.once(policy, name="slow"))
+            return "denied the request" in messages[-1]
 
         # A tenth of its time is a second: a machine that stands still for so long is too late.
         until(in_time, "the replica answers before the API server gives up")
-        return told[-1]
+        return messages[-1]
 
     for policy in POLICIES:
         message = answered(policy)
@@ -230,7 +230,7 @@ def test_an_object_that_takes_all_its_time_is_refused_whatever_failure_policy_sa
         assert "make the object smaller" in message
 
 
-def test_a_replica_with_a_bug(asking: Asked, replica: PlantedReplica) -> None:
+def test_a_replica_with_a_bug(asking: Reviewing, replica: PlantedReplica) -> None:
     """The user is told where to look, and not what the code was doing."""
     before = refusals(replica, "bug")
     failed, ignored = asking.twice(planted.WORD, "buggy")
@@ -238,12 +238,12 @@ def test_a_replica_with_a_bug(asking: Asked, replica: PlantedReplica) -> None:
     assert ignored == ""
     assert asking.admitted_unseen("buggy-ignore")
     assert refusals(replica, "bug") == before + 2
-    told: list[str] = []
+    messages: list[str] = []
 
     def both() -> bool:
-        told.extend(replica.forgive())
-        return len(told) >= 2
+        messages.extend(replica.forgive())
+        return len(messages) >= 2
 
     until(both, "the log tells of both")
-    assert len(told) == 2
-    assert all("a bug that a test has planted" in error for error in told)
+    assert len(messages) == 2
+    assert all("a bug that a test has planted" in error for error in messages)

@@ -149,11 +149,11 @@ def test_it_is_over_by_the_clock_on_every_replica(plane: Plane, policed: list[Re
     ends = excused_until(plane, policed, "short")
     until(lambda: all(one.denies(WORD) for one in policed), "over, on each")
 
-    def told() -> str:
+    def state() -> str:
         found = plane.api.request("GET", f"{WIDE}/short").get("status", {})
         return f"{found.get('state')} {bool(found.get('lastUsed'))}"
 
-    until(lambda: told() == "Expired True", "its status says so, and when it was used")
+    until(lambda: state() == "Expired True", "its status says so, and when it was used")
     refused = refusal(plane, WIDE, exception("past", expires=text_of(ends)))
     assert refused.status == 422
     assert "spec.expires is in the past" in refused.body
@@ -175,10 +175,10 @@ class Over(NamedTuple):
 def seen_over(replica: Replica) -> Over:
     """Ask a replica until it refuses again."""
     excused, until_ = 0.0, time.time() + 2 * PATIENCE_SECONDS
-    while (asked := time.time()) < until_:
+    while (sent_at := time.time()) < until_:
         if replica.denies(WORD):
             return Over(excused, time.time())
-        excused = asked
+        excused = sent_at
         time.sleep(0.01)
     raise AssertionError(f"{replica.name} never refused again")
 

@@ -135,12 +135,12 @@ def test_a_template_that_warns_admits_and_the_audit_tells_of_what_is_there(
         with auditor:
             auditor.wait_ready()
 
-            def told() -> list[dict[str, Any]]:
+            def audit_violations() -> list[dict[str, Any]]:
                 status = plane.api.request("GET", f"{LABELLED}/{ENV}").get("status") or {}
                 return status.get("violations") or [] if status.get("totalViolations") == 2 else []
 
-            until(told, "the audit tells of two violations")
-            violations = told()
+            until(audit_violations, "the audit tells of two violations")
+            violations = audit_violations()
     finally:
         plane.delete_pod(name)
     assert {item["kind"] for item in violations} == {"Deployment", "ReplicaSet"}
@@ -187,9 +187,9 @@ def test_all_templates_of_a_cycle_say_so_and_are_out(plane: Plane, replicas: lis
         path = f"{EXPANSIONS}/{name}"
 
         def tells_the_circle(path: str = path) -> bool:
-            told = [{"message": "template forms expansion cycle"}]
+            errors = [{"message": "template forms expansion cycle"}]
             return names <= {
-                entry["id"] for entry in plane.by_pod(path) if entry.get("errors") == told
+                entry["id"] for entry in plane.by_pod(path) if entry.get("errors") == errors
             }
 
         until(tells_the_circle, f"{name} says that it is part of a circle")

@@ -85,8 +85,8 @@ def both(plane: Plane, folder: Path, documents: Callable[[Plane], Sequence[str]]
 
 def is_in_force(plane: Plane, path: str) -> bool:
     """What Gatekeeper says of an object."""
-    said = plane.by_pod(path)
-    return bool(said) and bool(said[0].get("enforced") or said[0].get("active"))
+    statuses = plane.by_pod(path)
+    return bool(statuses) and bool(statuses[0].get("enforced") or statuses[0].get("active"))
 
 
 def compare(
@@ -100,30 +100,30 @@ def compare(
             lines = ("asked", review["request"]), ("ours", answers[0]), ("theirs", answers[1])
             other.append(
                 "\n".join(
-                    f"{name}: {json.dumps(said, sort_keys=True, ensure_ascii=False)}"
-                    for name, said in lines
+                    f"{name}: {json.dumps(answer, sort_keys=True, ensure_ascii=False)}"
+                    for name, answer in lines
                 )
             )
     return other
 
 
-def told(other: Sequence[str], count: int) -> str:
+def failure_text(other: Sequence[str], count: int) -> str:
     """What a failure says."""
     shown = "\n\n".join(other[:SHOWN])
     return f"{len(other)} of {count} are answered otherwise:\n{shown}"
 
 
-def validated(asked: Asked, review: Object) -> Object:
+def validated(side: Asked, review: Object) -> Object:
     """The answer without what each client says of a fault in its own words."""
-    answer = asked(review)
+    answer = side(review)
     for name in ("messages", "warnings"):
         answer[name] = sorted(map(provider_questions.without_faults, answer[name]))
     return answer
 
 
-def mutated(asked: Asked, review: Object) -> Object:
+def mutated(side: Asked, review: Object) -> Object:
     """Likewise; several errors have no order."""
-    answer = asked.mutate(review)
+    answer = side.mutate(review)
     answer["message"] = provider_questions.errors_of_mutation(answer["message"])
     return answer
 
@@ -153,18 +153,18 @@ def delete_provider(both: Both) -> None:
     both.plane.api.request("DELETE", f"{PROVIDERS}/{DELETED}")
     number = itertools.count()
 
-    def is_unknown(asked: Asked) -> bool:
+    def is_unknown(side: Asked) -> bool:
         obj = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": "gone", "namespace": "team-a", "labels": {LABEL: DYNAMIC}},
             "ask": {"provider": DELETED, "keys": [f"missing/{next(number)}"]},
         }
-        answer: dict[str, Any] = asked(provider_questions.of_object(obj, 0))
+        answer: dict[str, Any] = side(provider_questions.of_object(obj, 0))
         return "not found in provider cache" in json.dumps(answer)
 
-    for asked in (both.ours, both.theirs):
-        until(lambda asked=asked: is_unknown(asked), "the Provider is gone")
+    for side in (both.ours, both.theirs):
+        until(lambda side=side: is_unknown(side), "the Provider is gone")
 
 
 @pytest.mark.slow(60)
@@ -178,7 +178,7 @@ def test_random_questions_to_providers_are_answered_as_gatekeeper_answers_them(
         other = compare(servers, reviews[:half], validated)
         delete_provider(servers)
         other += compare(servers, reviews[half:], validated)
-    assert not other, told(other, REVIEWS)
+    assert not other, failure_text(other, REVIEWS)
 
 
 @pytest.mark.slow(60)
@@ -189,4 +189,4 @@ def test_random_mutations_by_providers_are_those_of_gatekeeper(
     reviews = list(itertools.islice(provider_questions.mutated_reviews(SEED, MUTATORS), REVIEWS))
     with both(peers_plane, tmp_path, apply_mutators) as servers:
         other = compare(servers, reviews, mutated)
-    assert not other, told(other, REVIEWS)
+    assert not other, failure_text(other, REVIEWS)

@@ -123,23 +123,23 @@ def test_what_the_provider_refuses_or_cannot_say_is_denied_and_what_it_knows_is_
         "the constraint is enforced by all",
     )
     try:
-        said = refused(plane, DEPLOYMENTS, deployment("error/app:1"))
-        assert "denied the request" in said
-        assert "error/app:1 is refused" in said
-        said = refused(plane, DEPLOYMENTS, deployment("system/app:1"))
-        assert "denied the request" in said
-        assert "system/app:1 cannot be looked up" in said
+        message = refused(plane, DEPLOYMENTS, deployment("error/app:1"))
+        assert "denied the request" in message
+        assert "error/app:1 is refused" in message
+        message = refused(plane, DEPLOYMENTS, deployment("system/app:1"))
+        assert "denied the request" in message
+        assert "system/app:1 cannot be looked up" in message
         made = plane.api.request("POST", f"{DEPLOYMENTS}?dryRun=All", deployment("app:1"))
         assert made["metadata"]["name"] == "asks"
     finally:
         plane.delete_template("knownimages")
         crd = f"{CRD_PATH}/knownimages.constraints.gatekeeper.sh"
         until(lambda: try_request(plane.api, "GET", crd) is None, "its CRD is collected")
-    asked = provider.asked()
+    requests = provider.requests()
     assert {("error/app:1",), ("system/app:1",), ("app:1",)} <= {
-        tuple(one["keys"]) for one in asked
+        tuple(one["keys"]) for one in requests
     }
-    assert {(one["client"], one["tls"], one["content_type"]) for one in asked} == {
+    assert {(one["client"], one["tls"], one["content_type"]) for one in requests} == {
         ("127.0.0.1", "TLSv1.3", "application/json")
     }
 

@@ -77,9 +77,9 @@ class Matrix:
                     document = config_map("")
                     document["metadata"]["labels"] = {"steady": steady}
                     answer = replica.admit(document)
-                    told = answer["status"].get("message", "")
+                    message = answer["status"].get("message", "")
                     if answer["allowed"] is not (steady == "yes") or (
-                        not answer["allowed"] and told != "[steady] not steady"
+                        not answer["allowed"] and message != "[steady] not steady"
                     ):
                         self.wrong.append(f"{replica.name}: {answer}")
 
@@ -168,15 +168,17 @@ def _all_broken(matrix: Matrix) -> bool:
 def check_answer(one: Try, answer: dict[str, Any]) -> None:
     """What a request got is what the table says."""
     status = answer["status"]
-    told = status.get("message", "")
+    message = status.get("message", "")
     word = one.row.admission
     if word == "denied":
         assert (answer["allowed"], status["code"]) == (False, 403), one
-        assert told.startswith(f"[{one.name}] "), one
+        assert message.startswith(f"[{one.name}] "), one
     elif word == "reject":
         assert (answer["allowed"], status["code"]) == (False, 500), one
         assert status["reason"] == "PolicyFault", one
-        assert told.startswith(f"[{one.name}] {one.kind} could not be decided ({one.cause}): "), one
+        assert message.startswith(
+            f"[{one.name}] {one.kind} could not be decided ({one.cause}): "
+        ), one
     else:
         assert answer["allowed"], one
         warnings = answer.get("warnings", [])
@@ -217,10 +219,10 @@ def ask_one(replica: Replica, tries: list[Try]) -> None:
     before = faults_counted(replica)
     for one in tries:
         check_answer(one, replica.admit(one.subject()))
-    wanted = Counter(
+    expected = Counter(
         (one.kind, one.cause, one.row.metric) for one in tries if one.row.metric != "—"
     )
-    assert faults_counted(replica) - before == wanted
+    assert faults_counted(replica) - before == expected
 
 
 def suspend(replica: Replica, one: Try) -> None:
@@ -368,11 +370,11 @@ def test_a_user_reads_which_policy_could_not_decide(matrix: Matrix) -> None:
             return {}
 
         until(lambda: refusal().get("reason") == "PolicyFault", "the webhook is asked")
-        told = refusal()
+        message = refusal()
     finally:
         matrix.plane.unregister("matrix")
-    assert told["code"] == 500
-    assert "[reject-deny] CompileNone could not be decided (compile)" in told["message"]
+    assert message["code"] == 500
+    assert "[reject-deny] CompileNone could not be decided (compile)" in message["message"]
 
 
 def test_the_others_went_on_deciding_and_no_replica_ended(matrix: Matrix) -> None:

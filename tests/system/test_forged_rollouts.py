@@ -150,14 +150,14 @@ def test_a_status_in_a_replica_s_name_hurries_no_step(plane: Plane, start: Start
         )
         name = pack_name(still.name, kind.lower(), "words")
         for message in ("", "again"):  # the second is told of after the first was judged
-            said: dict[str, Any] = {"enforcementAction": "warn", "errors": None}
+            claim: dict[str, Any] = {"enforcementAction": "warn", "errors": None}
             if message:
-                said["enforcementPointsStatus"] = [{"enforcementPoint": message, "state": "x"}]
-            plane.api.request("PATCH", f"{FORGED}/{name}", {"status": said}, content_type=MERGE)
+                claim["enforcementPointsStatus"] = [{"enforcementPoint": message, "state": "x"}]
+            plane.api.request("PATCH", f"{FORGED}/{name}", {"status": claim}, content_type=MERGE)
             until(
-                lambda said=said: any(
+                lambda claim=claim: any(
                     entry["id"] == still.name
-                    and all(entry.get(field) == value for field, value in said.items())
+                    and all(entry.get(field) == value for field, value in claim.items())
                     for entry in plane.by_pod(path(kind))
                 ),
                 "the others have heard of it",

@@ -117,16 +117,16 @@ def test_expressions_that_do_not_fit_their_kinds_or_cost_too_much_are_told_in_st
     path = f"{CONSTRAINTS}/warned/one"
     for where in (path, f"{TEMPLATES}/warned"):
         until(
-            lambda where=where: [len(told) for told in warnings(plane, where)] == [1, 1],
+            lambda where=where: [len(warning) for warning in warnings(plane, where)] == [1, 1],
             "each replica warns of one thing",
         )
-    for ((field, told),) in warnings(plane, path):
+    for ((field, warning),) in warnings(plane, path):
         assert field == "spec.validations[0].expression"
         first = "/v1, Kind=ConfigMap: ERROR: <input>:1:7: undefined field 'date'"
-        assert told.startswith(first)
-    for ((field, told),) in warnings(plane, f"{TEMPLATES}/warned"):
+        assert warning.startswith(first)
+    for ((field, warning),) in warnings(plane, f"{TEMPLATES}/warned"):
         assert field == "source.validations[0].expression"
-        assert told.startswith("an API server would end it where lists and maps have ")
+        assert warning.startswith("an API server would end it where lists and maps have ")
 
     plane.put_template(template("Warned", "!has(object.data) || object.data.a == ''"))
     until(lambda: not any(warnings(plane, path)), "what is mended is not warned of")
@@ -312,11 +312,11 @@ def test_what_the_library_refuses_the_api_server_refuses_too(plane: Plane) -> No
 
             def agree(replica: Replica = replica, objects: Any = objects) -> bool:
                 nonlocal differences, refused
-                said = [compared(plane, replica, document) for document in objects]
-                refused = sum(bool(policy) for policy, _ in said)
+                comparisons = [compared(plane, replica, document) for document in objects]
+                refused = sum(bool(policy) for policy, _ in comparisons)
                 differences = [
                     (document["metadata"]["name"], *one)
-                    for document, one in zip(objects, said, strict=True)
+                    for document, one in zip(objects, comparisons, strict=True)
                     if one[0] != one[1]
                 ]
                 return refused > 15 and not differences
@@ -372,8 +372,8 @@ def stored(plane: Plane, document: dict[str, Any]) -> dict[str, Any]:
 
 def compared(plane: Plane, replica: Replica, document: dict[str, Any]) -> tuple[str, str]:
     """What the API server's policies and the webhook say: the first message, if it is there, too."""
-    told = refusal(plane, document)
+    refused = refusal(plane, document)
     verdict = replica.post(review(document)).verdict
     messages = "" if verdict["allowed"] else verdict["status"]["message"]
-    first = told.partition('","reason"')[0].replace('\\"', '"')
+    first = refused.partition('","reason"')[0].replace('\\"', '"')
     return first, (first if first and first in messages else messages)

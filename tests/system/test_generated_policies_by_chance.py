@@ -81,7 +81,7 @@ class Policy:
     def refusals(self, document: Json, namespace: Json) -> list[str]:
         """What the webhook says of its creation."""
         of = {"group": "chance.example", "version": "v1"}
-        asked = {
+        request = {
             "uid": "u",
             "kind": {**of, "kind": "Thing"},
             "resource": {**of, "resource": "things"},
@@ -91,7 +91,7 @@ class Policy:
             "userInfo": {"username": "admin"},
             "object": document,
         }
-        review = AugmentedReview(read_request(asked), namespace=namespace)
+        review = AugmentedReview(read_request(request), namespace=namespace)
         return [one.msg for one in self.client.snapshot.review(review, limits=UNLIMITED).results]
 
 
@@ -100,9 +100,9 @@ def refusal(plane: Plane, document: Json) -> str:
     try:
         plane.api.request("POST", THINGS, document)
     except ApiError as error:
-        told = str(json.loads(error.body)["message"])
-        assert "denied request: " in told, told
-        return told.partition("denied request: ")[2]
+        message = str(json.loads(error.body)["message"])
+        assert "denied request: " in message, message
+        return message.partition("denied request: ")[2]
     return ""
 
 
@@ -134,12 +134,12 @@ def test_the_api_server_refuses_what_the_webhook_refuses_and_says_the_same(plane
             strict=True,
         ):
             plane.api.request("POST", f"{ADMISSION}/{plural}", document)
-        first = next(document for document, told in zip(things, said, strict=True) if told)
+        first = next(document for document, refusals in zip(things, said, strict=True) if refusals)
         until(lambda first=first: refusal(plane, first), "the API server refuses")
-        for document, told in zip(things, said, strict=True):
+        for document, refusals in zip(things, said, strict=True):
             found = refusal(plane, document)
-            assert found in (told or [""]), (policy.source, document)
+            assert found in (refusals or [""]), (policy.source, document)
             compared += 1
-            refused += bool(told)
+            refused += bool(refusals)
     assert refused > POLICIES
     assert compared > refused

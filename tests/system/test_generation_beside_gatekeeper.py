@@ -99,12 +99,12 @@ def says_how_it_is(plane: Plane, name: str) -> bool:
     Who wrote last is chance; where that is Gatekeeper, each replica has let it be.
     """
     ours = generated(plane)["gatekeeper-shared"]["failurePolicy"] == "Ignore"
-    wanted = "" if ours else "is written by somebody else, too"
+    expected = "" if ours else "is written by somebody else, too"
     for one in plane.api.request("GET", f"{STATUSES}/constrainttemplatepodstatuses")["items"]:
         if one["status"]["id"] == name:
-            said = one["status"].get("vapGenerationStatus", {})
-            warning = said.get("warning", "")
-            return said.get("state") == ("generated" if ours else "error") and wanted in warning
+            status = one["status"].get("vapGenerationStatus", {})
+            warning = status.get("warning", "")
+            return status.get("state") == ("generated" if ours else "error") and expected in warning
     return False
 
 

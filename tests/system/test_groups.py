@@ -51,9 +51,9 @@ def replica(plane: Plane) -> Iterator[Replica]:
 
 def put(plane: Plane, document: dict[str, Any]) -> str:
     """Make or replace a group; why it is refused, or an empty text."""
-    while (told := _put(plane, document)).startswith("409"):
+    while (answer := _put(plane, document)).startswith("409"):
         pass  # its status was written meanwhile
-    return told
+    return answer
 
 
 def _put(plane: Plane, document: dict[str, Any]) -> str:
@@ -181,6 +181,6 @@ def test_a_group_that_cannot_be_used_is_refused(
     document = yaml.safe_load(FILES["groups/images.yaml"])
     document["metadata"]["name"], document["spec"] = "wrong", spec
     until(lambda: put(plane, document).startswith("4"), "the webhook is asked")
-    told = put(plane, document)
-    assert told.startswith("422"), told
-    assert why in told
+    answer = put(plane, document)
+    assert answer.startswith("422"), answer
+    assert why in answer

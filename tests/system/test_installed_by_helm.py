@@ -160,8 +160,8 @@ def play_job(plane: Plane, node: Node) -> None:
 
 def play_test(helm: Helm, plane: Plane, replica: InstalledServer) -> None:
     """`helm test`, whose Pod's command runs here; what it asks is not the Service but a replica."""
-    told: list[str] = []
-    testing = threading.Thread(target=lambda: told.append(helm("test", "waddle")), daemon=True)
+    lines: list[str] = []
+    testing = threading.Thread(target=lambda: lines.append(helm("test", "waddle")), daemon=True)
     testing.start()
     path = f"{PODS}/waddle-answers"
     until(lambda: try_request(plane.api, "GET", path), "the Pod of helm test")
@@ -182,7 +182,7 @@ def play_test(helm: Helm, plane: Plane, replica: InstalledServer) -> None:
         assert ("'allowed': True" in done.stdout) == (code == 0)
     plane.api.request("PUT", f"{path}/status", pod | {"status": {"phase": "Succeeded"}})
     testing.join(PATIENCE_SECONDS)
-    assert [re.findall("^Phase: +(.*)$", text, re.MULTILINE) for text in told] == [["Succeeded"]]
+    assert [re.findall("^Phase: +(.*)$", text, re.MULTILINE) for text in lines] == [["Succeeded"]]
 
 
 def left(plane: Plane) -> list[str]:
@@ -261,19 +261,19 @@ def test_turning_autoscaling_on_sets_no_fewer_replicas_than_there_are(plane, pro
     scale = plane.api.request("GET", f"{DEPLOYMENT}/scale")
     plane.api.request("PUT", f"{DEPLOYMENT}/scale", scale | {"spec": {"replicas": 5}})
 
-    told = helm("upgrade", "waddle", CHART, "--set", "autoscaling.enabled=true")
+    finished = helm("upgrade", "waddle", CHART, "--set", "autoscaling.enabled=true")
     assert plane.api.request("GET", DEPLOYMENT)["spec"]["replicas"] == 5
-    assert "While no replica answers" not in told
-    told = helm(
+    assert "While no replica answers" not in finished
+    finished = helm(
         "upgrade", "waddle", CHART, "--set", "autoscaling.enabled=true,webhook.failClosed=true"
     )
     assert plane.api.request("GET", DEPLOYMENT)["spec"]["replicas"] == 5
-    assert f"{NAMESPACE}, kube-system, kube-node-lease, kube-public, calico-system" in told
-    assert "kubectl delete validatingwebhookconfiguration waddle-validating" in told
+    assert f"{NAMESPACE}, kube-system, kube-node-lease, kube-public, calico-system" in finished
+    assert "kubectl delete validatingwebhookconfiguration waddle-validating" in finished
     values = "webhook.failClosed=true,webhook.failurePolicy=Fail"
-    told = helm("upgrade", "waddle", CHART, "--set", values)
-    assert "calico-system" not in told, "it is not spared where everything is refused"
-    assert f"except in these namespaces:\n\n  {NAMESPACE}, kube-system\n" in told
+    finished = helm("upgrade", "waddle", CHART, "--set", values)
+    assert "calico-system" not in finished, "it is not spared where everything is refused"
+    assert f"except in these namespaces:\n\n  {NAMESPACE}, kube-system\n" in finished
 
 
 @pytest.fixture
@@ -283,9 +283,9 @@ def registry(program: Programs, tmp_path: Path) -> Iterator[str]:
     with log.open("w") as output:
         process = subprocess.Popen([program("registry"), "-port=0"], stderr=output)
     try:
-        told = re.compile(r"serving on port (\d+)\n")
-        until(lambda: told.search(log.read_text()) is not None, "the registry serves")
-        found = told.search(log.read_text())
+        pattern = re.compile(r"serving on port (\d+)\n")
+        until(lambda: pattern.search(log.read_text()) is not None, "the registry serves")
+        found = pattern.search(log.read_text())
         assert found is not None
         yield f"127.0.0.1:{found[1]}"
     finally:

@@ -195,12 +195,12 @@ def test_a_policy_that_cannot_be_used_is_told_and_leaves_the_last_good_one(
         "every replica says that the policy is in error",
     )
     assert all(denies(one, pod("bad")) for one in trio)
-    told = waddle("status", "--kubeconfig", policed.cluster.kubeconfig, "-n", NAMESPACE)
+    output = waddle("status", "--kubeconfig", policed.cluster.kubeconfig, "-n", NAMESPACE)
     options = ("--kubeconfig", policed.cluster.kubeconfig, "-n", NAMESPACE)
-    told = waddle("status", *options)
-    assert "ValidatingPolicy/host: spec.validations[0].expression: " in told.stdout, told.stderr
-    (said,) = json.loads(waddle("status", *options, "-o", "json").stdout)["kyvernoPolicies"]
-    assert (said["name"], said["state"]) == ("ValidatingPolicy/host", "Unusable")
+    output = waddle("status", *options)
+    assert "ValidatingPolicy/host: spec.validations[0].expression: " in output.stdout, output.stderr
+    (row,) = json.loads(waddle("status", *options, "-o", "json").stdout)["kyvernoPolicies"]
+    assert (row["name"], row["state"]) == ("ValidatingPolicy/host", "Unusable")
 
 
 def test_one_that_nobody_is_asked_about_is_told_until_a_rule_sends_what_it_is_for(
@@ -349,8 +349,8 @@ def test_objects_are_stored_as_a_mutating_policy_makes_them(
         "both replicas say that it is in error",
     )
     assert stored_labels(plane) == {"team": "a"}, "its last good generation stays"
-    told = waddle("status", "--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
-    assert "MutatingPolicy/team: spec.evaluation.mutateExisting: " in told.stdout, told.stderr
+    output = waddle("status", "--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
+    assert "MutatingPolicy/team: spec.evaluation.mutateExisting: " in output.stdout, output.stderr
 
     failing = labelling(applied(LABEL.replace('"a"', "object.data.none")))
     plane.api.apply(f"{MUTATING}/team", failing)

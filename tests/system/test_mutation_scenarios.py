@@ -146,7 +146,7 @@ def test_what_is_below_a_value_of_a_provider_conflicts_with_it_until_it_is_gone(
     for document in (asking, below):
         plane.api.apply(place_of(document), document)
     # Other tests' replicas follow mutators, too, and each says what is wrong in its own time.
-    told = {
+    error = {
         "type": "ErrConflictingSchema",
         "message": "the following mutators have conflicting schemas: "
         "[Assign.mutations.gatekeeper.sh /b-assign-image,"
@@ -156,7 +156,7 @@ def test_what_is_below_a_value_of_a_provider_conflicts_with_it_until_it_is_gone(
 
         def all_say_so(path: str = place_of(document)) -> bool:
             entries = {entry["id"]: entry.get("errors") for entry in plane.by_pod(path)}
-            return all(entries.get(replica.name) == [told] for replica in replicas)
+            return all(entries.get(replica.name) == [error] for replica in replicas)
 
         until(all_say_so, f"the conflict is told by all of {document['metadata']['name']}")
     plane.api.request("DELETE", place_of(below))

@@ -42,19 +42,19 @@ def path_of(document: dict[str, Any]) -> str:
 @pytest.fixture
 def mutating(plane: Plane, start: StartReplica) -> Iterator[Replica]:
     """A replica that the API server asks to mutate ConfigMaps; the mutators go with the test."""
-    with asked(plane, start) as replica:
+    with mutating_replica(plane, start) as replica:
         yield replica
 
 
 @pytest.fixture
 def fighting(plane: Plane, start: StartReplica) -> Iterator[Replica]:
     """The same, which takes a fourth change for a fight."""
-    with asked(plane, start, "--mutation-fights-per-hour=3") as replica:
+    with mutating_replica(plane, start, "--mutation-fights-per-hour=3") as replica:
         yield replica
 
 
 @contextmanager
-def asked(plane: Plane, start: StartReplica, *flags: str) -> Iterator[Replica]:
+def mutating_replica(plane: Plane, start: StartReplica, *flags: str) -> Iterator[Replica]:
     """A replica that the API server asks to mutate."""
     operations = (*ALL_OPERATIONS, "--operation=mutation-webhook")
     replica = start("mutating-0", *operations, *flags).wait_ready()

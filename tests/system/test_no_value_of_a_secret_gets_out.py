@@ -102,7 +102,7 @@ def policies() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         yield template, constraint
 
 
-def told(replica: Replica) -> str:
+def refusal_of_secret(replica: Replica) -> str:
     """Why a replica refuses the Secret; empty where it does not."""
     return str((replica.admit(SECRET).get("status") or {}).get("message", ""))
 
@@ -175,7 +175,7 @@ def test_neither_events_nor_statuses_nor_reports_nor_logs_have_it(plane: Plane) 
             plane.put_template(template)
             plane.put_constraint(constraint)
         plane.api.request("POST", f"{MUTATORS}/modifyset", wrong)
-        until(lambda: all(kind in told(replica) for kind in FAIL), "these fail on it")
+        until(lambda: all(kind in refusal_of_secret(replica) for kind in FAIL), "these fail on it")
 
         def answer() -> str:
             return replica.post(review_of(SECRET), path="/v1/mutate").body.decode()

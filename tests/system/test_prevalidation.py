@@ -220,8 +220,8 @@ def test_without_a_place_for_outcomes_policies_are_enforced_as_ever(
         empty_plane.put_constraint(constraint("words", "placeless", "Placeless"))
         until(lambda: replica.denies("placeless"), "it denies")
         replica.wait_for("the outcome of a trial was not written")
-        told = [event for event in replica.events if "keeps no outcome" in event.get("error", "")]
-        assert {event["msg"] for event in told} == {"the outcome of a trial was not written"}
+        events = [event for event in replica.events if "keeps no outcome" in event.get("error", "")]
+        assert {event["msg"] for event in events} == {"the outcome of a trial was not written"}
         empty_plane.delete_template("placeless")
     empty_plane.delete_pod("lonely")
     whole = yaml.safe_load((CRDS / "policyrevisions.yaml").read_text())

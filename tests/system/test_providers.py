@@ -28,7 +28,7 @@ def replica(plane: Plane, start: StartReplica) -> Iterator[Replica]:
     try_request(plane.api, "DELETE", PATH)
 
 
-def said(plane: Plane) -> dict[str, Any]:
+def provider_status(plane: Plane) -> dict[str, Any]:
     """What the Provider's status says of the replica."""
     entries = plane.by_pod(PATH)
     return next((entry for entry in entries if entry["id"] == "asking-0"), {})
@@ -56,11 +56,11 @@ def test_what_cannot_be_used_is_told_and_the_last_good_one_answers(
 ) -> None:
     with ProviderProcess(tmp_path, authority=make_authority()) as provider:
         put_provider(plane, provider.manifest(NAME, timeout=30), [replica])
-        assert said(plane)["active"] is True
+        assert provider_status(plane)["active"] is True
         broken = provider.manifest(NAME, url="http://plain.invalid/")
         plane.api.apply(PATH, broken)
-        until(lambda: said(plane).get("active") is False, "the fault is told")
-        entry = said(plane)
+        until(lambda: provider_status(plane).get("active") is False, "the fault is told")
+        entry = provider_status(plane)
         assert (entry["observedGeneration"], entry["activeGeneration"]) == (2, 1)
         assert entry["errors"] == [
             {

@@ -84,7 +84,7 @@ def own(plane: Plane, name: str, marker: str) -> None:
     plane.api.apply(f"{CONFIG_MAPS}/{name}", document)
 
 
-def told(replica: Replica, word: str) -> str:
+def denial(replica: Replica, word: str) -> str:
     """Why a replica denies a ConfigMap with this word; empty where it does not."""
     answer = replica.admit(config_map(word))
     return "" if answer["allowed"] else str(answer["status"]["message"])
@@ -107,24 +107,24 @@ def test_a_template_in_cel_follows_referential_data_and_is_withheld_without_it(
         own(plane, "marker", "mine")
         until(lambda: codes(plane) == ["missing_data"], "the template is withheld")
         assert plane.by_pod(TEMPLATE)[0]["missingData"]
-        assert told(first, "mine") == ""
+        assert denial(first, "mine") == ""
 
         plane.api.apply(CONFIG, config("ConfigMap"))
-        until(lambda: told(first, "mine") == "[words] taken by marker", "the data is read")
-        assert told(first, "other") == ""
+        until(lambda: denial(first, "mine") == "[words] taken by marker", "the data is read")
+        assert denial(first, "other") == ""
         own(plane, "second", "mine")
-        until(lambda: "marker, second" in told(first, "mine"), "what is added is read")
+        until(lambda: "marker, second" in denial(first, "mine"), "what is added is read")
         own(plane, "marker", "other")
-        until(lambda: told(first, "mine") == "[words] taken by second", "what changes is read")
+        until(lambda: denial(first, "mine") == "[words] taken by second", "what changes is read")
 
         late = run(plane, stack, "cel-data-1")
-        assert told(late, "mine") == "[words] taken by second", (
+        assert denial(late, "mine") == "[words] taken by second", (
             "the first answer of a ready replica"
         )
-        assert told(late, "other") == "[words] taken by marker"
+        assert denial(late, "other") == "[words] taken by marker"
         plane.api.request("DELETE", f"{CONFIG_MAPS}/second")
         for replica in (first, late):
-            until(lambda replica=replica: told(replica, "mine") == "", "what is deleted is gone")
+            until(lambda replica=replica: denial(replica, "mine") == "", "what is deleted is gone")
 
         own(plane, "third", "denied")
         violator = config_map("denied", "violator")
@@ -139,7 +139,7 @@ def test_a_template_in_cel_follows_referential_data_and_is_withheld_without_it(
 
         plane.api.apply(CONFIG, config())
         for replica in (first, late):
-            until(lambda replica=replica: told(replica, "other") == "", "the data is gone")
+            until(lambda replica=replica: denial(replica, "other") == "", "the data is gone")
         until(lambda: codes(plane) == ["missing_data"] * 2, "the template is withheld again")
         plane.delete_templates()
 
@@ -156,12 +156,12 @@ def run(plane: Plane, stack: ExitStack, name: str) -> Replica:
 def has_no_policy(plane: Plane) -> None:
     """The API server has no such data: its status says why there is no policy of its own."""
 
-    def said() -> list[str]:
+    def messages() -> list[str]:
         entries = [one.get("vapGenerationStatus", {}) for one in plane.by_pod(TEMPLATE)]
         return [str(one.get("warning", "")) for one in entries if one.get("state") == "error"]
 
     until(
-        lambda: len(said()) == 2 and all("variables.inventory" in one for one in said()),
+        lambda: len(messages()) == 2 and all("variables.inventory" in one for one in messages()),
         "both replicas say why",
     )
     assert plane.api.request("GET", POLICIES)["items"] == []

@@ -345,8 +345,8 @@ def test_a_namespace_that_the_watch_has_not_told_of_is_read(trio: list[Replica])
     """One that is not there at all is Gatekeeper's error; other admissions are answered as ever."""
     verdict = trio[0].admit(config_map("x", namespace="never-made"))
     assert verdict["status"]["code"] == 500
-    told = 'failed to create augmentedReview: namespaces "never-made" not found'
-    assert verdict["status"]["message"] == told
+    message = 'failed to create augmentedReview: namespaces "never-made" not found'
+    assert verdict["status"]["message"] == message
     assert trio[0].admit(config_map("x"))["allowed"] is True
 
 

@@ -175,8 +175,8 @@ def test_what_is_denied_tried_or_refused_by_another_has_none(plane, start):
             try:
                 plane.api.request("POST", CONFIG_MAPS, body("refused", "odd", refuse="yes"))
             except ApiError as error:
-                asked = metric(replica, ALLOWED, admission_status="allow") > before
-                return "refusing.example.com" in error.body and asked
+                allowed = metric(replica, ALLOWED, admission_status="allow") > before
+                return "refusing.example.com" in error.body and allowed
             plane.api.request("DELETE", f"{CONFIG_MAPS}/refused")
             return False
 

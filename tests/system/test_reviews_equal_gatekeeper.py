@@ -117,6 +117,6 @@ def says_all(ask: Asked) -> bool:
     review = serving.review(obj)
     review["request"]["resource"]["resource"] = "configmaps"
     answer = ask(review)
-    said = [*answer["messages"], *answer["warnings"]]
-    names = {line[1:].partition("]")[0] for line in said if line.startswith("[")}
-    return names >= ENFORCED and any("is taken by team-a/first" in line for line in said)
+    messages = [*answer["messages"], *answer["warnings"]]
+    names = {line[1:].partition("]")[0] for line in messages if line.startswith("[")}
+    return names >= ENFORCED and any("is taken by team-a/first" in line for line in messages)

@@ -79,7 +79,7 @@ def test_the_last_good_revision_is_enforced_after_every_replica_was_restarted(
         assert verdict["allowed"] is False
         assert verdict["status"]["message"] == "[words] denied by kept"
     names = {replica.name for replica in replicas}
-    wanted = "0/3 replicas at generation 2; 3/3 enforce generation 1 ("
+    expected = "0/3 replicas at generation 2; 3/3 enforce generation 1 ("
     for where, document in ((template_path, made), (path, constraint("words", "kept", "Kept"))):
         # Until they have, byPod may still be of those that were there before.
         until(
@@ -96,7 +96,9 @@ def test_the_last_good_revision_is_enforced_after_every_replica_was_restarted(
             assert shown == {digest_of(document)}
         # One that has spoken of the template and not of the constraint yet is not counted yet.
         until(
-            lambda where=where: conditions(plane, where)["Enforced"]["message"].startswith(wanted),
+            lambda where=where: conditions(plane, where)["Enforced"]["message"].startswith(
+                expected
+            ),
             "the condition counts all three",
         )
     assert replicas[0].metric('waddle_policies_not_newest{cause="earlier",kind="template"}') == 1

@@ -173,10 +173,10 @@ def test_signed_images_are_admitted_by_their_digest_and_others_are_refused(
     assert admitted(plane, signed) == [by_digest]
     assert admitted(plane, by_digest) == [by_digest]
 
-    said = refused(plane, DRY, pod(signed, unsigned))
-    assert "denied the request" in said
-    assert "must be signed" in said
-    assert "it is not signed by the authority of ours: missing is release" in said
+    message = refused(plane, DRY, pod(signed, unsigned))
+    assert "denied the request" in message
+    assert "must be signed" in message
+    assert "it is not signed by the authority of ours: missing is release" in message
     assert "404" in refused(plane, DRY, pod(f"{images.registry.host}/app:none"))
 
     # Another policy that cannot be used verifies none of its images, and spoils no other's.

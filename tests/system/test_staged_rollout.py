@@ -68,8 +68,8 @@ def reach(plane: Plane, trio: list[Replica], action: str, state: str) -> None:
 
 def last_violation(plane: Plane) -> dt.datetime | None:
     """When the constraint was last violated, as replicas tell; None before one does."""
-    told = [entry["lastViolation"] for entry in plane.by_pod(PATH) if "lastViolation" in entry]
-    return max(map(dt.datetime.fromisoformat, told), default=None)
+    times = [entry["lastViolation"] for entry in plane.by_pod(PATH) if "lastViolation" in entry]
+    return max(map(dt.datetime.fromisoformat, times), default=None)
 
 
 def reasons(plane: Plane, uid: str) -> set[str]:
@@ -88,8 +88,8 @@ def test_a_constraint_becomes_stricter_by_evidence(plane: Plane, trio: list[Repl
     assert not trio[0].denies("staged")
     # The violation was met by one replica, and is told by its status.
     until(lambda: last_violation(plane) is not None, "the violation is told")
-    told = last_violation(plane)
-    assert told is not None
+    last = last_violation(plane)
+    assert last is not None
     assert record(plane)["action"] == "dryrun"
     annotate(plane, pause=None)
     reach(plane, trio, "deny", "Complete")
@@ -97,7 +97,7 @@ def test_a_constraint_becomes_stricter_by_evidence(plane: Plane, trio: list[Repl
     steps = record(plane)["steps"]
     assert [step["action"] for step in steps] == ["dryrun", "warn", "deny"]
     quiet = dt.timedelta(seconds=QUIET_SECONDS)
-    assert dt.datetime.fromisoformat(steps[1]["since"]) >= told + quiet  # not before it was quiet
+    assert dt.datetime.fromisoformat(steps[1]["since"]) >= last + quiet  # not before it was quiet
     shown = plane.api.request("GET", PATH)
     assert shown["spec"]["enforcementAction"] == "deny"  # by its CRD's default, all the time
     assert shown["metadata"]["generation"] == made["metadata"]["generation"]

@@ -146,9 +146,9 @@ def test_tokens_expire_under_load_and_their_successors_are_used(
         until(lambda: len({replica.digest for replica in replicas}) == 1, "the digests are one")
 
 
-def counted(replica: Replica, what: str) -> float:
+def counted(replica: Replica, label: str) -> float:
     """A counter of the replica's requests to the API server."""
-    return replica.metric(f"waddle_api_{what}_total") or 0
+    return replica.metric(f"waddle_api_{label}_total") or 0
 
 
 def shown(plane: Plane, replicas: list[Replica]) -> bool:

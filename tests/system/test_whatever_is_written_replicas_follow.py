@@ -74,9 +74,9 @@ def enforced(plane: Plane, path: str) -> list[bool]:
 def test_what_was_seen_to_stop_replicas_costs_itself_alone(
     plane: Plane, pair: list[Replica]
 ) -> None:
-    for number, what in enumerate(write_all(plane)):
+    for number, description in enumerate(write_all(plane)):
         if number % 6 == 5:
-            follows(plane, pair, f"after {number} ({what})"[:60])
+            follows(plane, pair, f"after {number} ({description})"[:60])
     follows(plane, pair, "after all of it")
     with Replica(plane, "waddle-late", *OPERATIONS) as late:
         late.wait_ready()

@@ -28,7 +28,7 @@ def test_a_duration_is_the_same_to_all_who_read_one(text: str, nanoseconds: int)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", 'time: invalid duration ""'),
         ("-", 'time: invalid duration "-"'),
@@ -38,14 +38,14 @@ def test_a_duration_is_the_same_to_all_who_read_one(text: str, nanoseconds: int)
         ("9223372036854775808ns", 'time: invalid duration "9223372036854775808ns"'),
     ],
 )
-def test_what_is_no_duration_is_none_to_anybody(text: str, told: str) -> None:
+def test_what_is_no_duration_is_none_to_anybody(text: str, message: str) -> None:
     with pytest.raises(InvalidDuration):
         parse_duration(text)
     assert read_duration(text) is None
     assert duration_seconds(text) is None
     with pytest.raises(BuiltinError) as refused:
         parse_duration_ns(text)
-    assert str(refused.value) == told
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize(

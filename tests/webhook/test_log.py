@@ -44,17 +44,17 @@ def test_an_event_has_zap_s_fields_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "wanted"),
+    ("level", "expected"),
     [("DEBUG", 4), ("INFO", 3), ("WARNING", 2), ("ERROR", 1)],
 )
-def test_lower_levels_are_left_out(level: str, wanted: int) -> None:
+def test_lower_levels_are_left_out(level: str, expected: int) -> None:
     lines = Lines(level=level)
     log = lines.log.logger("x")
     log.debug("a")
     log.info("a")
     log.warning("a")
     log.error("a")
-    assert len(lines.raw) == wanted
+    assert len(lines.raw) == expected
 
 
 def test_the_level_s_key_and_spelling_can_be_chosen() -> None:
@@ -163,8 +163,8 @@ def test_who_logs_does_not_wait_for_a_reader_and_what_is_dropped_is_told() -> No
     writer = Writer(writes)
     log = Log(writer.write)
     logger = log.logger("x")
-    told: list[int] = []
-    writer.tell = told.append
+    counts: list[int] = []
+    writer.tell = counts.append
     count = 2 * QUEUED_BYTES_MAX // 1000
 
     for number in range(count):
@@ -179,7 +179,7 @@ def test_who_logs_does_not_wait_for_a_reader_and_what_is_dropped_is_told() -> No
             lines.append(json.loads(reader.readline())["number"])
         assert lines == list(range(count - dropped))
         assert writer.drain(PATIENCE_SECONDS)
-        until(lambda: told == [dropped], "it is told what was dropped")
+        until(lambda: counts == [dropped], "it is told what was dropped")
         logger.info("after")
         assert json.loads(reader.readline())["msg"] == "after"
     os.close(writes)
@@ -198,10 +198,12 @@ def test_a_log_says_itself_that_lines_were_dropped(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
         dropped = int(process.stdout.readline())
-        told = next(event for event in map(json.loads, process.stderr) if event["logger"] == "log")
+        drop_event = next(
+            event for event in map(json.loads, process.stderr) if event["logger"] == "log"
+        )
         process.stdin.close()
     assert dropped > 0
-    assert (told["level"], told["lines"]) == ("warning", dropped)
+    assert (drop_event["level"], drop_event["lines"]) == ("warning", dropped)
 
 
 SLOW = """

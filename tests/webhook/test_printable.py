@@ -51,7 +51,7 @@ def test_nor_of_any_form_of_conftest(form):
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "reason"),
     [
         (
             FileNotFoundError(errno.ENOENT, "No such file or directory", "x"),
@@ -72,5 +72,5 @@ def test_nor_of_any_form_of_conftest(form):
         (ValueError("it is no number"), "it is no number"),
     ],
 )
-def test_a_reason_has_no_words_of_python(error, told):
-    assert reason_of(error) == told
+def test_a_reason_has_no_words_of_python(error, reason):
+    assert reason_of(error) == reason

@@ -113,7 +113,7 @@ class RefusingProxy:
     """A proxy that notes what it is asked for and answers 502 to everything."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -129,7 +129,7 @@ class RefusingProxy:
                 head = b""
                 while b"\r\n\r\n" not in head and (part := connection.recv(65536)):
                     head += part
-                self.asked.append(" ".join(head.decode().split("\r\n")[0].split(" ")[:2]))
+                self.requests.append(" ".join(head.decode().split("\r\n")[0].split(" ")[:2]))
                 connection.sendall(
                     b"HTTP/1.1 502 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
                 )
@@ -240,12 +240,12 @@ def test_each_client_asks_by_the_proxy_what_no_proxy_does_not_name(
     expected = (
         f"CONNECT a.waddle.invalid:{port}" if scheme == "https" else "http://a.waddle.invalid"
     )
-    assert proxy.asked
-    assert all(expected in line for line in proxy.asked)
-    proxy.asked.clear()
+    assert proxy.requests
+    assert all(expected in line for line in proxy.requests)
+    proxy.requests.clear()
     monkeypatch.setenv("NO_PROXY", ".waddle.invalid")
     client(f"{scheme}://a.waddle.invalid/x", *more)
-    assert proxy.asked == []
+    assert proxy.requests == []
 
 
 def test_the_kubeconfigs_own_proxy_holds_whatever_the_environment_says(
@@ -253,6 +253,6 @@ def test_the_kubeconfigs_own_proxy_holds_whatever_the_environment_says(
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
     ask_api_server("http://a.waddle.invalid", tmp_path, **{"proxy-url": proxy.url})
-    assert proxy.asked
+    assert proxy.requests
     with pytest.raises(CredentialsError, match="the proxy to the API server: socks5"):
         load_credentials(kubeconfig(tmp_path, "http://a", **{"proxy-url": "socks5://b:1"}))

@@ -79,7 +79,7 @@ def _copied(body: type) -> type:
     return type(body.__name__, (), kept)
 
 
-def told(call: Callable[[], Any]) -> Any:
+def value_or_error(call: Callable[[], Any]) -> Any:
     """What a call gives, or the class and words of its error."""
     try:
         return call()
@@ -112,13 +112,13 @@ def test_arguments_by_their_places_are_those_of_dataclasses() -> None:
     """In the order of the fields, without those that are given by name or not at all."""
     for number in range(8):
         places = [str(place) for place in range(number)]
-        seen = [told(partial(cls, *places)) for cls in pair(Body, {})]
+        seen = [value_or_error(partial(cls, *places)) for cls in pair(Body, {})]
         assert repr(seen[0]) == repr(seen[1])
 
 
 def account(cls: Any, named: dict[str, Any]) -> Any:
     """What can be seen of a class and of one of it, or the error of making it."""
-    one = told(partial(cls, **named))
+    one = value_or_error(partial(cls, **named))
     if isinstance(one, tuple):
         return one
     fields = dataclasses.fields(one)
@@ -128,12 +128,16 @@ def account(cls: Any, named: dict[str, Any]) -> Any:
         repr(one),
         one == cls(**named),
         one == 1,
-        by_identity or told(partial(hash, one)),
+        by_identity or value_or_error(partial(hash, one)),
         dataclasses.asdict(one),
         [(item.name, item.init, item.kw_only) for item in fields],
         (cls.__match_args__, cls.__slots__, hasattr(one, "__dict__"), cls.__doc__),
-        fields and (told(partial(setattr, one, name, 9)), told(partial(delattr, one, name))),
-        fields and told(partial(getattr, one, name)),
+        fields
+        and (
+            value_or_error(partial(setattr, one, name, 9)),
+            value_or_error(partial(delattr, one, name)),
+        ),
+        fields and value_or_error(partial(getattr, one, name)),
     )
 
 

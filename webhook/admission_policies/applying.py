@@ -59,10 +59,10 @@ def _merged(old: Any, new: Any, of: MergeType, at: str) -> Any:
     if type(new) is dict and type(old) in {dict, type(None)}:
         if of.is_whole or not (old or new):
             return new
-        made = dict(old or {})
+        merged = dict(old or {})
         for name, value in new.items():
-            made[name] = _merged(made.get(name), value, of.field(name), f"{at}.{name}")
-        return made
+            merged[name] = _merged(merged.get(name), value, of.field(name), f"{at}.{name}")
+        return merged
     if type(new) is list and type(old) in {list, type(None)} and (of.keys or of.is_set):
         return _merged_lists(old or [], new, of, at)
     return new

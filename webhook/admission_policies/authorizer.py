@@ -136,7 +136,7 @@ def authorizers(request: Json, answers: Answers) -> dict[str, Any]:
     """The variables by which expressions ask, of a request's user and of what it is about."""
     user = object_of(request.get("userInfo"))
     groups = [one for one in user.get("groups") or () if type(one) is str]
-    asked = authorizer(answers, str(user.get("username") or ""), groups)
+    user_authorizer = authorizer(answers, str(user.get("username") or ""), groups)
     resource = object_of(request.get("resource"))
     about = {
         "group": resource.get("group"),
@@ -146,8 +146,8 @@ def authorizers(request: Json, answers: Answers) -> dict[str, Any]:
         "name": request.get("name"),
     }
     return {
-        "authorizer": asked,
+        "authorizer": user_authorizer,
         "authorizer.requestResource": request_resource(
-            asked, **{name: str(value or "") for name, value in about.items()}
+            user_authorizer, **{name: str(value or "") for name, value in about.items()}
         ),
     }

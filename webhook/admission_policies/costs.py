@@ -52,13 +52,13 @@ def policy_cost(parts: Sequence[tuple[str, Checked]], *, fails: bool) -> PolicyC
         share, field = max((share, field), (cost_together([one]) / EXPRESSION_COST, at))
         if text := cost_warning([one], EXPRESSION_COST, "one expression"):
             warnings.append(f"{at}: {text}")
-    for name, limit, what in _TOGETHER:
+    for name, limit, noun in _TOGETHER:
         starts = begun if name == "validations" else f"spec.{name}"
-        own = [one for at, one in parts if at.startswith(starts)]
-        share, field = max((share, field), (cost_together(own) / limit, f"spec.{name}"))
-        text = cost_warning(own, limit, what)
+        matching = [one for at, one in parts if at.startswith(starts)]
+        share, field = max((share, field), (cost_together(matching) / limit, f"spec.{name}"))
+        text = cost_warning(matching, limit, noun)
         if text and not any(one.startswith(starts) for one in warnings):
             warnings.append(f"spec.{name}: {text}")
     becomes = "failurePolicy Fail denies" if fails else "failurePolicy Ignore admits"
-    told = tuple(f"{one}. {_MEND} {becomes} what is ended" for one in warnings)
-    return PolicyCost(share, field, told)
+    messages = tuple(f"{one}. {_MEND} {becomes} what is ended" for one in warnings)
+    return PolicyCost(share, field, messages)

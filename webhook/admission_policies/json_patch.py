@@ -32,12 +32,12 @@ def patched(document: dict[str, Any], operations: Sequence[dict[str, Any]]) -> d
     Raises :class:`TestFailed`, and :class:`~webhook.cel.errors.EvaluationError` for an operation that
     does not apply.
     """
-    made: Any = _copied(document)
+    result: Any = _copied(document)
     for operation in operations:
-        made = _OPERATIONS.get(operation["op"], _unknown)(made, operation)
-    if type(made) is not dict:
+        result = _OPERATIONS.get(operation["op"], _unknown)(result, operation)
+    if type(result) is not dict:
         raise EvaluationError("JSON Patch: what is left is not an object")
-    return made
+    return result
 
 
 def _copied(value: Any) -> Any:

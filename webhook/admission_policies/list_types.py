@@ -278,11 +278,11 @@ _PLAIN: Final = _Named()
 @lru_cache(maxsize=1)
 def _types() -> dict[str, dict[str, _Named]]:
     """The table by type and field."""
-    made: dict[str, dict[str, _Named]] = {}
+    named_types: dict[str, dict[str, _Named]] = {}
     for row in _TABLE.strip().replace("\n  ", " ").splitlines():
         name, *fields = row.split(" ")
-        made[name] = dict(map(_field, fields))
-    return made
+        named_types[name] = dict(map(_field, fields))
+    return named_types
 
 
 def _field(text: str) -> tuple[str, _Named]:

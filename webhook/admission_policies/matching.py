@@ -59,7 +59,7 @@ versions, and stores as one: those that it enables by itself. All else of its ow
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _RequestedResource:
     """The fields of a request that rules read."""
 
     group: str
@@ -87,14 +87,14 @@ def compile_matching(resources: Mapping[str, Any], field: str) -> Matches:
     has_selector = bool(resources.get("objectSelector"))
 
     def matches(request: Json, namespace: Json | None) -> bool:
-        asked = _asked(request)
-        if (asked.group, asked.resource) in _SPARED:
+        requested = _requested_resource(request)
+        if (requested.group, requested.resource) in _SPARED:
             return False
-        if _names(excluded, asked, is_fuzzy=is_fuzzy):
+        if _names(excluded, requested, is_fuzzy=is_fuzzy):
             return False
-        if rules and not _names(rules, asked, is_fuzzy=is_fuzzy):
+        if rules and not _names(rules, requested, is_fuzzy=is_fuzzy):
             return False
-        if not _in_namespace(selects_namespace, request, asked, namespace):
+        if not _in_namespace(selects_namespace, request, requested, namespace):
             return False
         objects = (request.get("object"), request.get("oldObject"))
         return not has_selector or any(
@@ -104,12 +104,12 @@ def compile_matching(resources: Mapping[str, Any], field: str) -> Matches:
     return matches
 
 
-def _asked(request: Json) -> _Asked:
+def _requested_resource(request: Json) -> _RequestedResource:
     kind = request.get("kind") or {}
     given = request.get("resource") or {}
     resource = given.get("resource") or plural_of(kind.get("kind") or "")
     group = kind.get("group") or ""
-    return _Asked(
+    return _RequestedResource(
         group=group,
         version=kind.get("version") or "",
         resource=resource,
@@ -123,14 +123,14 @@ def _asked(request: Json) -> _Asked:
 def _in_namespace(
     selects: Callable[[Mapping[str, str]], bool],
     request: Json,
-    asked: _Asked,
+    requested: _RequestedResource,
     namespace: Json | None,
 ) -> bool:
     """Return whether a namespace selector holds; an object in no namespace is never left out."""
-    if (asked.group, asked.resource) == ("", "namespaces"):
+    if (requested.group, requested.resource) == ("", "namespaces"):
         document = request.get("object") or request.get("oldObject")
         return selects(labels_of(document) if type(document) is dict else {})
-    if asked.is_clustered:
+    if requested.is_clustered:
         return True
     return selects({} if namespace is None else labels_of(namespace))
 
@@ -187,8 +187,8 @@ def _rules(resources: Mapping[str, Any], name: str, field: str) -> tuple[Json, .
     return tuple(given)
 
 
-def _names(rules: Sequence[Json], asked: _Asked, *, is_fuzzy: bool) -> bool:
-    return any(_covers(rule, asked, is_fuzzy=is_fuzzy) for rule in rules)
+def _names(rules: Sequence[Json], requested: _RequestedResource, *, is_fuzzy: bool) -> bool:
+    return any(_covers(rule, requested, is_fuzzy=is_fuzzy) for rule in rules)
 
 
 def concerns_kind(rule: Json, gvk: GroupVersionKind) -> bool:
@@ -202,17 +202,18 @@ def concerns_kind(rule: Json, gvk: GroupVersionKind) -> bool:
     )
 
 
-def _covers(rule: Json, asked: _Asked, *, is_fuzzy: bool) -> bool:
+def _covers(rule: Json, requested: _RequestedResource, *, is_fuzzy: bool) -> bool:
     scope = rule.get("scope") or "*"
     names = rule.get("resourceNames")
-    if names and asked.name not in names:
+    if names and requested.name not in names:
         return False
-    if not _among(rule["operations"], asked.operation):
+    if not _among(rule["operations"], requested.operation):
         return False
-    if scope != "*" and (scope == "Cluster") is not asked.is_clustered:
+    if scope != "*" and (scope == "Cluster") is not requested.is_clustered:
         return False
-    return _of_resource(rule, asked) and (
-        _of_version(rule, asked.group, asked.version) or (is_fuzzy and _of_equivalent(rule, asked))
+    return _of_resource(rule, requested) and (
+        _of_version(rule, requested.group, requested.version)
+        or (is_fuzzy and _of_equivalent(rule, requested))
     )
 
 
@@ -220,21 +221,23 @@ def _of_version(rule: Json, group: str, version: str) -> bool:
     return _among(rule["apiGroups"], group) and _among(rule["apiVersions"], version)
 
 
-def _of_equivalent(rule: Json, asked: _Asked) -> bool:
+def _of_equivalent(rule: Json, requested: _RequestedResource) -> bool:
     """Whether it names the same resource as served in another version or group.
 
     Which versions of a custom resource are served is not known here: each that is named counts.
     """
-    served = _SERVED.get((asked.group, asked.resource))
+    served = _SERVED.get((requested.group, requested.resource))
     if served is not None:
         return any(_of_version(rule, group, version) for group, version in served)
-    return asked.group not in BUILTIN_GROUPS and _among(rule["apiGroups"], asked.group)
+    return requested.group not in BUILTIN_GROUPS and _among(rule["apiGroups"], requested.group)
 
 
-def _of_resource(rule: Json, asked: _Asked) -> bool:
+def _of_resource(rule: Json, requested: _RequestedResource) -> bool:
     for one in rule["resources"]:
         name, _, sub = one.partition("/")
-        if name in {"*", asked.resource} and sub in ({"*", asked.sub} if asked.sub else {"*", ""}):
+        if name in {"*", requested.resource} and sub in (
+            {"*", requested.sub} if requested.sub else {"*", ""}
+        ):
             return True
     return False
 

@@ -135,15 +135,15 @@ def with_value(
 
 def _operation(fields: Mapping[str, Any]) -> Json:
     """An operation of a JSON Patch; what is not said is empty."""
-    made: Json = {"op": fields.get("op", ""), "path": fields.get("path", "")}
+    operation: Json = {"op": fields.get("op", ""), "path": fields.get("path", "")}
     if fields.get("from"):
-        made["from"] = fields["from"]
+        operation["from"] = fields["from"]
     if "value" in fields:
         value = fields["value"]
         if type(value) is Opaque and is_object(value.type_name):
             _check_types(value, value.type_name)
-        made["value"] = _plain(value)
-    return made
+        operation["value"] = _plain(value)
+    return operation
 
 
 def _check_types(value: Any, path: str) -> None:

@@ -369,11 +369,11 @@ class _Compiler:
         if "\n" in message.strip():
             raise InvalidAdmissionPolicy(f"{at}.message: has more than one line")
         expression = self._compiled(one, "expression", at, self._environment(), (BOOL,))
-        told = None
+        message_expression = None
         if one.get("messageExpression"):
             declared = self._environment(authorizer=False)
-            told = self._compiled(one, "messageExpression", at, declared, (STRING,))
-        return CompiledValidation(expression, message, told)
+            message_expression = self._compiled(one, "messageExpression", at, declared, (STRING,))
+        return CompiledValidation(expression, message, message_expression)
 
     def annotations(self, items: list[tuple[str, Json]]) -> dict[str, Expression]:
         """Compile the annotations for the API server's audit log."""
@@ -403,10 +403,10 @@ class _Compiler:
                 f"{at}.{field}: is required where patchType is {patch_type}"
             )
         environment = mutations(self._types, params=self._params)
-        wanted = PATCH_RESULTS[str(patch_type)]
+        expected = PATCH_RESULTS[str(patch_type)]
         return PolicyMutation(
             str(patch_type),
-            self._compiled(given, "expression", f"{at}.{field}", environment, (wanted,)),
+            self._compiled(given, "expression", f"{at}.{field}", environment, (expected,)),
         )
 
     def _environment(self, *, authorizer: bool = True) -> Environment:
@@ -418,15 +418,15 @@ class _Compiler:
         name: str,
         at: str,
         environment: Environment,
-        wanted: tuple[Type, ...] | None,
+        expected: tuple[Type, ...] | None,
     ) -> Expression:
         text = _text(one, name, at, required=True)
         try:
             expression, checked = compile_checked(text, environment)
         except CompileError as error:
             raise InvalidAdmissionPolicy(f"{at}.{name}: {error}") from None
-        if wanted is not None and expression.type not in wanted:
-            types = " or ".join(str(one) for one in wanted)
+        if expected is not None and expression.type not in expected:
+            types = " or ".join(str(one) for one in expected)
             raise InvalidAdmissionPolicy(
                 f"{at}.{name}: must evaluate to {types} but got {expression.type}"
             )

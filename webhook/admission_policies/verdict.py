@@ -71,10 +71,10 @@ def evaluate(
     ``answers`` say who may do what.
     """
     given = variables_of({**request, "namespaceObject": namespace})
-    asked = {**given, **authorizers(request, answers)}
+    inputs = {**given, **authorizers(request, answers)}
     try:
         if not conditions_hold(
-            policy.conditions, {**asked, "params": params, "namespaceObject": None}, look
+            policy.conditions, {**inputs, "params": params, "namespaceObject": None}, look
         ):
             return PolicyVerdict(is_skipped=True)
     except NobodyAnswers as wanting:
@@ -83,7 +83,7 @@ def evaluate(
         pass_on(error)
         return _faulty(policy, error.text)
     failures, ignored, undecided = [], [], []
-    composed = Composed(policy.variables, asked, params)
+    composed = Composed(policy.variables, inputs, params)
     reasons = {id(one): why for one, why in zip(policy.validations, policy.reasons, strict=True)}
     for one in failed_validations(policy.validations, composed, look, cost=POLICY_COST):
         source = one.validation.expression.source.strip(SPACES)
@@ -121,7 +121,7 @@ def _annotations(
 
     An API server compiles them with an authorizer, and evaluates them without one.
     """
-    made: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     faults = []
     purse = Purse(POLICY_COST, look)
     for key, expression in policy.audit_annotations.items():
@@ -133,5 +133,5 @@ def _annotations(
             continue
         text = value.strip(SPACES) if type(value) is str else ""
         if text:
-            made[key] = text.encode()[:ANNOTATION_BYTES_MAX].decode(errors="ignore")
-    return made, faults
+            annotations[key] = text.encode()[:ANNOTATION_BYTES_MAX].decode(errors="ignore")
+    return annotations, faults

@@ -70,8 +70,8 @@ def merged(shards: Mapping[str, Mapping[str, Any]], live: Collection[str]) -> Js
     members there are. Violations are in the order of a constraint's status: the
     first ones, last one first.
     """
-    wanted = members_digest(live)
-    complete = [item for uid in live if (item := shards.get(uid)) and item.get("members") == wanted]
+    digest = members_digest(live)
+    complete = [item for uid in live if (item := shards.get(uid)) and item.get("members") == digest]
     if not complete or len(complete) < len(live):
         return None
     violations = sorted(

@@ -161,11 +161,11 @@ class ClusterRights:
         self, user: Mapping[str, Any], rights: Sequence[Json], seconds: float
     ) -> Future[AccessAnswer]:
         """Which of these rights somebody has not; called by any thread."""
-        asked = self._cluster.ask(lambda client: self._lacking(client, user, rights, seconds))
-        if asked.done() and (error := asked.exception()) is not None:
-            asked = Future()
-            asked.set_result(AccessAnswer(fault=str(error)))
-        return asked
+        future = self._cluster.ask(lambda client: self._lacking(client, user, rights, seconds))
+        if future.done() and (error := future.exception()) is not None:
+            future = Future()
+            future.set_result(AccessAnswer(fault=str(error)))
+        return future
 
     async def _lacking(
         self, client: ClusterClient, user: Mapping[str, Any], rights: Sequence[Json], seconds: float
@@ -514,10 +514,10 @@ SYSTEM: Final = "kube-system"
 
 def isolation(settings: ServeSettings) -> Isolation:
     """The choices as set."""
-    own = (settings.pod.namespace,) if settings.pod.namespace else OWN_NAMESPACES
+    own_namespaces = (settings.pod.namespace,) if settings.pod.namespace else OWN_NAMESPACES
     return Isolation(
         on_error=cast("OnError", settings.deciding.on_error),
         on_undecidable=cast("OnUndecidable", settings.deciding.on_undecidable),
         error_is_violation=settings.deciding.evaluation_errors == "violation",
-        spared_namespaces=frozenset((*own, SYSTEM)),
+        spared_namespaces=frozenset((*own_namespaces, SYSTEM)),
     )

@@ -238,9 +238,9 @@ class ClusterThread:
 
         For any other thread, which waits for it.
         """
-        asked = self.ask(lambda client: _template(client, name))
+        future = self.ask(lambda client: _template(client, name))
         try:
-            return asked.result(2 * TEMPLATE_SECONDS)
+            return future.result(2 * TEMPLATE_SECONDS)
         except (ApiError, ApiUnreachable, TimeoutError, CancelledError) as error:
             if not (isinstance(error, ApiError) and error.is_absent):
                 why = str(error) or "no answer in time"

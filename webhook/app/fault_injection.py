@@ -57,12 +57,12 @@ def refused_kind(settings: ServeSettings, environment: Mapping[str, str]) -> str
 
     Raises :class:`FaultRefused`.
     """
-    wanted = environment.get(VARIABLE)
-    if wanted is None or blames_nobody(settings, environment):
+    refused = environment.get(VARIABLE)
+    if refused is None or blames_nobody(settings, environment):
         return ""
     if "KUBERNETES_SERVICE_HOST" in environment or not settings.policies.kubeconfig:
         raise FaultRefused(f"{VARIABLE}: only for a test's process with --kubeconfig")
-    fault, _, rest = wanted.partition(":")
+    fault, _, rest = refused.partition(":")
     kind, _, pod = rest.partition(":")
     if fault != FAULT or not kind or pod != settings.pod.name:
         raise FaultRefused(f"{VARIABLE}: must be {FAULT}:<Kind>:{settings.pod.name}")

@@ -23,13 +23,13 @@ class AdmissionMemo:
         self._jobs = JobsThread("derive", "results of some constraints are not kept", log)
         self.memo = Memo(bytes_max, self._jobs.submit, key=os.urandom(_KEY_BYTES))
         self._registry = registry
-        self._told = MemoCounts()
+        self._counted = MemoCounts()
         """What counters have of it."""
 
     def refresh(self) -> None:
         """Bring the numbers up to date for a scrape."""
-        registry, now, before = self._registry, self.memo.counts, self._told
-        self._told = now
+        registry, now, before = self._registry, self.memo.counts, self._counted
+        self._counted = now
         registry.count(MEMO_HITS, by=now.hits - before.hits)
         registry.count(MEMO_MISSES, by=now.misses - before.misses)
         registry.set(MEMO_BYTES, now.bytes)

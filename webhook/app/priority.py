@@ -80,5 +80,5 @@ def stand_behind() -> None:
         return
     thread = threading.get_native_id()
     with contextlib.suppress(OSError):
-        own = os.getpriority(os.PRIO_PROCESS, thread)
-        os.setpriority(os.PRIO_PROCESS, thread, min(own + BEHIND, NICEST))
+        priority = os.getpriority(os.PRIO_PROCESS, thread)
+        os.setpriority(os.PRIO_PROCESS, thread, min(priority + BEHIND, NICEST))

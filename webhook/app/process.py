@@ -308,12 +308,12 @@ class Process:
         source = greeting.source(self._settings.policies.paths)
         where = {name: _shown(bound) for name, bound in self._bound.items()}
         self._lines.say(greeting.opening(source, where))
-        told = False
+        is_logged = False
         while self._serving.revision is None:
             await asyncio.sleep(GREET_SECONDS)
             # Asked last: what is in force comes with its faults, and both may come while it slept.
-            if not told and self._policies.faults() and self._serving.revision is None:
-                told = True
+            if not is_logged and self._policies.faults() and self._serving.revision is None:
+                is_logged = True
                 self._lines.say(greeting.waiting(where))
         count = len(tuple(self._serving.revision.snapshot.constraints))
         faulty = bool(self._policies.faults())
@@ -339,9 +339,9 @@ class Process:
             compile_parts=self._compile_parts,
         )
         tried = TriedRegoDriver(driver, self._trials)
-        drivers, told = self._drivers(tried), self._engine_faults
+        drivers, engine_faults = self._drivers(tried), self._engine_faults
         return Client(
-            targets=TARGETS, drivers=drivers, reviewed_targets=ADMISSION_ALONE, on_bug=told
+            targets=TARGETS, drivers=drivers, reviewed_targets=ADMISSION_ALONE, on_bug=engine_faults
         )
 
     def _drivers(self, rego: Driver) -> list[Driver]:

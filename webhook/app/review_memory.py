@@ -84,22 +84,22 @@ class ReviewMemory:
         """
         if worked_seconds < LIGHT_SECONDS:
             return
-        made = self._made()
-        if made <= TOGETHER_BYTES_MAX and self._alone is None:
+        memory = self._made()
+        if memory <= TOGETHER_BYTES_MAX and self._alone is None:
             return
         with self._changed:
             while self._alone is not review:
                 if self._alone is None:
-                    made = self._made()
-                    if made <= TOGETHER_BYTES_MAX:
+                    memory = self._made()
+                    if memory <= TOGETHER_BYTES_MAX:
                         return
-                    self._alone, self._since = review, made
+                    self._alone, self._since = review, memory
                     return
                 if not self._changed.wait(max(0.0, until - time.monotonic())):
                     raise EvaluationError("eval_cancel_error", "evaluation exceeded its deadline")
             if self._since is None:
-                self._since = made
-            elif made - self._since > ALONE_BYTES_MAX:
+                self._since = memory
+            elif memory - self._since > ALONE_BYTES_MAX:
                 self._since = None  # What it made goes with the evaluation; others of it follow.
                 raise EvaluationError(
                     "eval_cancel_error",

@@ -247,10 +247,10 @@ class SlowReviews:
         """Begin no more, and end what is being reviewed: the process waits for its threads."""
         with self._changed:
             self._stopping = True
-            left = self._queue.clear()
+            waiting = self._queue.clear()
             self._changed.notify_all()
         self._memory.wake()
-        for work in left:
+        for work in waiting:
             work.review.future.cancel()
 
 

@@ -76,7 +76,7 @@ class AdmissionPolicyReader:
         self._serving = serving
         self._registry = registry
         self._log = log
-        self._told: frozenset[str] = frozenset()
+        self._logged: frozenset[str] = frozenset()
 
     async def run(self, client: ClusterClient) -> None:
         """Read until cancelled; what was read stays where the API server does not answer."""
@@ -106,10 +106,10 @@ class AdmissionPolicyReader:
 
     def _tell(self, faults: list[str]) -> None:
         """Log what is wrong, once as long as it is the same."""
-        told = frozenset(faults)
-        for text in sorted(told - self._told):
+        texts = frozenset(faults)
+        for text in sorted(texts - self._logged):
             self._log.warning("an admission policy is not audited by", error=text, process="audit")
-        self._told = told
+        self._logged = texts
 
 
 class UnusableAdmissionPolicy(NamedTuple):
@@ -153,12 +153,12 @@ async def read_admission_policies(
             for document in await _of_kind(client, discovery, kind):
                 if not is_generated(document):
                     _take(document, read, items, faults)
-    made = AdmissionPolicies(items)
+    policies = AdmissionPolicies(items)
     store = ParameterStore()
     unlisted: dict[GroupVersionKind, str] = {}
-    for gvk in made.kinds_of_parameters:
+    for gvk in policies.kinds_of_parameters:
         await _add_parameters(client, discovery, gvk, store, unlisted)
-    return AdmissionPolicyReading(made.with_parameters(store), faults, unlisted)
+    return AdmissionPolicyReading(policies.with_parameters(store), faults, unlisted)
 
 
 def type_warnings(document: Mapping[str, Any]) -> list[str]:

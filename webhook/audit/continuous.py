@@ -141,8 +141,8 @@ class Continuous:
             await self._sink.gone(identity)
             return
         obj = {"apiVersion": gvk.group_version, "kind": gvk.kind, **changed.object}
-        own = identity.name if gvk.group_kind == ("", "Namespace") else identity.namespace
-        excluded = self._scope.is_excluded(own)
+        place = identity.name if gvk.group_kind == ("", "Namespace") else identity.namespace
+        excluded = self._scope.is_excluded(place)
         begun = time.monotonic_ns()
         responses: Responses | None = Responses()
         if not excluded:

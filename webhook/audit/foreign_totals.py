@@ -25,7 +25,7 @@ class Counted(NamedTuple):
     """A counted result, and how it is reported; ``key`` is None for a result of others."""
 
     metric: Metric
-    what: str
+    title: str
     fields: tuple[str, ...]
     key: Callable[[Result], tuple[str, ...] | None]
 
@@ -84,14 +84,14 @@ class ForeignTotals:
         """Tell the numbers of a sweep of every kind."""
         if not end.is_whole:
             return
-        told = {key: float(count) for key, count in self._counts.most_common(SERIES_MAX)}
-        self._registry.replace(self._counted.metric, told)
+        counts = {key: float(count) for key, count in self._counts.most_common(SERIES_MAX)}
+        self._registry.replace(self._counted.metric, counts)
         for key, count in sorted(self._counts.items()):
             self._log.info(
-                f"audit results for {self._counted.what}",
+                f"audit results for {self._counted.title}",
                 process="audit",
                 audit_id=end.audit_id,
-                event_type=f"{self._counted.what.lower().replace(' ', '_')}_audited",
+                event_type=f"{self._counted.title.lower().replace(' ', '_')}_audited",
                 violations=count,
                 **dict(zip(self._counted.fields, key, strict=True)),
             )

@@ -153,9 +153,10 @@ class KeptKind:
         self._note(digest, kept)
         if isinstance(kept, int):
             return Responses(evaluated=kept, recalled=kept)
-        evaluated, told = orjson.loads(kept)
+        evaluated, violations = orjson.loads(kept)
         results = tuple(
-            self._alike[number]._replace(msg=msg, details=details) for number, msg, details in told
+            self._alike[number]._replace(msg=msg, details=details)
+            for number, msg, details in violations
         )
         return Responses(results, evaluated=evaluated, recalled=evaluated)
 
@@ -184,7 +185,7 @@ class KeptKind:
 
     def _written(self, responses: Responses) -> bytes | None:
         """Results as JSON; None where they would not be the same again."""
-        told = []
+        violations = []
         for result in responses.results:
             alike = (
                 result.target,
@@ -195,8 +196,8 @@ class KeptKind:
             number = self._numbers.setdefault(alike, len(self._alike))
             if number == len(self._alike):
                 self._alike.append(result._replace(msg="", details=None))
-            told.append([number, result.msg, result.details])
-        whole = [responses.evaluated, told]
+            violations.append([number, result.msg, result.details])
+        whole = [responses.evaluated, violations]
         try:
             written = orjson.dumps(whole, option=_AS_IT_IS)
             return compact(written) if orjson.loads(written) == whole else None
@@ -224,7 +225,7 @@ class KeptResults:
         """The Namespaces that something is kept of, each state of one with a number of its own."""
         self._numbered = 0
         self._same: set[str] = set()
-        self._asked: set[int] = set()
+        self._used: set[int] = set()
 
     @property
     def objects(self) -> int:
@@ -235,7 +236,7 @@ class KeptResults:
         """A sweep begins."""
         self._namespaces = scope.snapshot.namespaces
         self._same.clear()
-        self._asked.clear()
+        self._used.clear()
 
     async def of(self, scope: Scope, resource: Resource) -> KeptKind | None:
         """Return the kept results of a kind; None where its objects have to be reviewed in each sweep.
@@ -267,7 +268,7 @@ class KeptResults:
         """A sweep of every kind has ended: of other kinds nothing is kept any more."""
         for gvk in self._kinds.keys() - set(kinds):
             self._drop(gvk)
-        self._standings = {key: one for key, one in self._standings.items() if key in self._asked}
+        self._standings = {key: one for key, one in self._standings.items() if key in self._used}
         self._numbers = {
             name: one for name, one in self._numbers.items() if name in self._namespaces
         }
@@ -321,7 +322,7 @@ class KeptResults:
 
     async def _standing(self, evaluator: Evaluator, template: Template) -> tuple[bool, bool]:
         """Whether results of a template can be kept, and whether it reads synced data."""
-        self._asked.add(id(evaluator))
+        self._used.add(id(evaluator))
         known = self._standings.get(id(evaluator))
         if known is None or known[0] is not evaluator:
             # Here and not above: who keeps nothing shall not pay for the compiler.

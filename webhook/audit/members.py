@@ -42,9 +42,9 @@ class Members:
         return rendezvous.chosen(f"{gvk.group}/{gvk.kind}/{namespace}", self.uids) == self.own
 
 
-def members(pods: Iterable[Mapping[str, Any]], own: str) -> Members:
+def members(pods: Iterable[Mapping[str, Any]], own_name: str) -> Members:
     """The members by the Pods that audit: those that are ready and not ending.
 
     This one is always of them: it is here, whatever the kubelet has said so far.
     """
-    return Members(ready(pods) | {own}, own)
+    return Members(ready(pods) | {own_name}, own_name)

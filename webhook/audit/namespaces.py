@@ -26,7 +26,7 @@ class Namespaces:
     def __init__(self, client: ClusterClient, known: Mapping[str, Any]) -> None:
         self._client = client
         self._known = known
-        self._asked: dict[str, Namespace | None] = {}
+        self._answers: dict[str, Namespace | None] = {}
 
     async def get(self, name: str) -> Namespace | None:
         """The Namespace, None where there is none: then its objects are gone too, or going.
@@ -37,11 +37,11 @@ class Namespaces:
         known: Namespace | None = self._known.get(name)
         if known is not None:
             return known
-        if name not in self._asked:
-            if len(self._asked) >= ASKED_MAX:
-                self._asked.clear()
-            self._asked[name] = await self._ask(name)
-        return self._asked[name]
+        if name not in self._answers:
+            if len(self._answers) >= ASKED_MAX:
+                self._answers.clear()
+            self._answers[name] = await self._ask(name)
+        return self._answers[name]
 
     async def _ask(self, name: str) -> Namespace | None:
         try:

@@ -15,7 +15,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.breaker import Guard
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.review import AugmentedObject
-from webhook.external_data.exchange import Unanswered, nobodys, nothing_asked
+from webhook.external_data.exchange import Unanswered, no_answers, nobodys
 from webhook.mutation.drift import drifts_of
 from webhook.mutation.errors import MutationError
 from webhook.mutation.mutator import UNMUTATED_GROUPS
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Object
     from webhook.constraint.result import Responses
     from webhook.external_data.exchange import (
+        AnswersSoFar,
         AskAsync,
-        AskedSoFar,
         ProviderAnswers,
         ProviderRequest,
         ProviderResponse,
@@ -95,7 +95,7 @@ class Reviewer:
         self._namespaces = namespaces
         self._log = log
         self._limits = limits
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self.reviewed = 0
         self.faulty_templates: set[str] = set()
         """Kinds of constraints whose template gave no verdict on some object."""
@@ -109,23 +109,25 @@ class Reviewer:
         :class:`~webhook.cluster.errors.ApiUnreachable` where the Namespace cannot
         be read.
         """
-        asked = nothing_asked()
+        answers = no_answers()
         while True:
             try:
-                return await self.attempt(resource, obj, asked)
+                return await self.attempt(resource, obj, answers)
             except Unanswered as wanting:
                 requests = wanting.requests
-            asked = await self.ask(asked, requests)
+            answers = await self.ask(answers, requests)
 
-    async def ask(self, asked: AskedSoFar, requests: Sequence[ProviderRequest]) -> AskedSoFar:
+    async def ask(self, known: AnswersSoFar, requests: Sequence[ProviderRequest]) -> AnswersSoFar:
         """Have providers answer one more round: of many requests some at a time."""
         answers: dict[ProviderRequest, ProviderResponse] = {}
         for at in range(0, len(requests), ASKED_TOGETHER):
             some = tuple(requests[at : at + ASKED_TOGETHER])
             answers |= nobodys(some) if self._ask is None else await self._ask(some)
-        return asked.more(answers)
+        return known.more(answers)
 
-    async def attempt(self, resource: Resource, obj: Object, asked: AskedSoFar) -> Responses | None:
+    async def attempt(
+        self, resource: Resource, obj: Object, answers: AnswersSoFar
+    ) -> Responses | None:
         """As :meth:`review`, by what was asked so far.
 
         Raises :class:`~webhook.external_data.exchange.Unanswered` for more.
@@ -139,9 +141,9 @@ class Reviewer:
             mutates=False,
             reads_namespace=True,
             on_expansion_error="skip",
-            answers=asked.answers,
-            rounds=asked.rounds,
-            moment=asked.moment,
+            answers=answers.answers,
+            rounds=answers.rounds,
+            moment=answers.moment,
         )
         try:
             outcome = await review_async(self._policies, subject, self._namespaces.get, set_aside)
@@ -166,15 +168,15 @@ class Reviewer:
         Raises :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable` where its Namespace cannot be read.
         """
-        asked = nothing_asked()
+        answers = no_answers()
         while True:
             try:
-                return await self.attempt_drifts(obj, asked)
+                return await self.attempt_drifts(obj, answers)
             except Unanswered as wanting:
                 requests = wanting.requests
-            asked = await self.ask(asked, requests)
+            answers = await self.ask(answers, requests)
 
-    async def attempt_drifts(self, obj: Object, asked: AskedSoFar) -> tuple[Drift, ...]:
+    async def attempt_drifts(self, obj: Object, answers: AnswersSoFar) -> tuple[Drift, ...]:
         """As :meth:`drifts`, by what was asked so far.
 
         Raises :class:`~webhook.external_data.exchange.Unanswered` for more.
@@ -190,16 +192,16 @@ class Reviewer:
         if place and not is_namespace:
             namespace = await self._namespaces.get(place)
         try:
-            known = None if self._ask is None else asked.known
+            known = None if self._ask is None else answers.known
             return drifts_of(scope.mutations, obj, namespace, place, known)
         except MutationError as error:
             self._tell_once(f"drift: {error}", str(error), obj)
             return ()
 
-    def _tell_once(self, what: str, error: str, obj: Object) -> None:
+    def _tell_once(self, event: str, error: str, obj: Object) -> None:
         """Log a fault of policy once for a sweep: it may be the same on each object."""
-        if what not in self._told and len(self._told) < 100:  # a bound of memory
-            self._told.add(what)
+        if event not in self._logged and len(self._logged) < 100:  # a bound of memory
+            self._logged.add(event)
             self._log.warning(
                 "an object was not decided by every policy",
                 error=error,

@@ -21,7 +21,7 @@ from webhook.audit.sink import Audited, SweepEnd, SweepStart, identity_of
 from webhook.audit.source import UnreadableKind
 from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.constraint.result import Responses
-from webhook.external_data.exchange import Unanswered, nothing_asked
+from webhook.external_data.exchange import Unanswered, no_answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from webhook.audit.source import AuditSource
     from webhook.cluster.store import Object
     from webhook.constraint.limits import Limits
-    from webhook.external_data.exchange import AskAsync, AskedSoFar, ProviderRequest
+    from webhook.external_data.exchange import AnswersSoFar, AskAsync, ProviderRequest
     from webhook.log import Logger
     from webhook.mutation.drift import Drift
 
@@ -94,7 +94,7 @@ class Sweep:
         self._left_out: list[GroupVersionKind] = []
         self._violations = 0
         self._passed_over = 0
-        self._spoiled: Counter[GroupVersionKind] = Counter()
+        self._faulty: Counter[GroupVersionKind] = Counter()
         self._stranded: Counter[GroupVersionKind] = Counter()
         """Objects whose Namespace is gone: while it goes for a moment, or left behind by force."""
         self._unseen: frozenset[tuple[str, str]] = frozenset()
@@ -133,7 +133,7 @@ class Sweep:
             reviewed=self._reviewer.reviewed + self._recalled,
             recalled=self._recalled,
             passed_over=self._passed_over,
-            left_out=self._spoiled.total(),
+            left_out=self._faulty.total(),
             stranded=self._stranded.total(),
             unaudited=self._unaudited(),
             violations=self._violations,
@@ -154,7 +154,7 @@ class Sweep:
 
     def _unaudited(self) -> Counter[tuple[str, str]]:
         counts: Counter[tuple[str, str]] = Counter()
-        for gvk, count in (self._spoiled + self._stranded).items():
+        for gvk, count in (self._faulty + self._stranded).items():
             for key in undecided(self._scope.snapshot, self._scope.expansion, [gvk], ()):
                 counts[key] += count
         return counts
@@ -190,21 +190,21 @@ class Sweep:
 
     async def _page(self, resource: Resource, page: list[Object]) -> None:
         """Review a page's objects: those for which providers are asked again, with their answers."""
-        wanting, asked = _Wanting([], {}), nothing_asked()
+        wanting, answers = _Wanting([], {}), no_answers()
         while page:
-            await self._one(resource, page.pop(), asked, wanting)
+            await self._one(resource, page.pop(), answers, wanting)
             if len(wanting.requests) >= ASKED_TOGETHER:
-                await self._answered(resource, wanting, asked)
+                await self._answered(resource, wanting, answers)
                 wanting = _Wanting([], {})
-        await self._answered(resource, wanting, asked)
+        await self._answered(resource, wanting, answers)
 
-    async def _answered(self, resource: Resource, wanting: _Wanting, asked: AskedSoFar) -> None:
+    async def _answered(self, resource: Resource, wanting: _Wanting, answers: AnswersSoFar) -> None:
         """Have providers answer, and review what was set aside until nothing is."""
         while wanting.objects:
-            asked = await self._reviewer.ask(asked, tuple(wanting.requests))
+            answers = await self._reviewer.ask(answers, tuple(wanting.requests))
             objects, wanting = wanting.objects, _Wanting([], {})
             while objects:
-                await self._one(resource, objects.pop(), asked, wanting)
+                await self._one(resource, objects.pop(), answers, wanting)
 
     def _look_for_unseen(self, seen: list[GroupVersionKind]) -> None:
         """Constraints of which nothing is looked at have no total: it would be 0."""
@@ -239,22 +239,22 @@ class Sweep:
             )
 
     async def _one(
-        self, resource: Resource, item: Object, asked: AskedSoFar, wanting: _Wanting
+        self, resource: Resource, item: Object, answers: AnswersSoFar, wanting: _Wanting
     ) -> None:
         """Review one object and tell of it; what it raises that nobody foresaw ends here.
 
         It is set aside where providers have to be asked first.
         """
         try:
-            await self._object(resource, item, asked)
+            await self._object(resource, item, answers)
         except Unanswered as missing:
             wanting.objects.append(item)
             wanting.requests.update(dict.fromkeys(missing.requests))
         except (ApiError, ApiUnreachable):
             raise
         except Exception as error:  # noqa: BLE001  # the object's boundary: named, counted, left out
-            self._spoiled[resource.gvk] += 1
-            if self._spoiled.total() <= TOLD_MAX:
+            self._faulty[resource.gvk] += 1
+            if self._faulty.total() <= TOLD_MAX:
                 self._log.fault(
                     "an object cannot be audited; all others are",
                     error,
@@ -263,7 +263,7 @@ class Sweep:
                     resource_name=name_of(item),
                 )
 
-    async def _object(self, resource: Resource, item: Object, asked: AskedSoFar) -> None:
+    async def _object(self, resource: Resource, item: Object, answers: AnswersSoFar) -> None:
         """Review one object and tell of it."""
         gvk, metadata = resource.gvk, item["metadata"]
         namespace: str = metadata.get("namespace", "")
@@ -277,8 +277,8 @@ class Sweep:
         if time.monotonic() > self._turn_ends:
             await asyncio.sleep(0)
             self._turn_ends = time.monotonic() + TURN_SECONDS
-        own = metadata["name"] if gvk.group_kind == ("", "Namespace") else namespace
-        if self._scope.is_excluded(own):
+        namespace_name = metadata["name"] if gvk.group_kind == ("", "Namespace") else namespace
+        if self._scope.is_excluded(namespace_name):
             self._passed_over += 1
             await self._tell(obj, Responses(), 0, excluded=True)
             return
@@ -293,8 +293,8 @@ class Sweep:
             return
         assert type(item) is not PartialObject  # Those are kept, and nothing is dropped meanwhile.
         # First, as nothing is counted by it: with answers an object is gone through again.
-        drifts = await self._reviewer.attempt_drifts(obj, asked)
-        responses = await self._reviewer.attempt(resource, obj, asked)
+        drifts = await self._reviewer.attempt_drifts(obj, answers)
+        responses = await self._reviewer.attempt(resource, obj, answers)
         if responses is None:
             self._strand(gvk, namespace, metadata["name"])
             return

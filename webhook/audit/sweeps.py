@@ -87,7 +87,7 @@ class Results:
         self._statuses = statuses
         self._tell = tell
         self._limit = limit
-        self._told: set[ConstraintKey] = set()
+        self._shared: set[ConstraintKey] = set()
         self.members: Members | None = None
         """Among whom shares were made for this sweep; None where there never are others."""
 
@@ -96,13 +96,13 @@ class Results:
         if not await self._is_current():
             return
         if self.members is None or self.members.is_alone:
-            if self._told:
-                self._tell(dict.fromkeys(self._told))
-                self._told.clear()
+            if self._shared:
+                self._tell(dict.fromkeys(self._shared))
+                self._shared.clear()
             await self._statuses.publish(end, totals)
             return
         digest = self.members.digest
-        self._told |= totals.keys()
+        self._shared |= totals.keys()
         self._tell(
             {
                 key: shard(end.audit_id, digest, count.total, count.documents(), limit=self._limit)
@@ -148,10 +148,12 @@ class DriftTotals:
                 "mutators would change objects that exist",
                 process="audit",
                 audit_id=end.audit_id,
-                mutators={str(mutator): self._objects[mutator] for mutator in self._told()},
+                mutators={
+                    str(mutator): self._objects[mutator] for mutator in self._first_mutators()
+                },
             )
 
-    def _told(self) -> list[MutatorId]:
+    def _first_mutators(self) -> list[MutatorId]:
         return sorted(mutator for mutator, _ in self._objects.most_common(20))
 
 
@@ -270,7 +272,7 @@ class Sweeps:
         self._watches = ObjectWatches(client) if options.continuous else None
         self._continuous: Continuous | None = None
         # What changed is told to all but the totals: those are the ledger's then.
-        self._told = Sinks([*every, violations])
+        self._of_changes = Sinks([*every, violations])
         if self._ledger is not None:
             every.append(self._ledger)
             receivers.append(self._ledger)
@@ -403,7 +405,7 @@ class Sweeps:
             reviewer,
             self._watches,
             self._ledger,
-            self._told,
+            self._of_changes,
             log=self._log,
             published_at=published_at,
         )

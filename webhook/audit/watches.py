@@ -172,19 +172,19 @@ class ObjectWatches:
 
     def follow(self, resources: Iterable[Resource]) -> None:
         """Watch exactly these kinds, but for those that are only ever swept."""
-        wanted = {
+        followed = {
             resource.gvk: resource
             for resource in resources
             if resource.gvk.group_kind not in UNWATCHED
         }
-        for gvk in self._watches.keys() - wanted.keys():
+        for gvk in self._watches.keys() - followed.keys():
             watch = self._watches.pop(gvk)
             if watch.task is not None:
                 watch.task.cancel()
             for waiting in [item for item in self._waiting if item[0] == gvk]:
                 del self._waiting[waiting]
-        for gvk in sorted(wanted.keys() - self._watches.keys()):
-            watch = self._watches[gvk] = _Watch(self._client, wanted[gvk], self)
+        for gvk in sorted(followed.keys() - self._watches.keys()):
+            watch = self._watches[gvk] = _Watch(self._client, followed[gvk], self)
             if self._tasks is not None:
                 watch.task = self._tasks.create_task(watch.reflector.run())
 

@@ -77,10 +77,10 @@ def cost_together(of: Sequence[Checked], entries: int = ENTRIES) -> int:
     return sum(estimated_cost(one, entries) for one in of)
 
 
-def cost_warning(of: Sequence[Checked], limit: int, what: str) -> str:
+def cost_warning(of: Sequence[Checked], limit: int, noun: str) -> str:
     """Why an API server would end expressions that share a limit; empty where it would not.
 
-    ``what`` the limit is for stands in the text.
+    ``noun`` the limit is for stands in the text.
     """
     if cost_together(of) <= limit:
         return ""
@@ -93,7 +93,7 @@ def cost_warning(of: Sequence[Checked], limit: int, what: str) -> str:
             fits = middle
     return (
         f"an API server would end it where lists and maps have {ended} entries and more: "
-        f"{what} may cost {limit:,} there (estimated, with texts of {TEXT} characters)"
+        f"{noun} may cost {limit:,} there (estimated, with texts of {TEXT} characters)"
     )
 
 

@@ -20,7 +20,7 @@ from webhook.cel.exact.costed import may_end
 from webhook.cel.exact.evaluator import exact_form
 from webhook.cel.fast.expression import fast_form
 from webhook.cel.run.inputs import given_of
-from webhook.cel.run.texts import retold
+from webhook.cel.run.texts import with_shown_value
 from webhook.cel.run.values import lost_within
 from webhook.cel.syntax.ast import Call, Constant, Fold, children
 from webhook.cel.syntax.parser import parse
@@ -52,7 +52,7 @@ class Expression:
         ``variables`` is left as it is.
         """
         if self.fast is not None:
-            left = meter.left
+            steps_left = meter.left
             try:
                 return self.fast(variables, meter)
             except TimeUp:
@@ -60,9 +60,9 @@ class Expression:
             except EvaluationError as error:
                 if self.tells and type(error) is EvaluationError:
                     raise
-                meter.rewind(left)
+                meter.rewind(steps_left)
             except Exception:  # noqa: BLE001  # whatever it was, the exact form says what it means
-                meter.rewind(left)
+                meter.rewind(steps_left)
         try:
             return self._exact_value(variables, meter)
         except RecursionError:
@@ -73,7 +73,7 @@ class Expression:
         try:
             value = self.exact(env, meter)
         except ShownError as error:
-            raise retold(error, given_of(env, meter)) from None
+            raise with_shown_value(error, given_of(env, meter)) from None
         # No other expression is prepared for lists that hold errors.
         lost = lost_within(value) if meter.may_have_lost else None
         if lost is not None:

@@ -74,17 +74,17 @@ class CompileError(Exception):
         self.source = source
         self.problems = sorted(problems[:MOST_TOLD], key=lambda one: (one.line, one.column))
         """By place; what is wrong at one place in the order in which it was found."""
-        self.untold = len(problems) - len(self.problems)
+        self.truncated_count = len(problems) - len(self.problems)
 
     is_early: bool = False
     """Whether it is one of the text, or of a constant, and not of types."""
 
     def __str__(self) -> str:
         lines = self.source.split("\n")
-        told = [_told(problem, lines) for problem in self.problems]
-        if self.untold:
-            told.append(f"{self.untold} more errors were truncated")
-        return "\n".join(told)
+        texts = [_problem_text(problem, lines) for problem in self.problems]
+        if self.truncated_count:
+            texts.append(f"{self.truncated_count} more errors were truncated")
+        return "\n".join(texts)
 
 
 class ParseError(CompileError):
@@ -106,7 +106,7 @@ class InstantiationError(CompileError):
         return f"program instantiation failed: {self.message}"
 
 
-def _told(problem: Problem, lines: list[str]) -> str:
+def _problem_text(problem: Problem, lines: list[str]) -> str:
     """The problem with its line and a mark below it (cel-go, common/error.go)."""
     text = f"ERROR: <input>:{problem.line}:{problem.column + 1}: {problem.message}"
     if not 1 <= problem.line <= len(lines):

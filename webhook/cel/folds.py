@@ -72,13 +72,13 @@ def logic(operands: list[Run], *, ends: bool) -> Run:
 
 
 def _decided(
-    asked: Callable[[dict[Any, Value], Meter], Iterable[tuple[Any, Run]]], *, ends: bool
+    operands: Callable[[dict[Any, Value], Meter], Iterable[tuple[Any, Run]]], *, ends: bool
 ) -> Run:
     """Return whether an operand is ``ends``; if none is, raise the first error of any."""
 
     def evaluated(env: dict[Any, Value], meter: Meter) -> Value:
         fault: EvaluationError | None = None
-        for _, operand in asked(env, meter):
+        for _, operand in operands(env, meter):
             try:
                 if access.condition(operand(env, meter)) is ends:
                     return ends

@@ -143,13 +143,13 @@ def mutations(variables: Mapping[str, Type], *, params: bool) -> Environment:
     return patching(admission(variables, params=params, authorizer=True))
 
 
-def patching(made: Environment) -> Environment:
+def patching(environment: Environment) -> Environment:
     """Returns an environment whose expressions may write objects and JSON Patches, too."""
     return replace(
-        made,
-        messages={**made.messages, JSON_PATCH: _PATCH},
+        environment,
+        messages={**environment.messages, JSON_PATCH: _PATCH},
         functions={
-            **made.functions,
+            **environment.functions,
             "jsonpatch.escapeKey": (
                 Overload(member=False, args=(STRING,), result=STRING, free=()),
             ),

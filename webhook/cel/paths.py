@@ -136,14 +136,14 @@ def resolved(root: Run, keys: Keys, *, opens: bool, is_key: bool) -> Run:
     return resolved
 
 
-def told(path: Run) -> Run:
+def has_value(path: Run) -> Run:
     """Return whether a path leads to a value: ``has()``."""
 
-    def told(env: dict[Any, Value], meter: Meter) -> Value:
+    def is_there(env: dict[Any, Value], meter: Meter) -> Value:
         value = path(env, meter)
         return value.value is not NOTHING if type(value) is Optional else value
 
-    return told
+    return is_there
 
 
 def computed(key: Run) -> Run:

@@ -230,11 +230,11 @@ class _Estimate:
         if node.target is not None and node not in self.checked.functions:
             cost = plus(cost, self.cost(node.target))
             target = self.operand(node.target)
-        own, size = 0, None
+        own_cost, size = 0, None
         for overload in self.checked.overloads[node]:
             call = CallToCost(name, overload, target, args, self.declared_size)
             each, of_each = call_cost(call)
-            own = max(own, each)
+            own_cost = max(own_cost, each)
             if of_each is not None:
                 size = of_each if size is None else union(size, of_each)
             size = self.indexed(node, overload, size) if name == "_[_]" else size
@@ -245,7 +245,7 @@ class _Estimate:
                 self.entries[node] = both
         if size is not None:
             self.sizes[node] = size
-        return plus(cost, own)
+        return plus(cost, own_cost)
 
     def indexed(self, node: Call, overload: Overload, size: Size | None) -> Size | None:
         """The size of an item, whose path goes on from that of what it is taken from."""
@@ -332,7 +332,7 @@ class _Estimate:
             call_cost(CallToCost("@sortByAssociatedKeys", overload, of, args, self.declared_size))
             for overload in self.checked.overloads[node]
         ]
-        own, size = max(called)
+        own_cost, size = max(called)
         if size is not None:
             self.sizes[node] = size
-        return plus(cost, own)
+        return plus(cost, own_cost)

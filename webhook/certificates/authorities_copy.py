@@ -68,16 +68,16 @@ class AuthoritiesCopy:
         """Watch until cancelled."""
         await self._reflector.run()
 
-    async def keep(self, own: Mapping[str, bytes], bundle: bytes) -> None:
+    async def keep(self, authorities: Mapping[str, bytes], bundle: bytes) -> None:
         """Have the Secret hold our authorities, of our own Secret's data."""
-        if not self._reflector.statistics().synced or _holds(self._current(), own):
+        if not self._reflector.statistics().synced or _holds(self._current(), authorities):
             return
-        wanted = base64.b64encode(bundle).decode()
+        encoded = base64.b64encode(bundle).decode()
 
         def changed(secret: Json) -> Json | None:
-            if _holds(secret, own):
+            if _holds(secret, authorities):
                 return None
-            return secret | {"data": {**(secret.get("data") or {}), CA_CERTIFICATE: wanted}}
+            return secret | {"data": {**(secret.get("data") or {}), CA_CERTIFICATE: encoded}}
 
         mark = self._reflector.store.mark(self._namespace, self._name)
         try:
@@ -107,9 +107,9 @@ class AuthoritiesCopy:
             )
 
 
-def _holds(secret: Json | None, own: Mapping[str, bytes]) -> bool:
+def _holds(secret: Json | None, authorities: Mapping[str, bytes]) -> bool:
     """Whether a Secret holds every authority that it must, and no other."""
     if secret is None:
         return False
     held = secret_data(secret).get(CA_CERTIFICATE, b"")
-    return planning.is_trusted(held, own, dt.datetime.now(tz=dt.UTC))
+    return planning.is_trusted(held, authorities, dt.datetime.now(tz=dt.UTC))

@@ -323,10 +323,10 @@ class ServingCertificate:
         data = secret_data(await self._client.get(SECRETS, place.secret, place.namespace))
         if _trusts(configuration, data):
             return
-        wanted = _with_bundle(configuration, planning.bundle(data, _now()))
+        updated = _with_bundle(configuration, planning.bundle(data, _now()))
         store = seen.reflector.store
         mark = store.mark("", seen.name)
-        written = await self._client.replace(seen.resource, wanted)
+        written = await self._client.replace(seen.resource, updated)
         self._statistics.bundle_writes += 1
         store.take_answer(mark, written)
         self._log.info("CA bundle written", configuration=seen.name)

@@ -164,7 +164,7 @@ class SwappedContext:
         self._current = context
 
 
-def check_client_name(transport: asyncio.BaseTransport, wanted: str) -> str | None:
+def check_client_name(transport: asyncio.BaseTransport, expected_name: str) -> str | None:
     """Why a client's certificate does not name who may call, None where it does."""
     certificate: dict[str, Any] = transport.get_extra_info("peercert") or {}
     names = [
@@ -174,11 +174,11 @@ def check_client_name(transport: asyncio.BaseTransport, wanted: str) -> str | No
         if key == "commonName"
     ]
     # Whoever reads another of several names, as Go reads the last, must find the same.
-    strange = [name for name in names if name != wanted]
+    strange = [name for name in names if name != expected_name]
     if names and not strange:
         return None
     shown = strange[0] if strange else ""
-    return f"x509: subject with cn={shown} do not identify as {wanted}"
+    return f"x509: subject with cn={shown} do not identify as {expected_name}"
 
 
 def not_after(certificate: bytes) -> dt.datetime | None:

@@ -200,8 +200,8 @@ def _has_stood(
 
     Not for longer than half of what the one in force had left.
     """
-    made = coming.begins + BACKDATED
-    return now - made >= min(lifetimes.stands, (authority.ends - made) / 2)
+    made_at = coming.begins + BACKDATED
+    return now - made_at >= min(lifetimes.stands, (authority.ends - made_at) / 2)
 
 
 def _serves(

@@ -19,7 +19,7 @@ from webhook.log import Log
 from webhook.policy_kinds.known import EXTENSIONS, kind_of_document
 from webhook.policy_kinds.table import CONSTRAINT_GROUPS, KYVERNO_KINDS
 from webhook.settings.serve import KEY_SECRET
-from webhook.webhook_rules.asking import REASON
+from webhook.webhook_rules.coverage import REASON
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
     from webhook.constraint.client import Client
-    from webhook.policies.asked import WhoIsAsked
+    from webhook.policies.request_coverage import RequestCoverage
 
 
 async def read_constraints(
@@ -112,21 +112,21 @@ def kyverno_mode(pods: Iterable[Mapping[str, Any]]) -> str:
             for one in texts_of(container.get(name))
         ]
         if arguments:
-            said = [one.removeprefix(flag) for one in arguments if one.startswith(flag)]
-            modes.add(said[-1] if said else "off")
+            values = [one.removeprefix(flag) for one in arguments if one.startswith(flag)]
+            modes.add(values[-1] if values else "off")
     return next((one for one in ("enforce", "audit", "off") if one in modes), "")
 
 
 async def kyverno_standings(
-    client: ClusterClient, mode: str, who: WhoIsAsked
+    client: ClusterClient, mode: str, coverage: RequestCoverage
 ) -> list[KyvernoStanding]:
     """How each of Kyverno's policies in CEL stands, and each of its exceptions."""
     documents = await read_kyverno(client)
-    return standings_of(documents, mode, who) if documents else []
+    return standings_of(documents, mode, coverage) if documents else []
 
 
 def standings_of(
-    documents: Iterable[dict[str, Any]], mode: str, who: WhoIsAsked
+    documents: Iterable[dict[str, Any]], mode: str, coverage: RequestCoverage
 ) -> list[KyvernoStanding]:
     """The same of those that are at hand; ``mode`` is as of :func:`kyverno_mode`."""
     from webhook.kyverno import validating_policy as reading  # noqa: PLC0415  # it brings CEL
@@ -142,7 +142,7 @@ def standings_of(
             continue
         items.append(item)
         actions = item.actions if isinstance(item, reading.ValidatingPolicy) else ()
-        state, notes = kyverno_state(document, mode, who)
+        state, notes = kyverno_state(document, mode, coverage)
         standings.append(KyvernoStanding(f"{kind}/{item.title}", state, actions, notes))
     notes_of: dict[str, list[str]] = {}
     for kind, name, note in KyvernoPolicies(items).warnings({}):
@@ -152,19 +152,19 @@ def standings_of(
 
 
 def kyverno_state(
-    document: Mapping[str, Any], mode: str, who: WhoIsAsked
+    document: Mapping[str, Any], mode: str, coverage: RequestCoverage
 ) -> tuple[str, tuple[str, ...]]:
     """The state of a policy or an exception that can be used, and notes on it."""
     if mode == "off":
         return "NotFollowed", (NOT_FOLLOWED,)
     if mode == "audit":
         return "Audited", (AUDITED,)
-    asking = who(document)
-    if asking is None:
+    state = coverage(document)
+    if state is None:
         return "Usable", ()
-    if asking.extent == "not at all":
-        return REASON, (f"{REASON}: {asking.text}",)
-    return "Usable", asking.notes
+    if state.extent == "not at all":
+        return REASON, (f"{REASON}: {state.text}",)
+    return "Usable", state.notes
 
 
 def _named(document: Mapping[str, Any]) -> str:

@@ -31,9 +31,9 @@ def command(shell: str) -> int:
     from click.shell_completion import ShellComplete  # noqa: PLC0415
 
     program = click.get_current_context().find_root().command
-    made = _classes()[shell](program, {}, "waddle", COMPLETE)
+    completion = _classes()[shell](program, {}, "waddle", COMPLETE)
     # Not its own `source`, which runs bash to ask for its version.
-    click.echo(ShellComplete.source(made))
+    click.echo(ShellComplete.source(completion))
     return exit_codes.OK
 
 
@@ -41,8 +41,8 @@ def enable() -> None:
     """Have what a shell asks for answered by the classes below."""
     from click.shell_completion import add_completion_class  # noqa: PLC0415
 
-    for made in _classes().values():
-        add_completion_class(made)
+    for shell_class in _classes().values():
+        add_completion_class(shell_class)
 
 
 def _classes() -> dict[str, type[ShellComplete]]:

@@ -43,17 +43,17 @@ def bar(done: int, of: int) -> str:
 
 def watched(
     items: Sequence[_Item],
-    what: str,
+    title: str,
     terminal: TextIO | None = None,
     quiet_seconds: float = QUIET_SECONDS,
 ) -> Iterable[_Item]:
     """The items, with how many are done on standard error where that is a terminal."""
     terminal = terminal or sys.stderr
-    return _drawn(items, what, terminal, quiet_seconds) if terminal.isatty() else items
+    return _drawn(items, title, terminal, quiet_seconds) if terminal.isatty() else items
 
 
 def _drawn(
-    items: Sequence[_Item], what: str, terminal: TextIO, quiet_seconds: float
+    items: Sequence[_Item], title: str, terminal: TextIO, quiet_seconds: float
 ) -> Iterator[_Item]:
     drawn_at, shown = time.monotonic() + quiet_seconds - REST_SECONDS, False
     try:
@@ -61,7 +61,7 @@ def _drawn(
             now = time.monotonic()
             if now - drawn_at >= REST_SECONDS:
                 drawn_at, shown = now, True
-                draw(terminal, f"{bar(number, len(items))} {number}/{len(items)} {what}")
+                draw(terminal, f"{bar(number, len(items))} {number}/{len(items)} {title}")
             yield item
     finally:
         if shown:

@@ -204,8 +204,8 @@ def _sort(sources: Sources, text: FileDocument, file: str, *, any_value: bool, k
             if not manifests:
                 return
         if not any_value or any(map(_is_policy, manifests)):
-            sources.manifests.extend(item for item in manifests if _is_wanted(item))
-            if not all(_is_wanted(item) or item.gvk.group == SUITES for item in manifests):
+            sources.manifests.extend(item for item in manifests if _is_selected(item))
+            if not all(_is_selected(item) or item.gvk.group == SUITES for item in manifests):
                 _add_once(sources.skipped, file)
             return
     if not (any_value or is_foreign):
@@ -218,7 +218,7 @@ def _sort(sources: Sources, text: FileDocument, file: str, *, any_value: bool, k
         sources.documents.append(Other(Document(value, shown), file, text.line))
 
 
-def _is_wanted(manifest: Manifest) -> bool:
+def _is_selected(manifest: Manifest) -> bool:
     return is_object(manifest.document) and manifest.gvk.group not in IGNORED_GROUPS
 
 

@@ -27,7 +27,7 @@ from webhook.policy_kinds.table import EXCEPTION_KINDS, KYVERNO_KINDS
 from webhook.printable import printable, quantity
 from webhook.replicas.pods import WEBHOOK_PODS, replica
 from webhook.settings.flags import InvalidFlag, read_duration
-from webhook.webhook_rules.asking import REASON
+from webhook.webhook_rules.coverage import REASON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from webhook.cluster.reflector import Reflector
     from webhook.cluster.store import Change, Object
     from webhook.controllers.status.convergence import Convergence
-    from webhook.policies.asked import WhoIsAsked
-    from webhook.webhook_rules.asking import AskedState
+    from webhook.policies.request_coverage import RequestCoverage
+    from webhook.webhook_rules.coverage import CoverageState
 
 CONFIGURATION_SECONDS: Final = 1.0
 """Between two looks at the configurations, while they send nothing that the object is for."""
@@ -280,24 +280,24 @@ class _Wait:
             kind = _status_kind(self._named.resource)
             asking = None
             if kind_of(self._named.resource.gvk) in KYVERNO_KINDS:
-                said, self._fault = await self._of_kyverno(document)
+                progress, self._fault = await self._of_kyverno(document)
                 if self._fault:
                     await self._pause()
                     continue
             elif kind is None:
-                said, self._fault = _of_exception(document)
+                progress, self._fault = _of_exception(document)
             else:
                 state = self._look(document, kind)
                 asking = await self._asking(document) if state.enforced else None
                 count = len(state.counted)
-                said = f"enforced by {count} of {quantity(count, 'replica')}"
+                progress = f"enforced by {count} of {quantity(count, 'replica')}"
                 self._fault = "" if state.enforced else _faults(state)
             if asking is not None and asking.extent == "not at all":
                 self._fault = f"{REASON}: {asking.text}"
                 await self._pause()
                 continue
             if not self._fault:
-                write(printable(f"{self._shown}: {said}"))
+                write(printable(f"{self._shown}: {progress}"))
                 return 0
             await self._news.wait()
 
@@ -313,31 +313,31 @@ class _Wait:
         pods = list(self._watches["pods"].store)
         if not any(replica(pod).counted for pod in pods):
             return "", "no replica is ready"
-        who = await self._who()
-        (standing,) = standings_of([dict(document)], kyverno_mode(pods), who)
+        coverage = await self._coverage()
+        (standing,) = standings_of([dict(document)], kyverno_mode(pods), coverage)
         if standing.state != "Usable":
             return "", f"{standing.state}: {'; '.join(standing.notes)}"
         return "usable, and asked; replicas do not say which generation they have", ""
 
-    async def _asking(self, document: Object) -> AskedState | None:
+    async def _asking(self, document: Object) -> CoverageState | None:
         """How far the API server asks about the object, as its configurations are now."""
-        from webhook.policies.asked import is_judged  # noqa: PLC0415  # see command
+        from webhook.policies.request_coverage import is_judged  # noqa: PLC0415  # see command
 
         if not is_judged(document):
             return None
-        return (await self._who())(document)
+        return (await self._coverage())(document)
 
-    async def _who(self) -> WhoIsAsked:
+    async def _coverage(self) -> RequestCoverage:
         """Who is asked, by the cluster's configurations; nothing is known where it does not answer."""
         from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
         from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415  # see command
-        from webhook.policies.asked import who_is_asked  # noqa: PLC0415  # see command
+        from webhook.policies.request_coverage import read_coverage  # noqa: PLC0415  # see command
 
         try:
             standing, read = await read_webhook_configurations(self._client, self._namespace)
         except (ApiError, ApiUnreachable):
             standing, read = [], frozenset()
-        return who_is_asked(standing, self._namespace, read)
+        return read_coverage(standing, self._namespace, read)
 
     async def _pause(self) -> None:
         """Until something is heard of the object, or a configuration may be another one."""

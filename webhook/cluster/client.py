@@ -313,8 +313,8 @@ class ClusterClient:
         path = resource.path(
             metadata["name"], metadata.get("namespace", ""), subresource=subresource
         )
-        made = await self.request("PUT", path, query={"fieldManager": FIELD_MANAGER}, body=body)
-        return self._answered(resource, made)
+        written = await self.request("PUT", path, query={"fieldManager": FIELD_MANAGER}, body=body)
+        return self._answered(resource, written)
 
     async def update(
         self,
@@ -357,8 +357,8 @@ class ClusterClient:
             metadata["name"], metadata.get("namespace", ""), subresource=subresource
         )
         query = {"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"}
-        made = await self.request("PATCH", path, query=query, body=body, content_type=_APPLY)
-        return self._answered(resource, made)
+        written = await self.request("PATCH", path, query=query, body=body, content_type=_APPLY)
+        return self._answered(resource, written)
 
     async def merge(
         self,
@@ -372,8 +372,8 @@ class ClusterClient:
         """A JSON merge patch, for fields that have one writer."""
         path = resource.path(name, namespace, subresource=subresource)
         query = {"fieldManager": FIELD_MANAGER}
-        made = await self.request("PATCH", path, query=query, body=patch, content_type=_MERGE)
-        return self._answered(resource, made)
+        written = await self.request("PATCH", path, query=query, body=patch, content_type=_MERGE)
+        return self._answered(resource, written)
 
     def _answered(self, resource: Resource, made: Any) -> Object:
         if version := text(made, "metadata", "resourceVersion"):

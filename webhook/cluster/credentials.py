@@ -120,9 +120,9 @@ def load_credentials(
     return Credentials(load, namespace, os.environ)
 
 
-def _proxy(own: str | None, server: str, environment: Mapping[str, str]) -> Proxy | None:
+def _proxy(proxy_url: str | None, server: str, environment: Mapping[str, str]) -> Proxy | None:
     try:
-        return read_proxy(own) if own else proxy_for(server, environment)
+        return read_proxy(proxy_url) if proxy_url else proxy_for(server, environment)
     except InvalidProxy as error:
         raise CredentialsError(f"the proxy to the API server: {error}") from None
 

@@ -235,7 +235,7 @@ class Reflector:
         self._resource_version = ""
         self._newest = ""
         """The version known last, however it was lost."""
-        self._asked_at = ""
+        self._requested_version = ""
         """The version known when a list was asked for."""
         self._overtaken = ""
         """The answer to a write that is of a history which is no more."""
@@ -247,7 +247,7 @@ class Reflector:
         self._request: asyncio.Timeout | None = None
         self._was_synced = asyncio.Event()
         self._statistics = ReflectorStatistics()
-        self._told: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
         self.store = Store() if store is None else store
 
     def statistics(self) -> ReflectorStatistics:
@@ -329,13 +329,13 @@ class Reflector:
         delay = min(error.retry_after_seconds or 0.0, RETRY_AFTER_SECONDS_MAX)
         return max(self._backoff.next_seconds(), delay)
 
-    def _tell(self, what: str, error: str) -> None:
+    def _tell(self, event: str, error: str) -> None:
         """Log a failure, now and then while it is the same."""
         now = time.monotonic()
-        if self._client.log is None or now - self._told.get(what, -TOLD_SECONDS) < TOLD_SECONDS:
+        if self._client.log is None or now - self._logged.get(event, -TOLD_SECONDS) < TOLD_SECONDS:
             return
-        self._told[what] = now
-        self._client.log.warning(what, kind=str(self._resource.gvk), error=error)
+        self._logged[event] = now
+        self._client.log.warning(event, kind=str(self._resource.gvk), error=error)
 
     def _take_absence(self) -> None:
         """The kind is gone, and with it every object."""
@@ -398,7 +398,7 @@ class Reflector:
 
     async def _list(self) -> None:
         """Get everything, by a stream where the server serves that, else page by page."""
-        self._asked_at = self._known_version()
+        self._requested_version = self._known_version()
         if self._watch_list:
             try:
                 await self._stream_from_nothing()
@@ -482,10 +482,10 @@ class Reflector:
 
     def _take_list(self, objects: Iterable[Object], version: str) -> None:
         # Of another history a version may be that of another content.
-        is_restored = self._take_restore(version, self._asked_at)
+        is_restored = self._take_restore(version, self._requested_version)
         is_other = is_restored or self._statistics.outdated or self._was_away()
-        if is_older(version, self._asked_at):
-            self._overtaken = self._asked_at
+        if is_older(version, self._requested_version):
+            self._overtaken = self._requested_version
         self._statistics.lists += 1
         self._statistics.outdated = False
         self._statistics.absent = False

@@ -181,16 +181,16 @@ def _fetch_oci(folder: Path, source: FetchSource, *, tls: bool | None) -> None:
 
 def _fetch_git(folder: Path, source: FetchSource) -> None:
     """A repository into the folder, which is its checkout then; or a folder of it."""
-    asked = parse_qs(source.query)
-    if unknown := sorted(set(asked) - {"ref", "depth"}):
+    query = parse_qs(source.query)
+    if unknown := sorted(set(query) - {"ref", "depth"}):
         raise ValueError(f"{unknown[0]} is not supported of git: ref and depth are")
-    ref = asked.get("ref", [""])[0]
+    ref = query.get("ref", [""])[0]
     if source.folder:
         if ".." in Path(source.folder).parts:
             raise ValueError(f"{source.folder} leads out of the repository")
         with tempfile.TemporaryDirectory(prefix="waddle-") as temporary:
             checkout = Path(temporary) / "checkout"
-            _clone(source.address, ref, asked, checkout)
+            _clone(source.address, ref, query, checkout)
             inner = checkout / source.folder
             if not inner.resolve().is_relative_to(checkout.resolve()) or not inner.is_dir():
                 raise ValueError(f"the repository has no folder {source.folder}")
@@ -203,13 +203,13 @@ def _fetch_git(folder: Path, source: FetchSource) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} is no checkout, and not empty: name another folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _clone(source.address, ref, asked, folder)
+    _clone(source.address, ref, query, folder)
 
 
-def _clone(address: str, ref: str, asked: dict[str, list[str]], folder: Path) -> None:
+def _clone(address: str, ref: str, query: dict[str, list[str]], folder: Path) -> None:
     if ref.startswith("-"):
         raise ValueError(f"{ref!r} is no name of a commit, branch or tag")
-    depth = asked.get("depth", [""])[0]
+    depth = query.get("depth", [""])[0]
     if depth and not (depth.isascii() and depth.isdigit()):
         raise ValueError(f"depth={depth} is no number")
     shallow = ["--depth", depth or "1"] if depth or not ref else []
@@ -243,8 +243,8 @@ def _git(*arguments: str) -> None:
             check=True,
         )
     except subprocess.CalledProcessError as error:
-        said = error.stderr.strip().splitlines()
-        raise ValueError(f"git: {said[-1] if said else error.returncode}") from None
+        lines = error.stderr.strip().splitlines()
+        raise ValueError(f"git: {lines[-1] if lines else error.returncode}") from None
 
 
 # --- the web --------------------------------------------------------------------------------------

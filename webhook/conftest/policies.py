@@ -183,20 +183,20 @@ class ConftestPolicies:
 
     def _compiled(self, namespace: str) -> _Rules:
         modules = [one for one in self._modules if namespace_of(one) == namespace]
-        names = [name for module in modules for name in map(_name, module.rules) if _is_asked(name)]
+        names = [name for module in modules for name in map(_name, module.rules) if _is_query(name)]
         if not names:
             return _Rules({}, 0, None)
         unique = list(dict.fromkeys(names))
         package = tuple(str(part.value) for part in modules[0].package.path)  # type: ignore[union-attr]
-        wanted = [(*package, name) for name in unique]
+        paths = [(*package, name) for name in unique]
         has_exceptions = True
         try:
             self._program.document((*package, _EXCEPTION))
         except KeyError:
             has_exceptions = False
         else:
-            wanted.append((*package, _EXCEPTION))
-        entries = [rule.entry for rule in self._program.documents(wanted)]
+            paths.append((*package, _EXCEPTION))
+        entries = [rule.entry for rule in self._program.documents(paths)]
         exceptions = entries.pop() if has_exceptions else None
         return _Rules(dict(zip(unique, entries, strict=True)), len(names), exceptions)
 
@@ -212,17 +212,19 @@ class ConftestPolicies:
             exceptions = [RuleResult(query)] * count
             result.queries.append(QueryResult(query, tuple(exceptions), lines, printed))
             result.exceptions += exceptions
-            asked = f"data.{namespace}.{name}"
+            document_path = f"data.{namespace}.{name}"
             value, printed_here, traced = self._evaluated(entry, document, data, "query rule")
-            findings = findings_of(value, asked)
-            result.queries.append(QueryResult(asked, tuple(findings), traced, printed_here))
+            findings = findings_of(value, document_path)
+            result.queries.append(QueryResult(document_path, tuple(findings), traced, printed_here))
             if exceptions:
                 continue
             wrong = [finding for finding in findings if not finding.passed]
             successes += len(findings) - len(wrong)
             (result.failures if _FAILURE.fullmatch(name) else result.warnings).extend(wrong)
-        told = len(result.failures) + len(result.warnings) + len(result.exceptions) + successes
-        result.successes = successes + max(0, rules.count - told)
+        result_count = (
+            len(result.failures) + len(result.warnings) + len(result.exceptions) + successes
+        )
+        result.successes = successes + max(0, rules.count - result_count)
         return result
 
     def _exceptions(
@@ -245,7 +247,7 @@ class ConftestPolicies:
         return counted, printed, lines
 
     def _evaluated(
-        self, entry: Entrypoint, document: Value, data: dict[str, Value], what: str
+        self, entry: Entrypoint, document: Value, data: dict[str, Value], query: str
     ) -> tuple[Value, tuple[str, ...], tuple[str, ...]]:
         """The value, what was printed, and the trace."""
         printed: list[str] = []
@@ -265,10 +267,10 @@ class ConftestPolicies:
         except EvaluationError as error:
             if self._options.builtin_errors and error.code == "eval_builtin_error":
                 raise ConftestPolicyError(
-                    f"{what}: built-in error: [{builtins.named(error)}]"
+                    f"{query}: built-in error: [{builtins.named(error)}]"
                 ) from None
             raise ConftestPolicyError(
-                f"{what}: evaluating policy: {builtins.named(error)}"
+                f"{query}: evaluating policy: {builtins.named(error)}"
             ) from None
 
 
@@ -297,7 +299,7 @@ def _name(rule: Rule) -> str:
     return "" if rule.head.ref.path else str(getattr(rule.head.ref.head, "name", ""))
 
 
-def _is_asked(name: str) -> bool:
+def _is_query(name: str) -> bool:
     return bool(_FAILURE.fullmatch(name) or _WARNING.fullmatch(name))
 
 

@@ -68,11 +68,11 @@ def _head(rule: Rule) -> str:
 
 
 def _events(body: Body, title: str, place: Location, lines: Sequence[str]) -> Iterator[Literal_]:
-    yield _said(f"Enter {title}", place)
+    yield _as_literal(f"Enter {title}", place)
     for literal in body:
-        yield _said(f"| Eval {_text(literal.location, lines)}", literal.location)
+        yield _as_literal(f"| Eval {_text(literal.location, lines)}", literal.location)
         yield literal
-    yield _said(f"| Exit {title}", place)
+    yield _as_literal(f"| Exit {title}", place)
 
 
 def _text(place: Location, lines: Sequence[str]) -> str:
@@ -81,7 +81,7 @@ def _text(place: Location, lines: Sequence[str]) -> str:
     return line[max(place.col - 1, 0) :].strip()
 
 
-def _said(line: str, place: Location) -> Literal_:
+def _as_literal(line: str, place: Location) -> Literal_:
     head, step = _NAME.split(".")
     operator = Ref(Var(head), (String(step),), location=place)
     return Expr(Call(operator, (String(line, location=place),), location=place), location=place)

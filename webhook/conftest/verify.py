@@ -74,19 +74,19 @@ def verify(
             )
             continue
         outcome.tests.append((result, traced))
-        outcome.results.append(_told(result, traced))
+        outcome.results.append(_check_result(result, traced))
     return outcome
 
 
-def _told(result: RegoTestResult, traced: list[str]) -> CheckResult:
+def _check_result(result: RegoTestResult, traced: list[str]) -> CheckResult:
     wrong = result.failed or result.skipped
     finding = RuleResult(f"{result.package}.{result.name}" if wrong else "")
-    told = CheckResult(result.location.file)
-    told.queries = [QueryResult(result.name, (finding,), tuple(traced))]
+    check_result = CheckResult(result.location.file)
+    check_result.queries = [QueryResult(result.name, (finding,), tuple(traced))]
     if result.failed:
-        told.failures = [finding]
+        check_result.failures = [finding]
     elif result.skipped:
-        told.skipped = [finding]
+        check_result.skipped = [finding]
     else:
-        told.successes = 1
-    return told
+        check_result.successes = 1
+    return check_result

@@ -262,10 +262,10 @@ class Console:
 
     async def _decisions(self, request: Request) -> Response:
         query, picture = _query(request), await self._seen(request)
-        said = {name: query.get(name, "") for name in ("q", "uid", "minute", *decisions.FILTERS)}
-        document: dict[str, Any] = {"on": self.options.decisions is not None, "query": said}
+        filters = {name: query.get(name, "") for name in ("q", "uid", "minute", *decisions.FILTERS)}
+        document: dict[str, Any] = {"on": self.options.decisions is not None, "query": filters}
         if self.options.decisions is not None:
-            search, page = decisions.DecisionSearch.of(said), pages.page_number(query)
+            search, page = decisions.DecisionSearch.of(filters), pages.page_number(query)
             may = self._record_reader(request)
             async with self.looking:  # one look at a time, whoever asks
                 document |= await asyncio.to_thread(
@@ -285,27 +285,27 @@ class Console:
     async def _playground(self, request: Request) -> Response:
         picture = await self._seen(request)
         form = await _form(request) if request.method == "POST" else {}
-        said = Attempt.of(form)
+        attempt = Attempt.of(form)
         outcome = None
         if request.method == "POST":
             try:
-                records = await self._recorded(request) if said.mode == "recorded" else None
+                records = await self._recorded(request) if attempt.mode == "recorded" else None
                 outcome = await self.playground.attempt(
-                    said, self.source.policies, picture, records
+                    attempt, self.source.policies, picture, records
                 )
             except Busy:
                 raise HTTPException(
                     503, "the playground is busy with other users: try again in a moment"
                 ) from None
-            if said.mode == "review":
+            if attempt.mode == "review":
                 outcome = self._of_what_is_seen(outcome, picture)
         has_log = self.options.decisions is not None
         document = {
-            "mode": said.mode,
+            "mode": attempt.mode,
             "modes": [mode for mode in MODES if mode != "recorded" or has_log],
-            "policy": said.policy,
-            "input": said.input,
-            "query": said.query,
+            "policy": attempt.policy,
+            "input": attempt.input,
+            "query": attempt.query,
             "outcome": outcome,
         }
         return self._answer(request, picture, "playground", "/playground", document)
@@ -461,10 +461,10 @@ async def _form(request: Request) -> dict[str, str]:
     try:
         text = body.decode()
         if request.headers.get("content-type", "").startswith("application/json"):
-            said = json.loads(text)
+            fields = json.loads(text)
             return (
-                {name: value for name, value in said.items() if isinstance(value, str)}
-                if isinstance(said, dict)
+                {name: value for name, value in fields.items() if isinstance(value, str)}
+                if isinstance(fields, dict)
                 else {}
             )
         return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=20, errors="strict"))

@@ -24,12 +24,12 @@ from webhook.console.visitor import Right
 from webhook.constraint.rollout import read_record, stage_of
 from webhook.controllers.status.convergence import by_subject, converge, subject_for
 from webhook.policies.advice import advice_on_document
-from webhook.policies.asked import is_judged, who_is_asked
+from webhook.policies.request_coverage import is_judged, read_coverage
 from webhook.policy_kinds.table import EXCEPTIONS
 from webhook.replicas.pods import replica
 from webhook.reports.report import finding_in, of_source, subject_in
 from webhook.values import dataclass
-from webhook.webhook_rules.asking import REASON
+from webhook.webhook_rules.coverage import REASON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from webhook.console.picture import PictureState, ShownCertificate
     from webhook.controllers.status.convergence import Convergence
     from webhook.reports.finding import ReportSubject
-    from webhook.webhook_rules.asking import AskedState
+    from webhook.webhook_rules.coverage import CoverageState
 
     Object = dict[str, Any]
 
@@ -87,7 +87,7 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
     )
     statuses = by_subject(objects.statuses)
     revisions, spoiled = _revisions(objects.revisions)
-    asked = who_is_asked(
+    coverage = read_coverage(
         [*objects.policies, *objects.around], objects.namespace, objects.around_read
     )
     policies = []
@@ -99,9 +99,9 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
             policies.append(_exception(document))
             continue
         converged = converge(document, statuses.get(subject_for(document), ()), replicas)
-        asking = asked(document) if is_judged(document) else None
+        asking = coverage(document) if is_judged(document) else None
         policies.append(_policy(document, category, converged, revisions, asking))
-    policies += (foreign or ForeignRows()).shown(objects.foreign, asked)
+    policies += (foreign or ForeignRows()).shown(objects.foreign, coverage)
     policies = described(sorted(policies, key=lambda item: (item.category, *item.key)))
     by_key = {item.key: item for item in policies}
     violations, trouble, why = _violations(objects, by_key)
@@ -130,7 +130,7 @@ def _policy(
     category: Any,
     converged: Convergence,
     revisions: Mapping[str, Sequence[PolicyRevision]],
-    asking: AskedState | None,
+    asking: CoverageState | None,
 ) -> ShownPolicy:
     metadata = object_of(document["metadata"])
     counted = converged.counted
@@ -186,7 +186,7 @@ def _exception(document: Object) -> ShownPolicy:
     """An exception as its status describes it."""
     metadata, status = object_of(document["metadata"]), status_of(document)
     state, message = text(status, "state"), text(status, "message")
-    said = (message,) if message else ()
+    messages = (message,) if message else ()
     return ShownPolicy(
         EXCEPTIONS.name,
         gvk_of(document).kind,
@@ -195,8 +195,8 @@ def _exception(document: Object) -> ShownPolicy:
         _STATES_OF_EXCEPTIONS.get(state, "pending"),
         generation=integer_of(metadata.get("generation")),
         resource_version=text(metadata, "resourceVersion"),
-        faults=said if state == "Invalid" else (),
-        advice=() if state == "Invalid" else said,
+        faults=messages if state == "Invalid" else (),
+        advice=() if state == "Invalid" else messages,
     )
 
 

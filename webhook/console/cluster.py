@@ -176,7 +176,7 @@ class ClusterSource:
         self._own_changed = asyncio.Event()
         """One of the API server's own policies is another one."""
         self._unreachable = ""
-        self._told_waiting: list[str] = []
+        self._shown_waiting: list[str] = []
         self._reports: list[_Reports] = []
         self._manager: Manager | None = None
         self._certificates: list[ShownCertificate] = []
@@ -275,7 +275,7 @@ class ClusterSource:
                 why = str(error) or f"no answer within {ANSWER_SECONDS:g} s"
                 unreachable = f"the API server cannot be asked since {since}: {why}"
             waiting = self._waiting(self._statistics())
-            if (unreachable, waiting) != (self._unreachable, self._told_waiting):
+            if (unreachable, waiting) != (self._unreachable, self._shown_waiting):
                 self._unreachable = unreachable
                 self._changed.set()
             await asyncio.sleep(LOOK_SECONDS)
@@ -284,7 +284,7 @@ class ClusterSource:
         """See what the webhook shows to whoever connects to it."""
         while True:
             known = list(self._objects.get(CONFIGURATIONS, {}).values())
-            own = [
+            own_certificates = [
                 item
                 for item in known
                 if any(
@@ -292,7 +292,9 @@ class ClusterSource:
                     for one in objects_of(item.get("webhooks"))
                 )
             ]
-            certificates = [one for item in own if (one := await serving_certificate.seen(item))]
+            certificates = [
+                one for item in own_certificates if (one := await serving_certificate.seen(item))
+            ]
             if certificates != self._certificates:
                 self._certificates = certificates
                 self._changed.set()
@@ -336,7 +338,7 @@ class ClusterSource:
             if one.reflector.statistics().synced and not one.reflector.statistics().absent
         ]
         trouble = [self._unreachable] if self._unreachable else []
-        waiting = self._told_waiting = self._waiting(statistics)
+        waiting = self._shown_waiting = self._waiting(statistics)
         if waiting:
             trouble.append(f"not known yet, or not to be read here: {', '.join(waiting)}")
         groups = {gvk: list(by_key.values()) for gvk, by_key in self._objects.items()}
@@ -382,7 +384,7 @@ class ClusterSource:
 
     def _waiting(self, statistics: Mapping[GroupVersionKind, ReflectorStatistics]) -> list[str]:
         """The kinds of which it is not known yet what there is."""
-        return sorted(str(gvk) for gvk in self._fixed if not _is_told(statistics.get(gvk)))
+        return sorted(str(gvk) for gvk in self._fixed if not _is_known(statistics.get(gvk)))
 
     # --- policies in force, for the playground ------------------------------------------------
 
@@ -426,10 +428,10 @@ class ClusterSource:
         )
         configs = list(self._objects.get(CONFIG, {}).values())
         exclusions = exclusions_of(item for item in configs if name_of(item) == CONFIG_NAME)
-        made = self._extensions.policy_set(self._client.snapshot, exclusions)
+        policy_set = self._extensions.policy_set(self._client.snapshot, exclusions)
         if self._own is None:
-            return made
-        return replace(made, stages=(*made.stages, self._own))
+            return policy_set
+        return replace(policy_set, stages=(*policy_set.stages, self._own))
 
 
 def _staged(item: ShownPolicy) -> dict[str, Any]:
@@ -439,7 +441,7 @@ def _staged(item: ShownPolicy) -> dict[str, Any]:
     return dict(row.staged(item.document, item.document.get("status")))
 
 
-def _is_told(statistics: ReflectorStatistics | None) -> bool:
+def _is_known(statistics: ReflectorStatistics | None) -> bool:
     """Whether it is known of a kind what there is, or that it is not served."""
     if statistics is None:
         return False

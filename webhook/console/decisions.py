@@ -66,7 +66,7 @@ class DecisionSearch:
         return [
             name
             for name in FILTERS
-            if (wanted := getattr(self, name)) and wanted not in _values(record, name)
+            if (text := getattr(self, name)) and text not in _values(record, name)
         ]
 
 

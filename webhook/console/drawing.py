@@ -39,8 +39,8 @@ def visible(value: Any) -> Any:
 
 def link(root: str, path: str, **parameters: Any) -> str:
     """A path below ``root`` with a query, without parameters that are empty."""
-    said = {name: value for name, value in parameters.items() if value not in ("", None)}
-    text = urlencode(said, errors="surrogatepass") if said else ""
+    query = {name: value for name, value in parameters.items() if value not in ("", None)}
+    text = urlencode(query, errors="surrogatepass") if query else ""
     return f"{root}{path}?{text}" if text else f"{root}{path}"
 
 

@@ -73,8 +73,8 @@ class Entrance:
         if scope[VISITOR] is not None or is_open:
             return None
         if not _is_navigation(scope["method"], headers):
-            said = {"status": 401, "error": "sign in first: the session is over, or none was begun"}
-            return _json(said, 401)
+            body = {"status": 401, "error": "sign in first: the session is over, or none was begun"}
+            return _json(body, 401)
         query = scope["query_string"].decode("latin-1")
         back = f"{quote(path)}?{query}" if query else quote(path)
         return RedirectResponse(f"{BEGIN}?{urlencode({'to': back})}", 303)

@@ -18,7 +18,7 @@ from webhook.constraint import enforcement
 from webhook.constraint.limits import Limits
 from webhook.constraint.targets import admission
 from webhook.file_changes import Watched, watch
-from webhook.policies.advice import Matched, advice_on, unasked
+from webhook.policies.advice import Matched, advice_on, unsent_kinds
 from webhook.policies.field_lines import FilesFieldLines
 from webhook.policies.manifests import (
     UnreadableFile,
@@ -142,7 +142,7 @@ class FilesSource:
             if (category := category_of(item.document)) is not None
         )
         by_key = {item.key: item for item in policies}
-        told = {fault for item in policies for fault in item.faults}
+        policy_faults = {fault for item in policies for fault in item.faults}
         return Picture(
             over="files",
             place=str(self._place),
@@ -153,7 +153,7 @@ class FilesSource:
             why_no_violations="" if self._place.manifests else _WHY_NONE,
             reviewed=len(objects) if self._place.manifests else None,
             trouble=(*trouble, *more),
-            faults=tuple(str(fault) for fault in faults if fault.message not in told),
+            faults=tuple(str(fault) for fault in faults if fault.message not in policy_faults),
             by_key=by_key,
         )
 
@@ -180,14 +180,14 @@ def _elsewhere(client: Client, manifest: Manifest, category: str) -> str:
 def _policy(
     manifest: Manifest, category: str, faults: Sequence[PolicyFault], elsewhere: str
 ) -> ShownPolicy:
-    own = [
+    own_faults = [
         fault
         for fault in faults
         if (fault.file, fault.line, fault.title) == (manifest.file, manifest.line, manifest.title)
     ]
     state: PictureState = "not for admission" if elsewhere else "active"
-    if own:
-        state = "degraded" if all(fault.stays for fault in own) else "error"
+    if own_faults:
+        state = "degraded" if all(fault.stays for fault in own_faults) else "error"
     document = manifest.document
     return ShownPolicy(
         category,
@@ -196,7 +196,7 @@ def _policy(
         document,
         state,
         action=action_of(document) if category == "constraint" else "",
-        faults=tuple(fault.message for fault in own) or ((elsewhere,) if elsewhere else ()),
+        faults=tuple(fault.message for fault in own_faults) or ((elsewhere,) if elsewhere else ()),
         place=f"{manifest.file}:{manifest.line}",
     )
 
@@ -285,11 +285,11 @@ class _Judged:
     def advice(self, *, are_reviewed: bool) -> dict[tuple[str, str], tuple[str, ...]]:
         """By kind and name, what a policy that can be used will probably not do."""
         snapshot = self._policies.snapshot
-        told: dict[tuple[str, str], list[str]] = {}
+        messages: dict[tuple[str, str], list[str]] = {}
         if are_reviewed:
             for one in self._alone.missing(snapshot, admission.NAME):
                 if one.key not in self._matched:
-                    told.setdefault(one.key, []).append("it matches no object of the manifests")
-        for problem in (*advice_on(snapshot, self._seen), *unasked(snapshot, self._alone)):
-            told.setdefault((problem.kind, problem.name), []).append(problem.message)
-        return {key: tuple(texts) for key, texts in told.items()}
+                    messages.setdefault(one.key, []).append("it matches no object of the manifests")
+        for problem in (*advice_on(snapshot, self._seen), *unsent_kinds(snapshot, self._alone)):
+            messages.setdefault((problem.kind, problem.name), []).append(problem.message)
+        return {key: tuple(texts) for key, texts in messages.items()}

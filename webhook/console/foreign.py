@@ -19,13 +19,13 @@ from webhook.policy_kinds import parts
 from webhook.policy_kinds.known import is_admission_policy
 from webhook.review.admission_policies import ACTIONS, AdmissionPolicies
 from webhook.review.kyverno_policies import KyvernoPolicies
-from webhook.webhook_rules.asking import REASON
+from webhook.webhook_rules.coverage import REASON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.console.picture import PictureState
-    from webhook.policies.asked import WhoIsAsked
+    from webhook.policies.request_coverage import RequestCoverage
 
 
 class ForeignRows:
@@ -39,7 +39,9 @@ class ForeignRows:
         self._own = AdmissionPolicies(())
         self._kyvernos = KyvernoPolicies(())
 
-    def shown(self, documents: Sequence[Mapping[str, Any]], asked: WhoIsAsked) -> list[ShownPolicy]:
+    def shown(
+        self, documents: Sequence[Mapping[str, Any]], coverage: RequestCoverage
+    ) -> list[ShownPolicy]:
         """All but those that are generated of templates: constraints say the same already."""
         kept = [one for one in documents if not is_generated(one)]
         if len(kept) != len(self._documents) or any(
@@ -49,27 +51,27 @@ class ForeignRows:
         loose = {(kind, name): why for kind, name, why in self._own.loose()}
         loose |= {(kind, name): why for kind, name, why in self._kyvernos.loose()}
         actions = {(one.kind, one.name): one.bindings for one in self._own.listed()}
-        return [self._row(one, loose, actions, asked) for one in kept]
+        return [self._row(one, loose, actions, coverage) for one in kept]
 
     def _read(self, documents: list[Mapping[str, Any]]) -> None:
         self._documents, self._faults = documents, {}
-        own, kyvernos = [], []
+        own_policies, kyvernos = [], []
         for document in documents:
             try:
                 if is_admission_policy(gvk_of(document)):
-                    own.append(parts.read_admission_policy(document))
+                    own_policies.append(parts.read_admission_policy(document))
                 else:
                     kyvernos.append(parts.read_kyverno_policy(document))
             except ConstraintFrameworkError as error:
                 self._faults[id(document)] = str(error)
-        self._own, self._kyvernos = AdmissionPolicies(own), KyvernoPolicies(kyvernos)
+        self._own, self._kyvernos = AdmissionPolicies(own_policies), KyvernoPolicies(kyvernos)
 
     def _row(
         self,
         document: Mapping[str, Any],
         loose: Mapping[tuple[str, str], str],
         actions: Mapping[tuple[str, str], Sequence[tuple[str, Sequence[str]]]],
-        asked: WhoIsAsked,
+        coverage: RequestCoverage,
     ) -> ShownPolicy:
         kind, name = gvk_of(document).kind, shown_name(document)
         metadata = object_of(document.get("metadata"))
@@ -79,7 +81,7 @@ class ForeignRows:
         if not why and (kind, name) in loose:
             state, why = "not asked", loose[kind, name]
         elif not why and not is_own:
-            state, why, advice = self._standing(document, asked)
+            state, why, advice = self._standing(document, coverage)
             advice += self._kyvernos.notes_of(kind, name)
         category = category_of(document)
         assert category is not None
@@ -98,12 +100,12 @@ class ForeignRows:
         )
 
     def _standing(
-        self, document: Mapping[str, Any], asked: WhoIsAsked
+        self, document: Mapping[str, Any], coverage: RequestCoverage
     ) -> tuple[PictureState, str, list[str]]:
         """State, fault and notes of a policy of Kyverno that can be used."""
         if self.kyverno == "audit":
             return "not for admission", "", [AUDITED]
-        asking = asked(document)
+        asking = coverage(document)
         if asking is None:
             return "active", "", []
         if asking.extent == "not at all":

@@ -91,14 +91,14 @@ def _rolled(item: ShownPolicy) -> list[Command]:
         offered.append(_annotated(item, "enforce the spec again", f"{ROLLBACK}-"))
     if item.rollout is None:
         return offered
-    for name, what in (
+    for name, title in (
         (rollout.PAUSE, "pause the roll-out"),
         (rollout.ABORT, "abort the roll-out"),
     ):
         if set_.get(name) == "true":
             offered.append(_annotated(item, _ENDS[name], f"{name}-"))
         else:
-            offered.append(_annotated(item, what, f"{name}=true"))
+            offered.append(_annotated(item, title, f"{name}=true"))
     return offered
 
 
@@ -107,8 +107,10 @@ def _strictness(item: ShownPolicy) -> list[Command]:
     if item.rollout is not None or item.action not in _ACTIONS:
         return []
     offered = [
-        _typed(what, "patch", *_policy(item), "--type=merge", "-p", _spec(enforcementAction=action))
-        for action, what in _ACTIONS.items()
+        _typed(
+            title, "patch", *_policy(item), "--type=merge", "-p", _spec(enforcementAction=action)
+        )
+        for action, title in _ACTIONS.items()
         if action != item.action
     ]
     if item.action == "deny":
@@ -117,27 +119,27 @@ def _strictness(item: ShownPolicy) -> list[Command]:
     return offered
 
 
-def _spare(item: ShownPolicy, what: str, namespace: str) -> Command:
+def _spare(item: ShownPolicy, title: str, namespace: str) -> Command:
     """To leave a namespace out, beside those that are left out already."""
     match = object_of(object_of(item.document.get("spec")).get("match"))
     known = match.get("excludedNamespaces")
     excluded = [*(known if isinstance(known, list) else ()), namespace]
     patch = _spec(match={"excludedNamespaces": excluded})
-    return _typed(what, "patch", *_policy(item), "--type=merge", "-p", patch)
+    return _typed(title, "patch", *_policy(item), "--type=merge", "-p", patch)
 
 
 def _spec(**fields: Any) -> str:
     return json.dumps({"spec": fields}, separators=(",", ":"))
 
 
-def _annotated(item: ShownPolicy, what: str, annotation: str) -> Command:
+def _annotated(item: ShownPolicy, title: str, annotation: str) -> Command:
     overwrite = () if annotation.endswith("-") else ("--overwrite",)
-    return _typed(what, "annotate", *_policy(item), annotation, *overwrite)
+    return _typed(title, "annotate", *_policy(item), annotation, *overwrite)
 
 
 def _policy(item: ShownPolicy) -> tuple[str, str]:
     return item.kind.lower(), item.name
 
 
-def _typed(what: str, *words: str) -> Command:
-    return {"what": what, "command": shlex.join(("kubectl", *words))}
+def _typed(title: str, *words: str) -> Command:
+    return {"what": title, "command": shlex.join(("kubectl", *words))}

@@ -66,10 +66,10 @@ class Login:
     def visitor(self, cookie: str) -> Visitor | None:
         """Return the visitor of a request, by its Cookie header."""
         sealed = _cookies(cookie).get(self._prefix + _SESSION)
-        said = self._sealer.open("session", sealed, self._now()) if sealed else None
-        if said is None:
+        opened = self._sealer.open("session", sealed, self._now()) if sealed else None
+        if opened is None:
             return None
-        user, groups, shown = said
+        user, groups, shown = opened
         assert isinstance(groups, list)
         return Visitor(str(user), tuple(map(str, groups)), str(shown))
 
@@ -79,9 +79,9 @@ class Login:
         sealed = self._sealer.seal("sign-in", sign_in.document(), self._now() + SIGN_IN_SECONDS)
         return Sent(address, (self._cookie(self._begun(sign_in.state), sealed, SIGN_IN_SECONDS),))
 
-    async def finish(self, said: Mapping[str, str], cookie: str) -> Sent:
+    async def finish(self, parameters: Mapping[str, str], cookie: str) -> Sent:
         """Make a session of what the provider sent; raises SignInRefused."""
-        name = self._begun(said.get("state", ""))
+        name = self._begun(parameters.get("state", ""))
         sealed = _cookies(cookie).get(name)
         begun = self._sealer.open("sign-in", sealed, self._now()) if sealed else None
         if begun is None:
@@ -91,19 +91,19 @@ class Login:
                 400,
             )
         sign_in = SignIn(*map(str, begun))
-        visitor = await self.provider.finish(said, sign_in)
+        visitor = await self.provider.finish(parameters, sign_in)
         session = self._sealer.seal(
             "session",
             [visitor.user, list(visitor.groups), visitor.shown],
             self._now() + self._session_seconds,
         )
-        made = self._cookie(self._prefix + _SESSION, session, int(self._session_seconds))
-        if len(made) > COOKIE_BYTES_MAX:
+        session_cookie = self._cookie(self._prefix + _SESSION, session, int(self._session_seconds))
+        if len(session_cookie) > COOKIE_BYTES_MAX:
             raise SignInRefused(
                 f"{visitor.user} is of {len(visitor.groups)} groups, whose names do not fit into a"
                 " cookie: have the provider tell this client only those that the cluster knows"
             )
-        return Sent(sign_in.back, (made, self._cookie(name, "", 0)))
+        return Sent(sign_in.back, (session_cookie, self._cookie(name, "", 0)))
 
     def leave(self) -> str:
         """The cookie that ends a session."""

@@ -360,9 +360,9 @@ def found_violations(picture: Picture, query: Query) -> list[ShownViolation]:
 
 def resource(picture: Picture, query: Query) -> ObjectDocument:
     """All results of one object."""
-    wanted = tuple(query.get(name, "") for name in ("apiVersion", "kind", "namespace", "name"))
-    rows = [item for item in picture.violations or () if item.resource == wanted]
-    api_version, kind, namespace, name = wanted
+    identity = tuple(query.get(name, "") for name in ("apiVersion", "kind", "namespace", "name"))
+    rows = [item for item in picture.violations or () if item.resource == identity]
+    api_version, kind, namespace, name = identity
     policies = dict.fromkeys(item.policy.partition("/")[::2] for item in rows)
     violated = [policy for key in policies if (policy := picture.policy(*key)) is not None]
     return {
@@ -373,7 +373,7 @@ def resource(picture: Picture, query: Query) -> ObjectDocument:
         "rows": [violations.row(item, picture.by_key) for item in rows],
         "known": picture.violations is not None,
         "why": picture.why_no_violations,
-        "commands": _commands(picture, kubectl.of_resource(wanted, violated)),
+        "commands": _commands(picture, kubectl.of_resource(identity, violated)),
     }
 
 
@@ -431,8 +431,8 @@ def _exceptions_from(picture: Picture, item: ShownPolicy) -> list[ObjectDocument
     if item.category != "constraint":
         return []
     named = ({"kind": item.kind, "name": item.name}, {"kind": item.kind, "name": ANY})
-    made = [_exception(one) for one in picture.policies if one.category == EXCEPTIONS.name]
-    return [one for one in made if any(pair in one["constraints"] for pair in named)]
+    rows = [_exception(one) for one in picture.policies if one.category == EXCEPTIONS.name]
+    return [one for one in rows if any(pair in one["constraints"] for pair in named)]
 
 
 def to_come(item: ShownPolicy) -> list[str]:

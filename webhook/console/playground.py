@@ -77,8 +77,8 @@ class Attempt:
     @classmethod
     def of(cls, form: Mapping[str, str]) -> Attempt:
         """What a form says; lines end as they do in files."""
-        said = {name: form.get(name, "").replace("\r\n", "\n") for name in cls.__slots__}
-        return cls(**{**said, "mode": said["mode"] if said["mode"] in MODES else "review"})
+        fields = {name: form.get(name, "").replace("\r\n", "\n") for name in cls.__slots__}
+        return cls(**{**fields, "mode": fields["mode"] if fields["mode"] in MODES else "review"})
 
     @property
     def too_long(self) -> bool:
@@ -98,7 +98,7 @@ class Playground:
 
     async def attempt(
         self,
-        said: Attempt,
+        given: Attempt,
         policies: Callable[[], PolicySet | None],
         picture: Picture,
         recorded: Recorded | None = None,
@@ -107,15 +107,15 @@ class Playground:
 
         ``policies`` gives those in force, and may compile them: it is asked on a thread.
         """
-        if said.too_long:
+        if given.too_long:
             return {"error": f"longer than {TEXT_CHARACTERS_MAX} characters"}
         with self._place():
             async with self._lock:
-                if said.mode == "review":
-                    if said.policy.strip():
+                if given.mode == "review":
+                    if given.policy.strip():
                         return {"error": _NOT_TRIED}
-                    return await asyncio.to_thread(lambda: reviewed(said.input, policies()))
-                return await asyncio.to_thread(self._ask, said, picture, recorded)
+                    return await asyncio.to_thread(lambda: reviewed(given.input, policies()))
+                return await asyncio.to_thread(self._ask, given, picture, recorded)
 
     async def live(
         self, document: dict[str, Any], in_force: Callable[[], PolicySet | None]
@@ -162,12 +162,12 @@ class Playground:
         finally:
             self._waiting -= 1
 
-    def _ask(self, said: Attempt, picture: Picture, recorded: Recorded | None) -> dict[str, Any]:
+    def _ask(self, attempt: Attempt, picture: Picture, recorded: Recorded | None) -> dict[str, Any]:
         job: dict[str, Any] = {
-            "mode": said.mode,
-            "policy": said.policy,
-            "input": said.input,
-            "query": said.query,
+            "mode": attempt.mode,
+            "policy": attempt.policy,
+            "input": attempt.input,
+            "query": attempt.query,
             "seconds": self._seconds,
             "cpuSeconds": CPU_SECONDS,
             "memoryBytes": MEMORY_BYTES,
@@ -175,8 +175,8 @@ class Playground:
         }
         if recorded is not None:
             job["records"] = _within(recorded)
-        if said.mode in {"policy", "recorded"}:
-            text = said.policy.lower()
+        if attempt.mode in {"policy", "recorded"}:
+            text = attempt.policy.lower()
             job["inForce"] = encode(
                 [
                     item.document

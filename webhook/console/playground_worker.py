@@ -31,7 +31,7 @@ from webhook.policies.problem import Problem
 from webhook.policies.recorded_answers import InvalidAnswers, is_answers, typed_answers
 from webhook.policies.replay import (
     decided_at,
-    policies_asked,
+    policies_of_record,
     recorded_ask,
     replayed_subject,
     subject_of,
@@ -72,17 +72,17 @@ def answer(job: Job) -> bytes:
     return written({"found": encode(answered)})
 
 
-def _documents(text: str, what: str) -> list[Any]:
+def _documents(text: str, noun: str) -> list[Any]:
     try:
         return [item.value for item in read_documents(text)]
     except InvalidDocument as error:
-        raise _Unfit(f"{what}: {error}") from None
+        raise _Unfit(f"{noun}: {error}") from None
 
 
-def _one(text: str, what: str) -> Any:
-    documents = _documents(text, what) if text.strip() else []
+def _one(text: str, noun: str) -> Any:
+    documents = _documents(text, noun) if text.strip() else []
     if len(documents) > 1:
-        raise _Unfit(f"{what}: one document is expected, not {len(documents)}")
+        raise _Unfit(f"{noun}: one document is expected, not {len(documents)}")
     return documents[0] if documents else None
 
 
@@ -176,8 +176,8 @@ def _recorded(job: Job) -> dict[str, Any]:
         replayed += 1
         again = replayed_subject(subject, enforcement.WEBHOOK, UNLIMITED, decided_at(record))
         ask = recorded_ask(record)
-        asked = policies_asked(record, policies)
-        rows, faults = review(asked, again, seconds=job["seconds"], ask=ask)
+        applicable = policies_of_record(record, policies)
+        rows, faults = review(applicable, again, seconds=job["seconds"], ask=ask)
         rows = [row for row in rows if row["action"] != EXCUSED]
         undecided += bool(faults)
         others = {

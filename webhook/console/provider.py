@@ -134,18 +134,20 @@ class Provider:
         )
         return str(address), sign_in
 
-    async def finish(self, said: Mapping[str, str], sign_in: SignIn) -> Visitor:
+    async def finish(self, parameters: Mapping[str, str], sign_in: SignIn) -> Visitor:
         """Return the user who came back with a code. Raises :class:`SignInRefused`."""
-        if not hmac.compare_digest(said.get("state", "").encode(), sign_in.state.encode()):
+        if not hmac.compare_digest(parameters.get("state", "").encode(), sign_in.state.encode()):
             raise SignInRefused("this answer belongs to another sign-in: sign in again", 400)
-        if said.get("iss", self.options.issuer_url) != self.options.issuer_url:  # RFC 9207
-            raise SignInRefused(f"the answer is of another provider: {said['iss']}")
-        if "error" in said:
-            why = ": ".join(filter(None, (said["error"], said.get("error_description", ""))))
+        if parameters.get("iss", self.options.issuer_url) != self.options.issuer_url:  # RFC 9207
+            raise SignInRefused(f"the answer is of another provider: {parameters['iss']}")
+        if "error" in parameters:
+            why = ": ".join(
+                filter(None, (parameters["error"], parameters.get("error_description", "")))
+            )
             raise SignInRefused(f"the provider refused: {why}")
-        if not said.get("code"):
+        if not parameters.get("code"):
             raise SignInRefused("the provider sent neither a code nor an error", 400)
-        tokens = await self._exchange(said["code"], sign_in)
+        tokens = await self._exchange(parameters["code"], sign_in)
         text = tokens.get("id_token")
         if not isinstance(text, str):
             raise SignInRefused("the provider gave no ID token: is the scope openid allowed?")
@@ -171,17 +173,17 @@ class Provider:
                 return self._known.metadata
             issuer = self.options.issuer_url
             where = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-            status, said = await self._ask("GET", where)
+            status, answer = await self._ask("GET", where)
             if status != 200:
                 raise SignInRefused(f"the provider answers {status} at {where}", 502)
-            if said.get("issuer") != issuer:
+            if answer.get("issuer") != issuer:
                 raise SignInRefused(
-                    f"the provider calls itself {said.get('issuer')!r:.200}, and not {issuer!r}"
+                    f"the provider calls itself {answer.get('issuer')!r:.200}, and not {issuer!r}"
                     " as --oidc-issuer-url has it",
                     502,
                 )
-            self._known.metadata, self._known.metadata_at = said, time.monotonic()
-            return said
+            self._known.metadata, self._known.metadata_at = answer, time.monotonic()
+            return answer
 
     async def _keys(self, kid: object) -> KeySet:
         metadata = await self._metadata()
@@ -194,11 +196,11 @@ class Provider:
                 assert isinstance(known, KeySet)
                 return known
             where = _endpoint(metadata, "jwks_uri")
-            status, said = await self._ask("GET", where)
+            status, answer = await self._ask("GET", where)
             if status != 200:
                 raise SignInRefused(f"the provider answers {status} at {where}", 502)
             try:
-                keys = KeySet.import_key_set(said)  # type: ignore[arg-type]  # it looks at the shape itself
+                keys = KeySet.import_key_set(answer)  # type: ignore[arg-type]  # it looks at the shape itself
             except (JoseError, ValueError, KeyError, TypeError) as error:
                 raise SignInRefused(
                     f"the provider's keys at {where} cannot be read: {error}", 502
@@ -225,13 +227,13 @@ class Provider:
         else:
             form |= {"client_id": options.client_id, "client_secret": options.client_secret}
         where = _endpoint(metadata, "token_endpoint")
-        status, said = await self._ask("POST", where, form, headers)
+        status, answer = await self._ask("POST", where, form, headers)
         if status != 200:
             why = ": ".join(
-                str(said[name]) for name in ("error", "error_description") if said.get(name)
+                str(answer[name]) for name in ("error", "error_description") if answer.get(name)
             )
             raise SignInRefused(f"the provider gave no token ({status}): {why or 'no reason'}")
-        return said
+        return answer
 
     async def _claims(self, text: str, sign_in: SignIn, access: str) -> Mapping[str, Any]:
         """The claims of an ID token that is meant for us, now, and for this sign-in."""
@@ -306,11 +308,11 @@ class Provider:
             text = f"the provider cannot be reached: {address}: {_shortly(error)}"
             raise SignInRefused(text, 502) from None
         try:
-            said = decode(bytes(body))
+            decoded = decode(bytes(body))
         except DecodeError:
-            said = None
-        if isinstance(said, dict):
-            return status, said
+            decoded = None
+        if isinstance(decoded, dict):
+            return status, decoded
         if status == 200:
             raise SignInRefused(f"the provider's answer is not a JSON object: {address}", 502)
         return status, {}
@@ -326,9 +328,9 @@ _MEANT: Final = {
 }
 
 
-def _clocks(what: str) -> str:
+def _clocks(noun: str) -> str:
     return (
-        f"{what}: the clocks of the provider and of the console differ by more than"
+        f"{noun}: the clocks of the provider and of the console differ by more than"
         f" {LEEWAY_SECONDS} s, or the sign-in took too long"
     )
 

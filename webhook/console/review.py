@@ -51,8 +51,8 @@ def review(
 def _remark(remark: Remark) -> dict[str, Any]:
     """Return the row of a policy's remark beside its verdict."""
     key = {"kind": remark.constraint.kind, "name": remark.constraint.name}
-    told = {"action": "note", "message": remark.message}
-    return {**key, **told, "severity": "", "details": {}, "exception": ""}
+    row = {"action": "note", "message": remark.message}
+    return {**key, **row, "severity": "", "details": {}, "exception": ""}
 
 
 def _row(result: Result, action: str) -> dict[str, Any]:

@@ -66,9 +66,11 @@ class Rights:
 
     async def granted(self, visitor: Visitor, rights: Iterable[Right]) -> frozenset[Right]:
         """Those of the rights that the visitor has; raises :class:`RightsUnknown`."""
-        wanted = list(dict.fromkeys(rights))
-        grants = {one: known for one in wanted if (known := self._known(visitor, one)) is not None}
-        missing = [one for one in wanted if one not in grants]
+        distinct = list(dict.fromkeys(rights))
+        grants = {
+            one: known for one in distinct if (known := self._known(visitor, one)) is not None
+        }
+        missing = [one for one in distinct if one not in grants]
         if missing:
             grants |= await self._ask_all(visitor, missing)
         return frozenset(one for one, is_granted in grants.items() if is_granted)
@@ -76,17 +78,17 @@ class Rights:
     async def _ask_all(self, visitor: Visitor, missing: Iterable[Right]) -> dict[Right, bool]:
         try:
             async with asyncio.timeout(RIGHTS_SECONDS), asyncio.TaskGroup() as tasks:
-                asked = {one: tasks.create_task(self._ask(visitor, one)) for one in missing}
+                pending = {one: tasks.create_task(self._ask(visitor, one)) for one in missing}
         except TimeoutError:
             raise RightsUnknown(
                 f"the API server did not say what you may read within {RIGHTS_SECONDS:g} s"
             ) from None
         except ExceptionGroup as group:
-            told, bugs = group.split((ApiError, ApiUnreachable))
-            if bugs is not None or told is None:
+            failures, bugs = group.split((ApiError, ApiUnreachable))
+            if bugs is not None or failures is None:
                 raise
-            raise RightsUnknown(_told(told)) from None
-        return {one: task.result() for one, task in asked.items()}
+            raise RightsUnknown(_reasons(failures)) from None
+        return {one: task.result() for one, task in pending.items()}
 
     async def seen(self, visitor: Visitor, picture: Picture) -> Picture:
         """Return the part of a picture that the visitor may see; raises :class:`RightsUnknown`."""
@@ -128,8 +130,10 @@ class Rights:
         )
         path = ACCESS_REVIEWS.collection()
         async with self._places:
-            said = await server.request("POST", path, body=body, deadline_seconds=RIGHTS_SECONDS)
-        is_granted = authorization.is_granted(said)
+            response = await server.request(
+                "POST", path, body=body, deadline_seconds=RIGHTS_SECONDS
+            )
+        is_granted = authorization.is_granted(response)
         self._remember(visitor, right, is_granted=is_granted)
         return is_granted
 
@@ -140,7 +144,7 @@ class Rights:
             self._remembered.popitem(last=False)
 
 
-def _told(group: ExceptionGroup[Exception]) -> str:
+def _reasons(group: ExceptionGroup[Exception]) -> str:
     first: Exception = group
     while isinstance(first, ExceptionGroup):
         first = first.exceptions[0]

@@ -69,5 +69,5 @@ class Sealer:
             )
         except (ValueError, binascii.Error, InvalidTag):
             return None
-        said = decode(zlib.decompress(opened))  # as we wrote it: nobody else has the key
-        return said["value"] if now < said["until"] else None
+        value = decode(zlib.decompress(opened))  # as we wrote it: nobody else has the key
+        return value["value"] if now < value["until"] else None

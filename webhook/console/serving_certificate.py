@@ -38,14 +38,14 @@ async def seen(configuration: Mapping[str, Any]) -> ShownCertificate | None:
     try:
         der = await _presented(host, port, None)
     except (OSError, TimeoutError) as error:
-        why = f"{address} cannot be reached from this console: {_told(error)}"
+        why = f"{address} cannot be reached from this console: {_reason(error)}"
         return ShownCertificate(name, address, "", authority_ends, None, why)
     ends = _text(pairs.not_after(ssl.DER_cert_to_PEM_cert(der).encode()))
     try:
         await _presented(host, port, bundle)
     except (OSError, TimeoutError, ValueError) as error:
         return ShownCertificate(
-            name, address, ends, authority_ends, is_trusted=False, why=_told(error)
+            name, address, ends, authority_ends, is_trusted=False, why=_reason(error)
         )
     return ShownCertificate(name, address, ends, authority_ends, is_trusted=True)
 
@@ -106,7 +106,7 @@ def _text(moment: dt.datetime | None) -> str:
     return "" if moment is None else timestamp.text_of(moment.timestamp())
 
 
-def _told(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {HANDSHAKE_SECONDS:g} s"
     if isinstance(error, ssl.SSLCertVerificationError):

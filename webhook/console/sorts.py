@@ -45,12 +45,12 @@ def described(policies: Iterable[ShownPolicy]) -> list[ShownPolicy]:
     return [
         replace(
             item,
-            severity=said.severity,
-            title=said.title,
-            description=said.description,
-            owner=said.owner,
+            severity=description.severity,
+            title=description.title,
+            description=description.description,
+            owner=description.owner,
         )
-        for item, said in descriptions(policies)
+        for item, description in descriptions(policies)
     ]
 
 

@@ -46,19 +46,21 @@ def _marks(faults: Iterable[str]) -> dict[str, dict[int, str]]:
     for fault in faults:
         for match in _REGO.finditer(fault):
             name = "template" if match[2] is None else f"libs[{match[2]}]"
-            marks.setdefault(name, {})[int(match[3])] = _told(fault[match.end() - len("rego_") :])
+            marks.setdefault(name, {})[int(match[3])] = _first_line(
+                fault[match.end() - len("rego_") :]
+            )
     return marks
 
 
-def _told(rest: str) -> str:
+def _first_line(rest: str) -> str:
     return rest.split("\n", 1)[0]
 
 
 def _source(
     name: str, engine: str, text: Any, marks: Mapping[str, Mapping[int, str]]
 ) -> dict[str, Any]:
-    told = marks.get(name, {})
-    lines = numbered(text if isinstance(text, str) else "", told)
+    marked = marks.get(name, {})
+    lines = numbered(text if isinstance(text, str) else "", marked)
     return {"name": name, "engine": engine, **lines}
 
 

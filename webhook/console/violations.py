@@ -107,10 +107,10 @@ class Search:
     ) -> Iterator[tuple[ShownViolation, list[str]]]:
         """Those that have the text, each with the filters that it does not pass."""
         text = self.text.casefold()
-        wanted = [(name, value) for name in FILTERS if (value := getattr(self, name))]
+        filters = [(name, value) for name in FILTERS if (value := getattr(self, name))]
         for item in violations:
             if not text or _has(item, text):
-                yield item, [name for name, value in wanted if value not in _values(item, name)]
+                yield item, [name for name, value in filters if value not in _values(item, name)]
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Search:

@@ -68,9 +68,9 @@ def narrow(picture: Picture, granted: Collection[Right]) -> tuple[list[Right], i
 
     Kinds of constraints, and namespaces, that are not known to be seen.
     """
-    wanted = {right_of(item) for item in picture.policies if item.category == "constraint"}
-    wanted |= {item.carrier for item in picture.violations or () if item.carrier is not None}
-    further = sorted((one for one in wanted if not has(granted, one)), key=str)
+    needed = {right_of(item) for item in picture.policies if item.category == "constraint"}
+    needed |= {item.carrier for item in picture.violations or () if item.carrier is not None}
+    further = sorted((one for one in needed if not has(granted, one)), key=str)
     return further[:NARROW_MAX], max(0, len(further) - NARROW_MAX)
 
 
@@ -93,11 +93,11 @@ def seen(picture: Picture, granted: Collection[Right], unasked: int = 0) -> Pict
     ]
     trouble = picture.trouble
     if unasked:
-        told = (
+        notice = (
             f"What you may read in {unasked:,} more namespaces and kinds of constraints is not shown:"
             f" a page asks about {NARROW_MAX:,}. Who may list a kind in all namespaces sees all of it."
         )
-        trouble = (*trouble, told)
+        trouble = (*trouble, notice)
     return replace(
         picture,
         trouble=trouble,
@@ -121,8 +121,8 @@ def _violations(
     if picture.violations is None:
         return None, picture.why_no_violations
     if not picture.carriers:  # told by statuses
-        own = {f"{item.kind}/{item.name}" for item in policies}
-        return tuple(one for one in picture.violations if one.policy in own), ""
+        names = {f"{item.kind}/{item.name}" for item in policies}
+        return tuple(one for one in picture.violations if one.policy in names), ""
     carriers = {one.carrier for one in picture.violations if one.carrier is not None}
     readable = {one for one in carriers if has(granted, one)}
     if not readable and not any(has(granted, one) for one in picture.carriers):

@@ -27,9 +27,9 @@ class Right:
     name: str = ""
 
     def __str__(self) -> str:
-        what = f"{self.resource}.{self.group}" if self.group else self.resource
+        resource = f"{self.resource}.{self.group}" if self.group else self.resource
         where = f" in {self.namespace}" if self.namespace else ""
-        return f"{self.verb} {what}{where}"
+        return f"{self.verb} {resource}{where}"
 
 
 BEGIN: Final = "/login"

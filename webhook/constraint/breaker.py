@@ -175,9 +175,13 @@ class Guard:
         breaker = self._find(entry, constraint)
         if breaker is None:
             return False
-        own = breaker.own.get(requester)
-        if own is not None and own.state != "closed" and not _is_smaller(size, own.overrun_size):
-            return own.state == "open" and self._clock() >= own.retry_at
+        of_requester = breaker.own.get(requester)
+        if (
+            of_requester is not None
+            and of_requester.state != "closed"
+            and not _is_smaller(size, of_requester.overrun_size)
+        ):
+            return of_requester.state == "open" and self._clock() >= of_requester.retry_at
         if breaker.state == "closed" or _is_smaller(size, breaker.overrun_size):
             return self._clock() < breaker.slow_until and not _is_smaller(size, breaker.slow_size)
         return breaker.state == "open" and self._clock() >= breaker.retry_at
@@ -189,8 +193,10 @@ class Guard:
         breaker = self._find(entry, constraint)
         if breaker is None:
             return True
-        own = breaker.own.get(requester)
-        return (own is None or self._admits(own, size)) and self._admits(breaker, size)
+        of_requester = breaker.own.get(requester)
+        return (of_requester is None or self._admits(of_requester, size)) and self._admits(
+            breaker, size
+        )
 
     def _admits(self, breaker: Breaker, size: int) -> bool:
         if breaker.state == "closed":
@@ -209,8 +215,10 @@ class Guard:
         """Why it is not evaluated for a requester."""
         breaker = self.breakers.get(constraint.key)
         last = f": {breaker.message}" if breaker is not None else ""
-        own = None if breaker is None else breaker.own.get(requester)
-        whom = " for this user" if own is not None and own.state != "closed" else ""
+        of_requester = None if breaker is None else breaker.own.get(requester)
+        whom = (
+            " for this user" if of_requester is not None and of_requester.state != "closed" else ""
+        )
         return f"evaluation is suspended{whom} after repeated overruns{last}"
 
     def slowed(self, entry: Evaluated, constraint: Constraint, size: int = 0) -> None:
@@ -237,13 +245,13 @@ class Guard:
             self._slow(breaker, size)
             self._count(breaker, message, size, requester)
             if requester:
-                own = breaker.own.pop(requester, None)
-                if own is None:
-                    own = Breaker(constraint, entry.evaluator, requester=requester)
+                of_requester = breaker.own.pop(requester, None)
+                if of_requester is None:
+                    of_requester = Breaker(constraint, entry.evaluator, requester=requester)
                     if len(breaker.own) >= REQUESTERS_MAX:
                         del breaker.own[next(iter(breaker.own))]
-                breaker.own[requester] = own
-                self._count(own, message, size, requester)
+                breaker.own[requester] = of_requester
+                self._count(of_requester, message, size, requester)
 
     def _count(self, breaker: Breaker, message: str, size: int, requester: str) -> None:
         """One more overrun, which may open a breaker."""
@@ -287,8 +295,8 @@ class Guard:
         now = self._clock()
         with self._lock:
             for key, breaker in tuple(self.breakers.items()):
-                for name, own in tuple(breaker.own.items()):
-                    if _is_well(own, now):
+                for name, of_requester in tuple(breaker.own.items()):
+                    if _is_well(of_requester, now):
                         del breaker.own[name]
                 if key not in kept or (_is_well(breaker, now) and not breaker.own):
                     del self.breakers[key]

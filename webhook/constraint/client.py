@@ -415,8 +415,8 @@ class Client:
         broken = (constraint.broken if constraint is not None else None) or entry.broken
         if broken is None or (name and constraint is None):
             return None
-        own = entry.on_error if constraint is None else entry.on_error_for(constraint)
-        on_error = own or self._isolation.on_error
+        action = entry.on_error if constraint is None else entry.on_error_for(constraint)
+        on_error = action or self._isolation.on_error
         is_good = entry.evaluator is not None and (constraint is None or constraint.is_good)
         if is_good and on_error == "lastGood":
             return FaultView(broken.stage, on_error, "lastGood", broken.message)

@@ -217,17 +217,20 @@ class Expansion:
         known = self._steps.get(gvk)
         if known is None:
             return []
-        own = _resultants(obj, namespace, known.steps, room)
+        resultants = _resultants(obj, namespace, known.steps, room)
         if settled is not None:
-            own = [Resultant(room.mutated(settled, made), template) for made, template in own]
+            resultants = [
+                Resultant(room.mutated(settled, document), template)
+                for document, template in resultants
+            ]
         elif known.are_last and depth + 1 < DEPTH_MAX:
-            return own
+            return resultants
         below = [
             implied
-            for resultant in own
+            for resultant in resultants
             for implied in self._expand(resultant.object, namespace, settled, room, depth + 1)
         ]
-        return below + own
+        return below + resultants
 
 
 class _Room:
@@ -340,12 +343,12 @@ class _Graph(NamedTuple):
                     index[kind] = lowest[kind] = len(index)
                     path.append(kind)
                 for template in remaining:
-                    made = template.generates
-                    if made in by_kind and made not in index:
-                        due.append((made, iter(by_kind[made])))
+                    generated_kind = template.generates
+                    if generated_kind in by_kind and generated_kind not in index:
+                        due.append((generated_kind, iter(by_kind[generated_kind])))
                         break
-                    if made in index and made not in circle_of:
-                        lowest[kind] = min(lowest[kind], index[made])
+                    if generated_kind in index and generated_kind not in circle_of:
+                        lowest[kind] = min(lowest[kind], index[generated_kind])
                 else:
                     due.pop()
                     if due:
@@ -407,9 +410,9 @@ def _is_within_bounds(
     by_kind = _by_kind(templates)
     known: dict[GroupVersionKind, tuple[int, int]] = {}
     for kind in order:
-        made = [known.get(template.generates, (0, 0)) for template in by_kind.get(kind, ())]
-        count = sum(1 + below for below, _ in made)
-        depth = max((1 + steps for _, steps in made), default=0)
+        sizes = [known.get(template.generates, (0, 0)) for template in by_kind.get(kind, ())]
+        count = sum(1 + below for below, _ in sizes)
+        depth = max((1 + steps for _, steps in sizes), default=0)
         if count > RESULTANTS_MAX or depth >= DEPTH_MAX:
             return False
         known[kind] = count, depth
@@ -429,7 +432,7 @@ def _resultants(
         place = name_of(namespace)
     else:
         place = text if type(text := own.get("namespace")) is str else ""
-    made = []
+    resultants = []
     for template, api_version, kind, suffix in steps:
         source: Any = obj
         for field in template.source:
@@ -449,8 +452,8 @@ def _resultants(
         metadata["name"] = f"{name}{suffix}".lower()
         _own(metadata, obj, name)
         document = {**source, "apiVersion": api_version, "kind": kind, "metadata": metadata}
-        made.append(Resultant(document, template))
-    return made
+        resultants.append(Resultant(document, template))
+    return resultants
 
 
 def _own(metadata: dict[str, Any], owner: dict[str, Any], name: str) -> None:

@@ -402,17 +402,17 @@ class Findings:
     ) -> tuple[tuple[Entry, _Groups], ...]:
         """Return the evaluations that the breaker admits; the others get their answer here."""
         self._watches = True
-        whose, size = self.limits.requester, review.size
+        requester, size = self.limits.requester, review.size
         admitted = []
         for entry, groups in matching:
             kept = []
             for group in groups:
-                going = tuple(item for item in group if guard.admits(entry, item, size, whose))
+                going = tuple(item for item in group if guard.admits(entry, item, size, requester))
                 if going:
                     kept.append(going)
                 for item in group:
                     if item not in going:
-                        message = guard.suspended(item, whose)
+                        message = guard.suspended(item, requester)
                         self._undecide(review, entry, (item,), "suspended", message)
             if kept:
                 admitted.append((entry, tuple(kept)))

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from webhook.reads.projection import Projection
     from webhook.reads.read_set import PolicyReads, ReadPath
 
-    _Told = Sequence[DriverViolation]
-    _Evaluate = Callable[[Any, Any, Any], _Told]
+    _Violations = Sequence[DriverViolation]
+    _Evaluate = Callable[[Any, Any, Any], _Violations]
     _Group = tuple[Constraint, ...]
     _Matching = tuple[tuple[Entry, tuple[_Group, ...]], ...]
 
@@ -235,7 +235,7 @@ class _Rest(NamedTuple):
     """Constraints of those templates."""
     constraints: int
     """How many constraints have results that are kept."""
-    told: dict[int, _Told]
+    violations: dict[int, _Violations]
     """Nothing, by the identity of each known group that is left."""
 
 
@@ -260,16 +260,16 @@ class _Known(NamedTuple):
 
     def _rest(self, circles: tuple[Circle, ...]) -> _Rest:
         known = [self.groups[place] for circle in circles for place in circle.places]
-        told: dict[int, _Told] = {id(group): _NOTHING for group in known}
-        left, evaluated = [], 0
+        violations: dict[int, _Violations] = {id(group): _NOTHING for group in known}
+        remaining_steps, evaluated = [], 0
         for step in self.selection.matching:
-            if all(id(group) in told for group in step[1]):
+            if all(id(group) in violations for group in step[1]):
                 evaluated += sum(map(len, step[1]))
             else:
-                left.append(step)
-        ids = {id(group) for _, groups in left for group in groups}
-        kept = {at: nothing for at, nothing in told.items() if at in ids}
-        return _Rest(tuple(left), evaluated, sum(map(len, known)), kept)
+                remaining_steps.append(step)
+        ids = {id(group) for _, groups in remaining_steps for group in groups}
+        kept = {at: nothing for at, nothing in violations.items() if at in ids}
+        return _Rest(tuple(remaining_steps), evaluated, sum(map(len, known)), kept)
 
 
 class Recall:
@@ -283,16 +283,16 @@ class Recall:
         "matching",
         "missed",
         "spent_ns",
-        "told",
+        "violations",
     )
 
     def __init__(
         self, groups: tuple[_Group, ...], rest: _Rest, missed: Sequence[tuple[Circle, bytes]]
     ) -> None:
         self._groups = groups
-        self.matching, self.evaluated, self.constraints, self.told = rest
+        self.matching, self.evaluated, self.constraints, self.violations = rest
         self.missed = missed
-        self.fresh: dict[int, _Told] = {}
+        self.fresh: dict[int, _Violations] = {}
         """What evaluations told, as ``told`` what is known."""
         self.spent_ns: dict[int, int] | None = None
         """How long they took, where that is counted."""
@@ -300,54 +300,54 @@ class Recall:
     @property
     def is_open(self) -> bool:
         """Whether evaluations have to be told what is known, or have to tell what they find."""
-        return bool(self.told or self.missed)
+        return bool(self.violations or self.missed)
 
-    def all_of(self, groups: Sequence[_Group]) -> list[_Told] | None:
+    def all_of(self, groups: Sequence[_Group]) -> list[_Violations] | None:
         """Return the findings of groups, where those of each are known."""
-        told = [self.told.get(id(group)) for group in groups]
-        known = [one for one in told if one is not None]
-        return known if len(known) == len(told) else None
+        violations = [self.violations.get(id(group)) for group in groups]
+        known = [one for one in violations if one is not None]
+        return known if len(known) == len(violations) else None
 
     def evaluating(self, groups: Sequence[_Group], evaluate: _Evaluate) -> _Evaluate:
         """Does what ``evaluate`` does, with kept results where there are; called in the order of groups."""
         remaining = iter(groups)
 
-        def evaluated(given: Any, asked: Any, state: Any) -> _Told:
+        def evaluated(given: Any, review: Any, state: Any) -> _Violations:
             at = id(next(remaining))
-            known = self.told.get(at)
+            known = self.violations.get(at)
             if known is not None:
                 return known
             if self.spent_ns is None:
-                told = evaluate(given, asked, state)
+                violations = evaluate(given, review, state)
             else:
                 began = time.thread_time_ns()
-                told = evaluate(given, asked, state)
+                violations = evaluate(given, review, state)
                 self.spent_ns[at] = time.thread_time_ns() - began
-            self.fresh[at] = told
-            return told
+            self.fresh[at] = violations
+            return violations
 
         return evaluated
 
-    def take(self, circle: Circle, kept: Sequence[_Told | None]) -> None:
+    def take(self, circle: Circle, kept: Sequence[_Violations | None]) -> None:
         """Know what is kept of a circle in which something is violated."""
-        told, known = dict(self.told), 0
+        violations, known = dict(self.violations), 0
         for place, one in zip(circle.places, kept, strict=True):
             if one is not None:
                 group = self._groups[place]
-                told[id(group)] = one
+                violations[id(group)] = one
                 self.constraints += len(group)
                 known += 1
-        self.told = told
+        self.violations = violations
         circle.saved += known / len(circle.places)
 
-    def kept_of(self, circle: Circle) -> Sequence[_Told | None] | None:
+    def kept_of(self, circle: Circle) -> Sequence[_Violations | None] | None:
         """Return the kept findings of a circle's members; None where there are none."""
-        told = [self.fresh.get(id(self._groups[place])) for place in circle.places]
-        if not any(told) and None not in told:
+        violations = [self.fresh.get(id(self._groups[place])) for place in circle.places]
+        if not any(violations) and None not in violations:
             return _NOTHING
         kept = [
             None if one is None or (one and not keeps) else _copied(one)
-            for one, keeps in zip(told, circle.keeps, strict=True)
+            for one, keeps in zip(violations, circle.keeps, strict=True)
         ]
         return None if all(one is None for one in kept) else kept
 
@@ -592,10 +592,10 @@ class _Store:
         self.bytes += size
         while self.bytes > self._bytes_max:
             segment = self._new or self._protected
-            _, left = segment.pop(next(iter(segment)))
-            self.bytes -= left
+            _, evicted = segment.pop(next(iter(segment)))
+            self.bytes -= evicted
             if segment is self._protected:
-                self._protected_bytes -= left
+                self._protected_bytes -= evicted
 
     def clear(self) -> None:
         """Keep nothing."""
@@ -620,16 +620,18 @@ def _average(before: float, now: float) -> float:
     return (before + now) / 2 if now < before else before + (min(now, 4 * before) - before) / 8
 
 
-def _copied(told: _Told) -> _Told | None:
+def _copied(violations: _Violations) -> _Violations | None:
     """Violations that hold no part of the object that they are about; None where JSON lacks them."""
-    if not told:
+    if not violations:
         return _NOTHING
     try:
-        return [DriverViolation(msg, orjson.loads(orjson.dumps(details))) for msg, details in told]
+        return [
+            DriverViolation(msg, orjson.loads(orjson.dumps(details))) for msg, details in violations
+        ]
     except TypeError:
         return None
 
 
-def _bytes(told: _Told | None) -> int:
+def _bytes(violations: _Violations | None) -> int:
     """Estimate the bytes of violations: their texts, and what CPython needs beside."""
-    return sum(200 + 2 * len(repr(one)) for one in told) if told else 16
+    return sum(200 + 2 * len(repr(one)) for one in violations) if violations else 16

@@ -54,13 +54,13 @@ class RuleCosts:
     total: int = 0
     dearest: list[tuple[int, str]] = field(default_factory=list)
 
-    def fault(self, path: str, what: str, cost: int) -> Iterator[str]:
+    def fault(self, path: str, subject: str, cost: int) -> Iterator[str]:
         """Count an expression that stands somewhere; that it costs too much by itself."""
         self.total = min(self.total + cost, _COST_OVERFLOWN)
         if cost >= TOTAL_COST_MAX // 100:
             self.dearest = sorted([*self.dearest, (cost, path)], reverse=True)[:_CONTRIBUTORS_MAX]
         if cost > COST_MAX:
-            yield _too_much(path, what, cost, COST_MAX)
+            yield _too_much(path, subject, cost, COST_MAX)
 
     def faults(self, root: str) -> Iterator[str]:
         """That they cost too much together, and which of them most of it."""
@@ -71,18 +71,18 @@ class RuleCosts:
                 f"{path}: Forbidden: contributed to estimated rule cost total exceeding cost "
                 "limit for entire OpenAPIv3 schema"
             )
-        what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
-        yield _too_much(root, what, self.total, TOTAL_COST_MAX)
+        subject = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
+        yield _too_much(root, subject, self.total, TOTAL_COST_MAX)
 
 
-def _too_much(path: str, what: str, cost: int, limit: int) -> str:
+def _too_much(path: str, subject: str, cost: int, limit: int) -> str:
     factor = cost / limit
     if factor > 100:
         times = "more than 100x"
     else:
         times = f"{factor:.6f}x" if factor < 1.5 else f"{factor:.1f}x"
     return (
-        f"{path}: Forbidden: {what} exceeds budget by factor of {times} (try simplifying the rule, "
+        f"{path}: Forbidden: {subject} exceeds budget by factor of {times} (try simplifying the rule, "
         "or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are "
         "declared)"
     )

@@ -62,5 +62,5 @@ class SeveralTargets:
         """Return the fields that a target sees: its own, and those that no target knows."""
         fields = self._fields[number]
         return {
-            name: said for name, said in match.items() if name in fields or name not in self._all
+            name: value for name, value in match.items() if name in fields or name not in self._all
         }

@@ -121,7 +121,7 @@ class ObjectWriter:
         self._stale = stale
         self._failed = failed
         self._grace_seconds = grace_seconds
-        self._unwanted_at: dict[str, float] = {}
+        self._obsolete_since: dict[str, float] = {}
         self._desired: Mapping[str, Json] = {}
         self._prune = False
         self._keeper: Keeper[str] = Keeper(
@@ -222,10 +222,10 @@ class ObjectWriter:
     def _grace_left(self, name: str, write: Write | None) -> float:
         """For how many seconds more an object is to be left alone that nobody wants."""
         if write is None or write.action != "delete":
-            self._unwanted_at.pop(name, None)
+            self._obsolete_since.pop(name, None)
             return 0.0
         now = time.monotonic()
-        return self._unwanted_at.setdefault(name, now) + self._grace_seconds - now
+        return self._obsolete_since.setdefault(name, now) + self._grace_seconds - now
 
     async def _write(self, write: Write) -> bool:
         self._keeper.writes += 1

@@ -21,7 +21,7 @@ from webhook.controllers.keeper import Keeper
 from webhook.controllers.served_kinds import MISSING_SECONDS, ServedKinds
 from webhook.metrics.policies import WEBHOOK_RULES_WRITES
 from webhook.values import dataclass
-from webhook.webhook_rules.asking import operations_of
+from webhook.webhook_rules.coverage import operations_of
 from webhook.webhook_rules.entries import MUTATING_PATH, VALIDATING_PATH, entries_of
 from webhook.webhook_rules.needs import need_of
 from webhook.webhook_rules.upkeep import (
@@ -144,11 +144,13 @@ class RulesKeeper:
         ]
         needs = (need_of(one, lambda name: operations.get(name, frozenset())) for one in documents)
         self._needs = tuple(need for need in needs if need is not None)
-        made: dict[GroupAndKind, frozenset[GroupAndKind]] = {}
+        kinds: dict[GroupAndKind, frozenset[GroupAndKind]] = {}
         for template in revision.expansion.templates:
             key = template.generates.group_kind
-            made[key] = made.get(key, frozenset()) | {one.group_kind for one in template.applies_to}
-        self._generators = made
+            kinds[key] = kinds.get(key, frozenset()) | {
+                one.group_kind for one in template.applies_to
+            }
+        self._generators = kinds
         for process in self._configurations:
             self._add(process)
 
@@ -180,7 +182,7 @@ class RulesKeeper:
         path = VALIDATING_PATH if process == WEBHOOK_PROCESS else MUTATING_PATH
         upkeep = self._configurations[process].upkeep
         needs = [one for one in self._needs or () if one.process == process]
-        own = self._own_groups if process == WEBHOOK_PROCESS else ()
+        own_groups = self._own_groups if process == WEBHOOK_PROCESS else ()
         now, is_behind = time.monotonic(), self._is_behind()
         delay = math.inf if is_behind else delay_of(document)
         plan, refused, waits = _Plan(), [], []
@@ -189,7 +191,7 @@ class RulesKeeper:
                 continue
             name = str(entry.document.get("name"))
             live = rules_of(entry)
-            needed = needed_parts(entry, needs, self._generators, self._served.targets, own)
+            needed = needed_parts(entry, needs, self._generators, self._served.targets, own_groups)
             known = upkeep.setdefault(name, EntryUpkeep())
             if is_behind:
                 known.unneeded.clear()

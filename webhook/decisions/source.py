@@ -161,7 +161,7 @@ def _check_queue(disk: OSDisk, directory: Path) -> None:
     if LOCK in names or any(segment.first_offset(name) is not None for name in names):
         return
     queues = [name for name in names if disk.is_queue(directory / name)]
-    said = "no sidecar's queue"
+    message = "no sidecar's queue"
     if queues:
-        said += f"; there are {len(queues)} in it: {', '.join(queues[:_QUEUES_MAX])}"
-    raise OSError(errno.ENOENT, said, str(directory))
+        message += f"; there are {len(queues)} in it: {', '.join(queues[:_QUEUES_MAX])}"
+    raise OSError(errno.ENOENT, message, str(directory))

@@ -110,9 +110,9 @@ class AdmissionEvents:
         # On CREATE the client may leave the name to the server.
         name, namespace = request.name or name_of(obj), namespace_of(obj)
         reason, words = _WORDS[action]
-        said = f"Constraint: {constraint.name}, Message: {result.msg}"
+        message = f"Constraint: {constraint.name}, Message: {result.msg}"
         if not self._inside:
-            said = f"Resource Namespace: {request.namespace}, {said}"
+            message = f"Resource Namespace: {request.namespace}, {message}"
         place = namespace if self._inside and namespace else self._namespace
         reference = {"kind": request.kind.kind, "name": name, "namespace": place}
         identity = f"{request.kind.kind}/{namespace}/{name}/{constraint.kind}//{constraint.name}"
@@ -136,7 +136,7 @@ class AdmissionEvents:
             "involvedObject": reference,
             "type": "Warning",
             "reason": reason,
-            "message": f"{words}, {said}"[:MESSAGE_CHARACTERS_MAX],
+            "message": f"{words}, {message}"[:MESSAGE_CHARACTERS_MAX],
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
             "firstTimestamp": now,

@@ -57,13 +57,13 @@ def closed(violations: Iterable[StandingViolation]) -> list[str]:
 
 def baseline(violations: Iterable[StandingViolation], terms: ExceptionTerms) -> list[Json]:
     """An exception for each constraint, and what somebody wrote, by the kinds that violate it."""
-    made: dict[str, Json] = {}
+    exceptions: dict[str, Json] = {}
     for one in violations:
         if allows(one.constraint.document, of_cluster=True):
             exception = _exception(one, terms)
             key = f"{exception['metadata'].get('namespace', '')}/{exception['metadata']['name']}"
-            made.setdefault(key, exception)
-    return [made[key] for key in sorted(made)]
+            exceptions.setdefault(key, exception)
+    return [exceptions[key] for key in sorted(exceptions)]
 
 
 def _exception(one: StandingViolation, terms: ExceptionTerms) -> Json:

@@ -47,7 +47,7 @@ class SubjectTests:
     user: Callable[[str], bool]
     group: Callable[[str], bool]
 
-    def meant(self, info: Mapping[str, Any]) -> bool:
+    def includes(self, info: Mapping[str, Any]) -> bool:
         """Whether somebody is one of them."""
         groups = info.get("groups") or ()
         return self.user(info.get("username") or "") or any(map(self.group, groups))

@@ -47,12 +47,12 @@ class Parts:
             containers = spec.get(name)
             if type(containers) is not list:
                 continue
-            left = [item for item in containers if not self._is_meant(object_of(item))]
-            if len(left) < len(containers):
-                changed = {**changed, name: left}
+            remaining = [item for item in containers if not self._is_selected(object_of(item))]
+            if len(remaining) < len(containers):
+                changed = {**changed, name: remaining}
         return changed
 
-    def _is_meant(self, container: dict[str, Any]) -> bool:
+    def _is_selected(self, container: dict[str, Any]) -> bool:
         name, image = container.get("name"), container.get("image")
         if self.container is not None and type(name) is str and self.container(name):
             return True
@@ -68,8 +68,8 @@ def _changed(
     inner = obj.get(place[0])
     if type(inner) is not dict:
         return obj
-    made = _changed(inner, place[1:], change)
-    return obj if made is inner else {**obj, place[0]: made}
+    changed = _changed(inner, place[1:], change)
+    return obj if changed is inner else {**obj, place[0]: changed}
 
 
 def _without(value: Any, path: Sequence[Field | ListItem]) -> Any:
@@ -81,23 +81,23 @@ def _without(value: Any, path: Sequence[Field | ListItem]) -> Any:
         if not rest:
             return {name: inner for name, inner in value.items() if name != node.name}
         inner = value[node.name]
-        made = _without(inner, rest)
-        return value if made is inner else {**value, node.name: made}
+        reduced = _without(inner, rest)
+        return value if reduced is inner else {**value, node.name: reduced}
     assert type(node) is ListItem
     if type(value) is not list:
         return value
     items = [
-        made
+        reduced
         for item in value
-        for made in (
-            [item] if not _is_meant(item, node) else [_without(item, rest)] if rest else []
+        for reduced in (
+            [item] if not _is_selected(item, node) else [_without(item, rest)] if rest else []
         )
     ]
     same = len(items) == len(value) and all(a is b for a, b in zip(items, value, strict=True))
     return value if same else items
 
 
-def _is_meant(item: Any, node: ListItem) -> bool:
+def _is_selected(item: Any, node: ListItem) -> bool:
     if type(item) is not dict or node.key not in item:
         return False
     key = item[node.key]

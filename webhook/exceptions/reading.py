@@ -294,10 +294,10 @@ def _matches(match: Json, place: str | None) -> Callable[[View, MatchSubject], b
     others" there, which would excuse more than is said.
     """
     by_index = ("name",) if place is None else ("name", "namespaces")
-    asked = {field: value for field, value in match.items() if field not in by_index}
-    if not asked:
+    conditions = {field: value for field, value in match.items() if field not in by_index}
+    if not conditions:
         return None
-    criteria = compile_criteria(asked)
+    criteria = compile_criteria(conditions)
     if place is not None or not match.get("namespaces"):
         return criteria
 
@@ -327,19 +327,21 @@ def _messages(message: str) -> Sequence[str]:
     return (message, message.partition("] ")[2])
 
 
-def _holds(wanted: Any, given: Any) -> bool:
+def _holds(pattern: Any, given: Any) -> bool:
     """Whether details have wanted values: all fields of objects, patterns for texts."""
-    if type(wanted) is dict:
+    if type(pattern) is dict:
         return type(given) is dict and all(
-            name in given and _holds(value, given[name]) for name, value in wanted.items()
+            name in given and _holds(value, given[name]) for name, value in pattern.items()
         )
-    if type(wanted) is list:
-        return type(given) is list and len(given) == len(wanted) and all(map(_holds, wanted, given))
-    if type(wanted) is str:
-        return type(given) is str and glob(wanted)(given)
-    if type(wanted) is bool or type(given) is bool:
-        return wanted is given
-    return bool(wanted == given)
+    if type(pattern) is list:
+        return (
+            type(given) is list and len(given) == len(pattern) and all(map(_holds, pattern, given))
+        )
+    if type(pattern) is str:
+        return type(given) is str and glob(pattern)(given)
+    if type(pattern) is bool or type(given) is bool:
+        return pattern is given
+    return bool(pattern == given)
 
 
 def _path(text: str, at: str) -> Location:

@@ -158,14 +158,14 @@ class _Case:
         excused: list[Result] = []
         is_changed = False
         for result in responses.results:
-            made = result
+            excused_result = result
             if result.cause == "violation" and (items := self._candidates(result, tables)):
-                made = self._with_excuse(result, items)
-                is_changed = is_changed or made is not result
-            if made.excuse is not None and made.excuse.effect == "skip":
-                excused.append(made)
+                excused_result = self._with_excuse(result, items)
+                is_changed = is_changed or excused_result is not result
+            if excused_result.excuse is not None and excused_result.excuse.effect == "skip":
+                excused.append(excused_result)
             else:
-                kept.append(made)
+                kept.append(excused_result)
         if not is_changed:
             return responses
         results = tuple(sorted(kept, key=answer_order)) if kept else ()
@@ -213,7 +213,7 @@ class _Case:
         value = self._examined.value
         if item.subjects is not None and not (
             type(value) is AugmentedReview
-            and item.subjects.meant(value.request.document.get("userInfo") or {})
+            and item.subjects.includes(value.request.document.get("userInfo") or {})
         ):
             return False
         if item.matches is None and item.conditions is None:
@@ -281,14 +281,14 @@ class _Case:
         value = _without(self._examined.value, parts)
         if value is None:
             return {}
-        left = self._examined.again(value)
-        if left is DEFERRED:
+        earlier = self._examined.again(value)
+        if earlier is DEFERRED:
             raise Deferred
-        if left.faults or left.deadline_exceeded:
+        if earlier.faults or earlier.deadline_exceeded:
             return {}
         before = _by_constraint(self._responses.results)
-        after = _by_constraint(left.results)
-        undecided = {item.constraint.key for item in left.undecided}
+        after = _by_constraint(earlier.results)
+        undecided = {item.constraint.key for item in earlier.undecided}
         return {
             key: violations - after.get(key, Counter())
             for key, violations in before.items()
@@ -312,10 +312,10 @@ def _violation(result: Result) -> _Violation:
 
 
 def _by_constraint(results: Iterable[Result]) -> dict[tuple[str, str], Counter[_Violation]]:
-    made: dict[tuple[str, str], Counter[_Violation]] = {}
+    by_constraint: dict[tuple[str, str], Counter[_Violation]] = {}
     for result in results:
-        made.setdefault(result.constraint.key, Counter())[_violation(result)] += 1
-    return made
+        by_constraint.setdefault(result.constraint.key, Counter())[_violation(result)] += 1
+    return by_constraint
 
 
 def _without(value: Any, parts: Sequence[Parts]) -> Any:

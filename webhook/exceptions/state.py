@@ -134,26 +134,26 @@ def _nothing_to_excuse(
     return "; ".join(faults)
 
 
-def wanted_status(document: Mapping[str, Any], facts: ExceptionFacts, now: float) -> Json | None:
+def next_status(document: Mapping[str, Any], facts: ExceptionFacts, now: float) -> Json | None:
     """The whole status that an exception should have; None where it has that.
 
     When it was used last is written where a minute has gone by, or something else changes.
     """
     before = status_of(document)
     verdict = judge(document, facts, now)
-    wanted: Json = {
+    desired: Json = {
         "state": verdict.state,
         "observedGeneration": document["metadata"].get("generation", 0),
     }
     if verdict.message:
-        wanted["message"] = verdict.message
-    told = before.get("lastUsed")
-    if told:
-        wanted["lastUsed"] = told
-    is_due = facts.used_at - _seconds(told) >= USE_SECONDS
-    if facts.used_at and (is_due or wanted != before) and facts.used_at > _seconds(told):
-        wanted["lastUsed"] = text_of(facts.used_at)
-    return None if wanted == before else wanted
+        desired["message"] = verdict.message
+    last_used = before.get("lastUsed")
+    if last_used:
+        desired["lastUsed"] = last_used
+    is_due = facts.used_at - _seconds(last_used) >= USE_SECONDS
+    if facts.used_at and (is_due or desired != before) and facts.used_at > _seconds(last_used):
+        desired["lastUsed"] = text_of(facts.used_at)
+    return None if desired == before else desired
 
 
 def state_of(status: Mapping[str, Any]) -> str:

@@ -48,11 +48,11 @@ def narrow_exceptions(violations: Iterable[KnownViolation], terms: ExceptionTerm
     """An exception for each constraint and object, with the messages that were told of it."""
     messages: dict[KnownViolation, dict[str, None]] = {}
     for one in violations:
-        told = one.message.partition("] ")[2] if one.message.startswith(IMPLIED) else one.message
-        messages.setdefault(one._replace(message=""), {})[told] = None
+        message = one.message.partition("] ")[2] if one.message.startswith(IMPLIED) else one.message
+        messages.setdefault(one._replace(message=""), {})[message] = None
     return [
-        _exception(one, list(told)[:_MESSAGES_MAX], terms)
-        for one, told in sorted(messages.items(), key=lambda item: item[0])
+        _exception(one, list(message)[:_MESSAGES_MAX], terms)
+        for one, message in sorted(messages.items(), key=lambda item: item[0])
     ]
 
 

@@ -184,7 +184,7 @@ def _size(provider: str, item: AnsweredKey) -> int:
     return ENTRY_BYTES + texts + (0 if item.error else DECODED_FACTOR * len(encode(item.value)))
 
 
-def told_items(items: Iterable[AnsweredKey]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def answered_items(items: Iterable[AnsweredKey]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Responses and errors as a call gets them: pairs of a key and what was said of it."""
     responses: list[tuple[str, Any]] = []
     errors: list[tuple[str, str]] = []

@@ -73,10 +73,10 @@ class ProviderConnection(asyncio.BufferedProtocol):
     ) -> ProviderConnection:
         """Connect; raises OSError, and ssl.SSLError among it."""
         loop = asyncio.get_running_loop()
-        _, made = await loop.create_connection(
+        _, protocol = await loop.create_connection(
             lambda: cls(buffer), host, port, ssl=context, server_hostname=host
         )
-        return made
+        return protocol
 
     def post(self, request: bytes, begun: Callable[[], None]) -> asyncio.Future[WholeAnswer]:
         """Send a request and have its answer; ``begun`` is called when that begins.

@@ -84,8 +84,8 @@ def nobody(provider: str, advice: str = "") -> ProviderResponse:
 
     ``advice`` says what to do about it.
     """
-    told = f"nobody answers for the provider {provider} here"
-    return ProviderResponse(None, None, _NOBODY, f"{told}: {advice}" if advice else told)
+    message = f"nobody answers for the provider {provider} here"
+    return ProviderResponse(None, None, _NOBODY, f"{message}: {advice}" if advice else message)
 
 
 def is_nobody(response: ProviderResponse) -> bool:
@@ -130,7 +130,7 @@ class ReviewMoment:
             return self._taken
 
 
-class AskedSoFar(NamedTuple):
+class AnswersSoFar(NamedTuple):
     """What providers answered so far, in how many rounds, of what was reviewed at one moment."""
 
     answers: ProviderAnswers
@@ -142,11 +142,11 @@ class AskedSoFar(NamedTuple):
         """What is known by now."""
         return answering(self.answers, self.rounds)
 
-    def more(self, answers: ProviderAnswers) -> AskedSoFar:
+    def more(self, answers: ProviderAnswers) -> AnswersSoFar:
         """The same after one more round."""
         return self._replace(answers={**self.answers, **answers}, rounds=self.rounds + 1)
 
 
-def nothing_asked() -> AskedSoFar:
+def no_answers() -> AnswersSoFar:
     """Where asking begins."""
-    return AskedSoFar({}, 0, ReviewMoment())
+    return AnswersSoFar({}, 0, ReviewMoment())

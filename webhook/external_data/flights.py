@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.external_data.cache import told_items
+from webhook.external_data.cache import answered_items
 from webhook.external_data.exchange import (
     ASKED_KEYS_MAX,
     UNKNOWN_PROVIDER,
@@ -74,7 +74,7 @@ class _Question(NamedTuple):
     """None for an answer that is asked for to be kept."""
 
 
-class _Told(NamedTuple):
+class _Landed(NamedTuple):
     """What came of a request: what to tell, and what the provider said, if it did."""
 
     response: ProviderResponse
@@ -89,7 +89,7 @@ class _Flight:
     def __init__(self, provider: DataProvider) -> None:
         self.provider = provider
         self.waiters: list[_Question] = []
-        self.task: asyncio.Task[_Told] | None = None
+        self.task: asyncio.Task[_Landed] | None = None
 
     @property
     def is_awaited(self) -> bool:
@@ -169,9 +169,9 @@ class Flights:
             self._count("", "unknown")
             future.set_result(failure(UNKNOWN, UNKNOWN_PROVIDER))
         elif len(lookup.missing) > ASKED_KEYS_MAX:
-            told = f"{SENT}: {len(lookup.missing)} keys are asked for at once, and {ASKED_KEYS_MAX} may be"
+            message = f"{SENT}: {len(lookup.missing)} keys are asked for at once, and {ASKED_KEYS_MAX} may be"
             self._count(provider.name, "too_many_keys")
-            future.set_result(failure(told))
+            future.set_result(failure(message))
         else:
             self._count_keys(cached=len(lookup.items), asked=len(lookup.missing))
             self._begin(_Question(request, provider, lookup, requester, future))
@@ -184,7 +184,7 @@ class Flights:
             self._count_keys(refreshed=len(lookup.aging))
             aging = lookup._replace(items=(), missing=tuple(dict.fromkeys(lookup.aging)))
             self._begin(_Question(request, provider, aging, "", None))
-        responses, errors = told_items(lookup.items)
+        responses, errors = answered_items(lookup.items)
         return ProviderResponse(responses, errors, 0, "", lookup.is_idempotent, is_cached=True)
 
     def _count_keys(self, **counts: int) -> None:
@@ -306,43 +306,43 @@ class Flights:
                 oldest.task.cancel()
             self._registry.count(PROVIDER_ABANDONED)
 
-    async def _fly(self, station: _Station, keys: tuple[str, ...], requester: str) -> _Told:
+    async def _fly(self, station: _Station, keys: tuple[str, ...], requester: str) -> _Landed:
         """Make a request; what to tell whoever waits."""
         name, began = station.client.provider.name, time.monotonic()
         answer: ProviderAnswer | None = None
         try:
             answer, status = await station.client.ask(keys)
         except ProviderFault as fault:
-            outcome, told = fault.outcome, failure(str(fault))
+            outcome, response = fault.outcome, failure(str(fault))
             if outcome in ("timeout", "transport"):
                 self._failed(station, requester, fault)
         except Exception as error:  # noqa: BLE001  # the flight's boundary: others fly on
-            outcome, told = "bug", failure(f"{SENT}: internal error")
+            outcome, response = "bug", failure(f"{SENT}: internal error")
             self._log.fault("bug: a provider was not asked", error, provider=name)
         else:
             outcome = "system_error" if answer.system_error else "success"
-            told = ProviderResponse((), (), status, answer.system_error, answer.is_idempotent)
+            response = ProviderResponse((), (), status, answer.system_error, answer.is_idempotent)
             self._answered(station, requester)
         seconds = time.monotonic() - began
         self._count(name, outcome)
         self._registry.histogram(PROVIDER_SECONDS).observe(seconds)
-        return _Told(told._replace(milliseconds=round(seconds * 1000, 3)), answer)
+        return _Landed(response._replace(milliseconds=round(seconds * 1000, 3)), answer)
 
     def _landed(
-        self, station: _Station, keys: tuple[str, ...], flight: _Flight, task: asyncio.Task[_Told]
+        self, station: _Station, keys: tuple[str, ...], flight: _Flight, task: asyncio.Task[_Landed]
     ) -> None:
         """A flight has come to its end: keep what it brought, and tell whoever waits."""
         if station.flights.get(keys) is flight:
             del station.flights[keys]
         self._unawaited.pop(flight, None)
-        told = _Told(failure(f"{SENT}: the request was ended"), None)
+        landed = _Landed(failure(f"{SENT}: the request was ended"), None)
         if not task.cancelled():
-            told = task.result()
-        if told.answer is not None:
-            self._keep(flight, told.answer)
-        items = () if told.answer is None else told.answer.items
+            landed = task.result()
+        if landed.answer is not None:
+            self._keep(flight, landed.answer)
+        items = () if landed.answer is None else landed.answer.items
         for question in flight.waiters:
-            _tell(question, told.response, items)
+            _tell(question, landed.response, items)
 
     def _failed(self, station: _Station, requester: str, fault: ProviderFault) -> None:
         was_open = station.suspension.is_open
@@ -408,13 +408,17 @@ class Flights:
         )
 
 
-def _tell(question: _Question, told: ProviderResponse, items: tuple[AnsweredKey, ...] = ()) -> None:
+def _tell(
+    question: _Question, response: ProviderResponse, items: tuple[AnsweredKey, ...] = ()
+) -> None:
     """Answer somebody: cached keys first, then those that were asked, as the provider ordered them."""
     future = question.future
     if future is None or not future.set_running_or_notify_cancel():
         return
-    if told.responses is not None:
-        responses, errors = told_items((*question.known.items, *items))
-        is_idempotent = told.is_idempotent and question.known.is_idempotent
-        told = told._replace(responses=responses, errors=errors, is_idempotent=is_idempotent)
-    future.set_result(told)
+    if response.responses is not None:
+        responses, errors = answered_items((*question.known.items, *items))
+        is_idempotent = response.is_idempotent and question.known.is_idempotent
+        response = response._replace(
+            responses=responses, errors=errors, is_idempotent=is_idempotent
+        )
+    future.set_result(response)

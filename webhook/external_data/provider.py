@@ -94,11 +94,11 @@ def read_provider(document: Mapping[str, Any]) -> DataProvider:
 
 def _is_guarded(document: Mapping[str, Any]) -> bool:
     annotations = (document.get("metadata") or {}).get("annotations") or {}
-    said = annotations.get(USE)
-    if said not in (None, REQUIRED):
+    value = annotations.get(USE)
+    if value not in (None, REQUIRED):
         # Neither one nor the other: nobody may find out later which of them was meant.
-        raise InvalidProvider(f"annotation {USE}: want {REQUIRED}, got {said!r}")
-    return said is not None
+        raise InvalidProvider(f"annotation {USE}: want {REQUIRED}, got {value!r}")
+    return value is not None
 
 
 def providers_by_name(providers: Iterable[DataProvider]) -> dict[str, DataProvider]:

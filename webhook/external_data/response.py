@@ -95,19 +95,19 @@ def _decoded(body: bytes) -> Any:
         fault = str(error)
     # Bytes that are no UTF-8, and halves of characters, are U+FFFD to Go.
     text = body.decode("utf-8", "replace")
-    if not (told := go_json.fault(text)):
+    if not (message := go_json.fault(text)):
         try:
             return go_json.decode(text)
         except ValueError as error:
-            told = str(error)
-    raise UnreadableAnswer(told or fault)
+            message = str(error)
+    raise UnreadableAnswer(message or fault)
 
 
 def _field(document: Mapping[str, Any], name: str) -> Any:
     """A field by its name; of several that differ by case the last that is there."""
     if not document.keys() <= _EXACT_NAMES:
-        wanted = name.casefold()
-        names = [key for key in document if key.casefold() == wanted]
+        folded_name = name.casefold()
+        names = [key for key in document if key.casefold() == folded_name]
         return document[names[-1]] if names else None
     return document.get(name)
 
@@ -127,18 +127,18 @@ def _usual_item(value: Any) -> AnsweredKey | None:
     """An item as nearly all are: a text, or an error, about a key; None for any other."""
     if type(value) is not dict or not value.keys() <= _EXACT_NAMES:
         return None
-    key, told, error = value.get("key"), value.get("value"), value.get("error")
-    if type(key) is not str or not (told is None or type(told) is str):
+    key, answer_value, error = value.get("key"), value.get("value"), value.get("error")
+    if type(key) is not str or not (answer_value is None or type(answer_value) is str):
         return None
     if error is None:
-        return AnsweredKey(key, told, "")
-    return AnsweredKey(key, told, error) if type(error) is str else None
+        return AnsweredKey(key, answer_value, "")
+    return AnsweredKey(key, answer_value, error) if type(error) is str else None
 
 
 def _item(value: Any, where: str) -> AnsweredKey:
     item = _typed(value, dict, where, {})
     try:
-        told = _as_go_reads(_field(item, "value"))
+        item_value = _as_go_reads(_field(item, "value"))
     except OverflowError:
         raise UnreadableAnswer(
             f"json: a number of {where}.value is too large for a float64"
@@ -147,7 +147,7 @@ def _item(value: Any, where: str) -> AnsweredKey:
         raise UnreadableAnswer(f"{where}.value nests too deeply") from None
     return AnsweredKey(
         _typed(_field(item, "key"), str, f"{where}.key", ""),
-        told,
+        item_value,
         _typed(_field(item, "error"), str, f"{where}.error", ""),
     )
 

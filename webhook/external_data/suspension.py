@@ -56,7 +56,7 @@ class Suspension:
     clock: Callable[[], float] = time.monotonic
     chance: Callable[[], float] = random.random
     _all: _Row = field(default_factory=_Row)
-    _whose: set[str] = field(default_factory=set)
+    _requesters: set[str] = field(default_factory=set)
     """The users who are in the row of all."""
     _own: dict[str, _Row] = field(default_factory=dict)
 
@@ -71,10 +71,12 @@ class Suspension:
         for row, whom in ((self._all, ""), (self._own.get(requester), " for this user")):
             if row is None or not row.is_open:
                 continue
-            left = row.retry_at - now
-            if left > 0:
+            seconds_left = row.retry_at - now
+            if seconds_left > 0:
                 times = f"{row.faults} faults in a row"
-                return f"{row.message} (not asked again{whom} for {left:.0f} s, after {times})"
+                return (
+                    f"{row.message} (not asked again{whom} for {seconds_left:.0f} s, after {times})"
+                )
         for row in (self._all, self._own.get(requester)):
             if row is not None and row.is_open:
                 row.is_tried = True
@@ -84,23 +86,23 @@ class Suspension:
     def answered(self, requester: str) -> None:
         """It answered, whatever it said."""
         self._all = _Row()
-        self._whose.clear()
+        self._requesters.clear()
         self._own.pop(requester, None)
 
     def failed(self, requester: str, message: str, *, connected: bool) -> None:
         """It did not; ``connected`` says that it had the request, and maybe not for its own fault."""
         row = self._all
-        if not connected or not requester or requester not in self._whose:
+        if not connected or not requester or requester not in self._requesters:
             self._fail(row, message)
         if requester:
-            self._whose.add(requester)
-            if len(self._whose) > USERS_MAX:
-                self._whose.clear()
-            own = self._own.pop(requester, None) or _Row()
+            self._requesters.add(requester)
+            if len(self._requesters) > USERS_MAX:
+                self._requesters.clear()
+            own_row = self._own.pop(requester, None) or _Row()
             if len(self._own) >= USERS_MAX:
                 del self._own[next(iter(self._own))]
-            self._own[requester] = own
-            self._fail(own, message)
+            self._own[requester] = own_row
+            self._fail(own_row, message)
 
     def _fail(self, row: _Row, message: str) -> None:
         row.faults += 1

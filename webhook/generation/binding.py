@@ -49,7 +49,7 @@ def binding(
     match = (constraint.get("spec") or {}).get("match") or {}
     if (match.get("source") or "All") == "Generated":
         raise NotExpressible("it is for generated resources, which no request is about")
-    own = constraint_name(kind, name)
+    constraint_id = constraint_name(kind, name)
     resources: Json = {
         "matchPolicy": "Equivalent",
         "namespaceSelector": match.get("namespaceSelector") or {},
@@ -66,13 +66,13 @@ def binding(
             }
         ]
     spec: Json = {
-        "policyName": own if alone else template_policy_name(kind.lower()),
+        "policyName": constraint_id if alone else template_policy_name(kind.lower()),
         "matchResources": resources,
         "validationActions": _validation_actions(actions),
     }
     if not alone:
         spec["paramRef"] = {"name": name, "parameterNotFoundAction": "Allow"}
-    return document(BINDING, own, constraint, spec, version)
+    return document(BINDING, constraint_id, constraint, spec, version)
 
 
 def _validation_actions(actions: Sequence[str]) -> list[str]:

@@ -128,10 +128,10 @@ def _name(given: tuple[str, str] | None) -> str:
         return ""
     absent, pattern = given
     name, generated = "subject.metadata.name", "subject.metadata.generateName"
-    own = f'(has(subject.metadata) && has({name}) ? {name} : "")'
+    own_name = f'(has(subject.metadata) && has({name}) ? {name} : "")'
     return (
         f"{absent}[{pattern}].exists(pattern, [object, oldObject].exists(subject, subject != null"
-        f" && ([{own}].exists(name, {_matches('name', 'pattern')})"
+        f" && ([{own_name}].exists(name, {_matches('name', 'pattern')})"
         f' || (pattern.endsWith("*") && has(subject.metadata) && has({generated})'
         f" && [{generated}].exists(name, {_matches('name', 'pattern')})))))"
     )

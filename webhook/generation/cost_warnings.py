@@ -30,28 +30,28 @@ def cost_warnings(source: CelSource) -> list[Json]:
     """A warning for each expression, or else for all together, that would be ended below ENTRIES."""
     expressions = _checked(source)
     warnings = []
-    for group, limit, what in (
+    for group, limit, noun in (
         ("matchCondition", MATCH_CONDITIONS_COST, "match conditions"),
         ("validations", POLICY_COST, "all of a policy"),
     ):
         # What variables cost is paid for by those who read them.
-        own = [
+        single = [
             (field, one)
             for field, one in expressions
             if field.startswith("matchCondition") == (group == "matchCondition")
         ]
         each = [
             _warning(f"source.{field}", [one], EXPRESSION_COST, "an expression")
-            for field, one in own
+            for field, one in single
         ]
-        told = [one for one in each if one is not None]
-        together = _warning(f"source.{group}", [one for _, one in own], limit, what)
-        warnings += told if told or together is None else [together]
+        alone = [one for one in each if one is not None]
+        together = _warning(f"source.{group}", [one for _, one in single], limit, noun)
+        warnings += alone if alone or together is None else [together]
     return warnings
 
 
-def _warning(field: str, of: Sequence[Checked], limit: int, what: str) -> Json | None:
-    text = cost_warning(of, limit, what)
+def _warning(field: str, of: Sequence[Checked], limit: int, noun: str) -> Json | None:
+    text = cost_warning(of, limit, noun)
     return {"fieldRef": field, "warning": text} if text else None
 
 
@@ -68,8 +68,8 @@ def _checked(source: CelSource) -> list[tuple[str, Checked]]:
         return checked
 
     for index, variable in enumerate(source.variables):
-        made = check(f"variables[{index}].expression", variable.expression, params=True)
-        types[variable.name] = DYN if made is None else made.type
+        checked_variable = check(f"variables[{index}].expression", variable.expression, params=True)
+        types[variable.name] = DYN if checked_variable is None else checked_variable.type
     for index, condition in enumerate(source.match_conditions):
         check(f"matchCondition[{index}].expression", condition.expression)
     for index, one in enumerate(source.validations):

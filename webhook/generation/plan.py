@@ -114,7 +114,7 @@ class _Template:
     document: Mapping[str, Any]
     scope: PolicyScope
     code: PolicyCode | None = None
-    wanted: bool = False
+    is_generated: bool = False
     policy: Json | None = None
     made: Made | None = None
 
@@ -179,7 +179,7 @@ class Planner:
     ) -> None:
         if one.made is None:
             return
-        made = one.made
+        generated = one.made
         if one.policy is not None:
             plan.policies[one.policy["metadata"]["name"]] = one.policy
         if one.binding is not None:
@@ -188,13 +188,13 @@ class Planner:
             document = one.given.document
             why = _ratcheted(document) or withdrawn(document)
             if why and decides_beside(one.given):
-                made = Made(made.generation, policy=made.policy, withdrawn=why)
+                generated = Made(generated.generation, policy=generated.policy, withdrawn=why)
             elif reason:
-                made = Made(made.generation, policy=made.policy, waiting=reason)
+                generated = Made(generated.generation, policy=generated.policy, waiting=reason)
                 plan.waiting.add(one.binding["metadata"]["name"])
             else:
                 plan.bindings[one.binding["metadata"]["name"]] = one.binding
-        plan.constraints[key] = made
+        plan.constraints[key] = generated
 
     # --- templates -----------------------------------------------------------------------------
 
@@ -209,17 +209,17 @@ class Planner:
             return _Template(document, scope)  # it is told elsewhere, with its place
         if code is None:
             return _Template(document, scope)
-        asked = code.source.generate_vap
-        wanted = self._options.policies if asked is None else asked
-        if not wanted or self._options.alone:
-            return _Template(document, scope, code, wanted)
+        by_template = code.source.generate_vap
+        generates = self._options.policies if by_template is None else by_template
+        if not generates or self._options.alone:
+            return _Template(document, scope, code, generates)
         try:
             policy, warning = template_policy(document, code, scope, self._version)
         except (NotExpressible, NoOperation) as error:
-            made = Made(generation, error=str(error))
-            return _Template(document, scope, code, wanted, made=made)
-        made = Made(generation, policy=policy["metadata"]["name"], warning=warning)
-        return _Template(document, scope, code, wanted, policy, made)
+            generated = Made(generation, error=str(error))
+            return _Template(document, scope, code, generates, made=generated)
+        generated = Made(generation, policy=policy["metadata"]["name"], warning=warning)
+        return _Template(document, scope, code, generates, policy, generated)
 
     # --- constraints ---------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class Planner:
         actions = vap_actions(given.document, given.action, by_default=self._options.bindings)
         if not actions:
             return _Constraint(given, template)
-        if template.code is None or not template.wanted:
+        if template.code is None or not template.is_generated:
             if given.action != "scoped":
                 return _Constraint(given, template)  # nobody asked for it
             raise NotExpressible(NO_ENGINE if template.code is None else NOT_WANTED)
@@ -258,13 +258,13 @@ class Planner:
                 given.document, template.code, template.scope, self._version
             )
         bound = binding(given.document, actions, self._version, alone=alone)
-        made = Made(
+        generated = Made(
             generation,
             policy=bound["spec"]["policyName"],
             binding=bound["metadata"]["name"],
             warning=warning,
         )
-        return _Constraint(given, template, policy, bound, made)
+        return _Constraint(given, template, policy, bound, generated)
 
 
 def _uids(

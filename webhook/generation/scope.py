@@ -58,14 +58,14 @@ class PolicyScope:
 
         Raises :class:`NoOperation`.
         """
-        wanted = _expanded(operations)
+        expanded = _expanded(operations)
         rules = []
         sent: set[str] = set()
         for rule in self.rules:
             of_rule = list(rule.get("operations") or ())
             if operations and self.synced:
                 offered = _expanded(of_rule)
-                of_rule = [one for one in OPERATIONS if one in offered and one in wanted]
+                of_rule = [one for one in OPERATIONS if one in offered and one in expanded]
                 sent.update(of_rule)
                 if not of_rule:
                     continue  # It is another kind's.
@@ -82,7 +82,7 @@ class PolicyScope:
         if operations and self.synced:
             if not rules:
                 raise NoOperation("no matching operations between webhook and constraint template")
-            if sent != wanted:
+            if sent != expanded:
                 warning = "operations mismatch between webhook and constraint template"
         constraints: Json = {
             "matchPolicy": self.match_policy,

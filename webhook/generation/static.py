@@ -81,12 +81,12 @@ def static_export(
     )
     export = StaticExport()
     for key in sorted(constraints):
-        made = plan.constraints.get(key)
-        if made is None:
+        generated = plan.constraints.get(key)
+        if generated is None:
             export.without["/".join(key)] = NO_CEL
             continue
-        bound = plan.bindings.get(made.binding)
-        if why := made.error or made.withdrawn or ("" if bound else NOT_HERE):
+        bound = plan.bindings.get(generated.binding)
+        if why := generated.error or generated.withdrawn or ("" if bound else NOT_HERE):
             export.without["/".join(key)] = why
             continue
         assert bound is not None
@@ -115,7 +115,7 @@ def guards(guarded: Guarded) -> list[Json]:
     configurations = [
         f"{guarded.name}-{one}-webhook-configuration" for one in ("validating", "mutating")
     ]
-    own = f"system:serviceaccount:{guarded.namespace}:{guarded.name}"
+    user = f"system:serviceaccount:{guarded.namespace}:{guarded.name}"
     allowed = f"request.userInfo.username in {strings(guarded.users)}"
     if guarded.groups:
         allowed += (
@@ -147,7 +147,7 @@ def guards(guarded: Guarded) -> list[Json]:
         "validations": [
             {
                 "expression": f'request.operation == "UPDATE" && request.userInfo.username == '
-                f"{string(own)} || {allowed}",
+                f"{string(user)} || {allowed}",
                 "message": f"only {named} may change or delete this: Waddle is asked by it",
                 "reason": "Forbidden",
             }

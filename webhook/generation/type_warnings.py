@@ -34,13 +34,13 @@ def type_warnings(source: CelSource, kinds: Mapping[GroupVersionKind, ObjectType
     checks = [(gvk, _Check(source, kinds[gvk])) for gvk in sorted(kinds)[:KINDS_MAX]]
     warnings = []
     for field, expression in _expressions(source):
-        told = [
+        problems = [
             f"{gvk}: {problem}\n"
             for gvk, check in checks
             if (problem := check.problem(expression)) is not None
         ]
-        if told:
-            warnings.append({"fieldRef": f"spec.{field}", "warning": "\n".join(told)})
+        if problems:
+            warnings.append({"fieldRef": f"spec.{field}", "warning": "\n".join(problems)})
     return warnings
 
 

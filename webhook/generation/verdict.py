@@ -90,21 +90,21 @@ class GeneratedPolicy:
         except EvaluationError as error:
             return Said((error.text,)) if self._fails else Said(ignored=True)
         composed = Composed(self._variables, given, constraint)
-        told = violations(self._validations, composed, fails=True, cost=POLICY_COST)
+        failures = violations(self._validations, composed, fails=True, cost=POLICY_COST)
         if self._fails:
-            return Said(tuple(told))
+            return Said(tuple(failures))
         again = Composed(self._variables, given, constraint)
         kept = tuple(violations(self._validations, again, fails=False, cost=POLICY_COST))
-        return Said(kept, ignored=len(kept) < len(told))
+        return Said(kept, ignored=len(kept) < len(failures))
 
 
-def _compiled(text: str, environment: Any, wanted: Type | None, what: str) -> Expression:
+def _compiled(text: str, environment: Any, expected: Type | None, noun: str) -> Expression:
     try:
         expression = compile_expression(text, environment)
     except CompileError as error:
-        raise UnusablePolicy(f"{what}: {error}") from None
-    if wanted is not None and expression.type != wanted:
-        raise UnusablePolicy(f"{what}: must evaluate to {wanted} but got {expression.type}")
+        raise UnusablePolicy(f"{noun}: {error}") from None
+    if expected is not None and expression.type != expected:
+        raise UnusablePolicy(f"{noun}: must evaluate to {expected} but got {expression.type}")
     return expression
 
 
@@ -144,8 +144,8 @@ def _names_resource(listed: Sequence[str], request: Json) -> bool:
     ) or f"{request['kind']['kind'].lower()}s"
     sub = request.get("subResource") or ""
     for one in listed:
-        name, _, wanted = one.partition("/")
-        if name in {"*", plural} and wanted in ({"*", sub} if sub else {"*", ""}):
+        name, _, resource = one.partition("/")
+        if name in {"*", plural} and resource in ({"*", sub} if sub else {"*", ""}):
             return True
     return False
 

@@ -48,7 +48,12 @@ class ImageAnswer:
             "digest": self.digest,
             "verified": self.is_verified,
             "by": sorted(
-                {who.name for one in self.judgements for who in one.authorities if who.has_signed}
+                {
+                    authority.name
+                    for one in self.judgements
+                    for authority in one.authorities
+                    if authority.has_signed
+                }
             ),
             "attestations": [
                 {
@@ -62,7 +67,13 @@ class ImageAnswer:
                 for item in one.attestations
             ],
             "signedAt": _written(
-                latest(*(who.signed_at for one in self.judgements for who in one.authorities))
+                latest(
+                    *(
+                        authority.signed_at
+                        for one in self.judgements
+                        for authority in one.authorities
+                    )
+                )
             ),
             "mutable": not self.reference.digest,
             "why": list(self.why),
@@ -87,8 +98,8 @@ def _judgement(one: PolicyJudgement) -> dict[str, Any]:
         "policy": one.policy,
         "verified": one.is_met,
         "authorities": [
-            {"name": who.name, "signed": who.has_signed, "why": list(who.why)}
-            for who in one.authorities
+            {"name": authority.name, "signed": authority.has_signed, "why": list(authority.why)}
+            for authority in one.authorities
         ],
         "attestations": [
             {"name": item.name, "verified": item.is_met, "why": list(item.why)}
@@ -166,7 +177,7 @@ async def require_verified(
             f"{one.policy}: {name}: {reason}"
             for one in answer.judgements
             for name, why in (
-                *((who.name, who.why) for who in one.authorities),
+                *((authority.name, authority.why) for authority in one.authorities),
                 *((item.name, item.why) for item in one.attestations),
             )
             for reason in why

@@ -87,8 +87,8 @@ def build_chain(
     try:
         return builder.build_client_verifier().verify(leaf, list(intermediates)).chain
     except verification.VerificationError as error:
-        told = str(error).partition(" (encountered")[0].removeprefix("validation failed: ")
-        raise UntrustedCertificate(f"no way leads from it to an authority: {told}") from None
+        reason = str(error).partition(" (encountered")[0].removeprefix("validation failed: ")
+        raise UntrustedCertificate(f"no way leads from it to an authority: {reason}") from None
     except UNREADABLE:
         raise UntrustedCertificate("it, or one above it, cannot be read") from None
 

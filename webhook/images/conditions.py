@@ -75,7 +75,7 @@ def _cel(condition: Condition) -> _Ask:
         raise InvalidCondition(f"its condition in CEL cannot be used: {error}") from None
     if expression.type not in {BOOL, DYN}:
         raise InvalidCondition(f"its condition in CEL is no boolean: {condition.source}")
-    told = condition.message or f"it does not satisfy {condition.source}"
+    message = condition.message or f"it does not satisfy {condition.source}"
 
     def ask(given: dict[str, Any]) -> str | None:
         deadline = time.monotonic() + SECONDS_MAX
@@ -88,7 +88,7 @@ def _cel(condition: Condition) -> _Ask:
             value = expression.evaluate(given, Meter(look=look))
         except EvaluationError as error:
             return f"its condition has no value: {error.text}"
-        return None if value is True else told
+        return None if value is True else message
 
     return ask
 

@@ -330,8 +330,8 @@ def _json(data: bytes) -> dict[str, Any]:
     return value
 
 
-def _base64(value: Any, told: str) -> bytes:
+def _base64(value: Any, expected: str) -> bytes:
     try:
         return base64.b64decode(value, validate=True)
     except (TypeError, ValueError, binascii.Error):
-        raise UnreadableEvidence(f"{told} is missing, or no base64") from None
+        raise UnreadableEvidence(f"{expected} is missing, or no base64") from None

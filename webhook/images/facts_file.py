@@ -75,11 +75,11 @@ class FactsFile:
         """Return the rows that are still of use, the oldest first. One that cannot be read is passed over."""
         query = "SELECT kind, key, made, until, size, value FROM known WHERE made BETWEEN ? AND ? ORDER BY made"
         try:
-            for kind, key, made, until, size, value in self._connection.execute(
+            for kind, key, created_at, until, size, value in self._connection.execute(
                 query, (now - STALE_SECONDS, now)
             ):
                 try:
-                    kept = Kept(_read(kind, value), float(made), float(until), int(size))
+                    kept = Kept(_read(kind, value), float(created_at), float(until), int(size))
                 except (DecodeError, KeyError, TypeError, ValueError):
                     continue
                 yield KnownRow(kind, key, kept)

@@ -149,7 +149,7 @@ class KnownFacts:
     async def _known(
         self,
         store: KeptValues[_Value],
-        asked: str,
+        question: str,
         key: str,
         ask: Callable[[], Coroutine[Any, Any, RegistryError | None]],
         deadline: float,
@@ -160,7 +160,7 @@ class KnownFacts:
             return kept[0], False
         try:
             async with asyncio.timeout_at(deadline):
-                fault = await asyncio.shield(self._flight(asked, key, ask))
+                fault = await asyncio.shield(self._flight(question, key, ask))
         except TimeoutError:
             fault = RegistryUnavailable(
                 f"the registry has not answered within {self._deadline_seconds:g} s; it is still asked"
@@ -175,20 +175,20 @@ class KnownFacts:
         raise UnansweredImage(str(fault))
 
     def _flight(
-        self, asked: str, key: str, ask: Callable[[], Coroutine[Any, Any, RegistryError | None]]
+        self, question: str, key: str, ask: Callable[[], Coroutine[Any, Any, RegistryError | None]]
     ) -> asyncio.Task[RegistryError | None]:
         """The one question about a key that is under way."""
         flight = self._flights.get(key)
         if flight is None:
             if len(self._flights) >= FLIGHTS_MAX:
                 raise UnansweredImage("too many images are asked for at once: ask again")
-            flight = self._tasks.create_task(self._in_turn(asked, ask))
+            flight = self._tasks.create_task(self._in_turn(question, ask))
             self._flights[key] = flight
             flight.add_done_callback(lambda _: self._flights.pop(key, None))
         return flight
 
     async def _in_turn(
-        self, asked: str, ask: Callable[[], Coroutine[Any, Any, RegistryError | None]]
+        self, question: str, ask: Callable[[], Coroutine[Any, Any, RegistryError | None]]
     ) -> RegistryError | None:
         async with self._slots:
             begun, fault, outcome = time.monotonic(), None, "answered"
@@ -203,8 +203,10 @@ class KnownFacts:
                     RegistryError("a fault within the provider: its log says which"),
                     "fault",
                 )
-            self._metrics.count(IMAGE_QUESTIONS, asked, outcome)
-            self._metrics.histogram(IMAGE_QUESTION_SECONDS, asked).observe(time.monotonic() - begun)
+            self._metrics.count(IMAGE_QUESTIONS, question, outcome)
+            self._metrics.histogram(IMAGE_QUESTION_SECONDS, question).observe(
+                time.monotonic() - begun
+            )
             return fault
 
     def cancel(self) -> None:
@@ -249,12 +251,12 @@ def _seconds_of(facts: ImageFacts, about: list[VerificationPolicy]) -> float:
             stated = {one.predicate_type for one in fact.statements}
             if (policy.needs_signature and not fact.has_signed) or policy.predicates - stated:
                 return MISSING_SECONDS
-    own = any(
+    has_authority = any(
         isinstance(one.trust, CertificateAuthority)
         for policy in about
         for one in policy.authorities
     )
-    return OWN_CERTIFICATE_SECONDS if own else FACTS_SECONDS
+    return OWN_CERTIFICATE_SECONDS if has_authority else FACTS_SECONDS
 
 
 def _trust_of(about: list[VerificationPolicy]) -> str:

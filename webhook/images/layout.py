@@ -104,9 +104,13 @@ class ImageLayout:
 
 def _as_referrer(manifest: OciManifest | OciIndex) -> Descriptor:
     assert not isinstance(manifest, OciIndex)
-    own = manifest.descriptor
+    descriptor = manifest.descriptor
     return Descriptor(
-        own.media_type, own.digest, own.size, manifest.annotations, manifest.artifact_type
+        descriptor.media_type,
+        descriptor.digest,
+        descriptor.size,
+        manifest.annotations,
+        manifest.artifact_type,
     )
 
 

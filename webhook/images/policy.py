@@ -76,7 +76,7 @@ def no_secrets(name: str, key: str) -> bytes:
 class IdentityTest:
     """The accepted identities of certificates: issuer and subject, both whole, as they are or by a pattern."""
 
-    told: str
+    text: str
     issuer: Callable[[str], bool]
     subject: Callable[[str], bool]
 
@@ -212,11 +212,11 @@ class _Fields:
     def __contains__(self, name: str) -> bool:
         return name in self._value
 
-    def _take(self, name: str, kind: type, told: str, otherwise: Any) -> Any:
+    def _take(self, name: str, kind: type, expected: str, otherwise: Any) -> Any:
         self._known.add(name)
         value = self._value.get(name, otherwise)
         if value is not otherwise and type(value) is not kind:
-            raise InvalidVerificationPolicy(f"{self.where}.{name} is no {told}")
+            raise InvalidVerificationPolicy(f"{self.where}.{name} is no {expected}")
         return value
 
     def text(self, name: str, otherwise: str = "") -> str:
@@ -322,9 +322,9 @@ class _Reader:
                 return self._read.read_secret(*_secret_of(secret))
             return self._read.read_file(file)
         except OSError as error:
-            told = f"secret: {'/'.join(_secret_of(secret))}" if secret else f"file: {file}"
+            source_name = f"secret: {'/'.join(_secret_of(secret))}" if secret else f"file: {file}"
             raise InvalidVerificationPolicy(
-                f"{holder.where}.{told}: {error.strerror or error}"
+                f"{holder.where}.{source_name}: {error.strerror or error}"
             ) from None
 
     def _root(self, spec: _Fields) -> TrustedRoot:
@@ -391,7 +391,7 @@ class _Reader:
                 f"{fields.where}.identities is empty: anybody could have signed"
             )
         fields.finish()
-        seal = f"{needs_sct}\0{identities_told(identities)}"
+        seal = f"{needs_sct}\0{identity_texts(identities)}"
         return KeylessAuthority(identities, needs_sct), seal
 
     def _certificate(self, fields: _Fields) -> tuple[CertificateAuthority, str]:
@@ -403,9 +403,11 @@ class _Reader:
             raise InvalidVerificationPolicy(f"{holder.where}: {error}") from None
         if not roots:
             raise InvalidVerificationPolicy(f"{holder.where} has no certificate")
-        subject, told = _name_test(fields, "subject", is_required=False)
+        subject, described = _name_test(fields, "subject", is_required=False)
         fields.finish()
-        return CertificateAuthority(roots, subject), f"{told}\0{hashlib.sha256(data).hexdigest()}"
+        return CertificateAuthority(
+            roots, subject
+        ), f"{described}\0{hashlib.sha256(data).hexdigest()}"
 
 
 def _secret_of(fields: _Fields) -> tuple[str, str]:
@@ -420,9 +422,9 @@ def _secret_of(fields: _Fields) -> tuple[str, str]:
     return name, key
 
 
-def identities_told(identities: tuple[IdentityTest, ...]) -> str:
+def identity_texts(identities: tuple[IdentityTest, ...]) -> str:
     """Several identities in one text."""
-    return " or ".join(one.told for one in identities)
+    return " or ".join(one.text for one in identities)
 
 
 def _check_pattern(pattern: str) -> None:
@@ -454,11 +456,11 @@ def _attestation(item: _Fields) -> RequiredAttestation:
 
 def _identity(item: _Fields) -> IdentityTest:
     issuer, by = _name_test(item, "issuer")
-    subject, who = _name_test(item, "subject")
+    subject, described = _name_test(item, "subject")
     item.finish()
     assert issuer is not None
     assert subject is not None
-    return IdentityTest(f"{who} by {by}", issuer, subject)
+    return IdentityTest(f"{described} by {by}", issuer, subject)
 
 
 def _name_test(
@@ -488,5 +490,5 @@ def _name_test(
 
 
 def _text(error: Exception) -> str:
-    told = error.args[0] if error.args else error
-    return told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+    message = error.args[0] if error.args else error
+    return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)

@@ -50,7 +50,7 @@ class FollowedPolicies:
         self._take = take
         self._log = log
         self._good: dict[str, VerificationPolicy] = {}
-        self._told: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
         self._changed = asyncio.Event()
         self._reflector = Reflector(client, VERIFICATION_POLICIES, self)
         self.is_known = False
@@ -82,22 +82,22 @@ class FollowedPolicies:
 
     def _read(self, documents: list[dict[str, Any]]) -> tuple[tuple[VerificationPolicy, ...], int]:
         """Return the policies in force: for one that cannot be used its last good version, or a refusal."""
-        policies, good, told = [], {}, {}
+        policies, good, faults = [], {}, {}
         for document in documents:
             name = name_of(document)
             try:
                 policy = read_policy(document, _no_files, secrets_in(self._secrets))
                 check_conditions(policy)
             except InvalidVerificationPolicy as error:
-                told[name] = str(error)
-                if self._told.get(name) != told[name]:
-                    self._log.error("a policy cannot be used", policy=name, error=told[name])
-                policy = self._good.get(name) or unusable_policy(document, told[name])
+                faults[name] = str(error)
+                if self._logged.get(name) != faults[name]:
+                    self._log.error("a policy cannot be used", policy=name, error=faults[name])
+                policy = self._good.get(name) or unusable_policy(document, faults[name])
             if not policy.fault:
                 good[name] = policy
             policies.append(policy)
-        self._good, self._told = good, told
-        return tuple(policies), len(told)
+        self._good, self._logged = good, faults
+        return tuple(policies), len(faults)
 
 
 def _no_files(name: str) -> bytes:

@@ -124,8 +124,8 @@ class ImageProvider:
             return 503, _response(fault=fault)
         distinct = list(dict.fromkeys(keys))
         async with asyncio.TaskGroup() as tasks:
-            asked = [tasks.create_task(self._item(key, path == "/digest")) for key in distinct]
-        return 200, _response([one.result() for one in asked])
+            pending = [tasks.create_task(self._item(key, path == "/digest")) for key in distinct]
+        return 200, _response([one.result() for one in pending])
 
     async def _item(self, key: str, by_digest: bool) -> dict[str, Any]:
         try:
@@ -310,7 +310,7 @@ class _Running:
 
     async def _reload(self) -> None:
         """Read policies and certificates again; where they cannot be used, the last good ones stay."""
-        told = ""
+        message = ""
         while True:
             await asyncio.sleep(RELOAD_SECONDS)
             fault = ""
@@ -322,11 +322,11 @@ class _Running:
                 fault = str(error)
             self._faults["files"] = int(bool(fault))
             self._install()
-            if fault and fault != told:
+            if fault and fault != message:
                 self._log.error("cannot be used; the last good ones stay", error=fault)
-            elif told and not fault:
+            elif message and not fault:
                 self._log.info("policies and certificates can be used again")
-            told = fault
+            message = fault
 
 
 def _addresses(listening: socket.socket, probed: socket.socket | None) -> dict[str, str]:

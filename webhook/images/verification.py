@@ -23,7 +23,7 @@ from webhook.images.policy import (
     CertificateAuthority,
     KeyAuthority,
     KeylessAuthority,
-    identities_told,
+    identity_texts,
 )
 from webhook.images.signatures import InvalidPublicKey, is_signed, key_bytes, key_of
 from webhook.images.timestamps import UntrustedTimestamp, check_timestamp
@@ -187,8 +187,10 @@ def judge(
     signers = [one.name for one in authorities if one.has_signed]
     if policy.needs_signature and len(signers) < policy.count:
         missing = ", ".join(one.name for one in authorities if not one.has_signed)
-        asked = "the authority" if len(authorities) == 1 else f"{policy.count} of the authorities"
-        why.append(f"it is not signed by {asked} of {policy.name}: missing is {missing}")
+        expected = (
+            "the authority" if len(authorities) == 1 else f"{policy.count} of the authorities"
+        )
+        why.append(f"it is not signed by {expected} of {policy.name}: missing is {missing}")
     why.extend(
         f"the attestation {one.name} is missing, or not as {policy.name} asks"
         for one in attestations
@@ -199,8 +201,8 @@ def judge(
 
 def _why_unsigned(facts: AuthorityFacts, evidence: ImageEvidence) -> tuple[str, ...]:
     """Why an authority has not signed: what is wrong with signatures, or that there are none."""
-    told = tuple(text for text in facts.reasons if not text.startswith(_ATTESTATION))
-    return (*(told or ("there is no signature beside the image",)), *evidence.notes)
+    reasons = tuple(text for text in facts.reasons if not text.startswith(_ATTESTATION))
+    return (*(reasons or ("there is no signature beside the image",)), *evidence.notes)
 
 
 def _attested(
@@ -218,8 +220,8 @@ def _attested(
             one for one in fact.statements if one.predicate_type == required.predicate_type
         ]
         if not statements:
-            told = [one for one in fact.reasons if one.startswith(_ATTESTATION)]
-            for text in told or ["none of this predicate type"]:
+            reasons = [one for one in fact.reasons if one.startswith(_ATTESTATION)]
+            for text in reasons or ["none of this predicate type"]:
                 why[f"{authority.name}: {text}"] += 1
         faults = [_condition_fault(required, one, image, evidence, now) for one in statements]
         if any(fault is None for fault in faults):
@@ -347,10 +349,10 @@ def _check_keyless(
         test.issuer(identity.issuer) and any(map(test.subject, identity.subjects))
         for test in trust.identities
     ):
-        told = ", ".join(identity.subjects)[:200]
+        subjects = ", ".join(identity.subjects)[:200]
         raise NotTheirs(
-            f"its certificate is for {told} by {identity.issuer[:200]}, "
-            f"not {identities_told(trust.identities)[:400]}"
+            f"its certificate is for {subjects} by {identity.issuer[:200]}, "
+            f"not {identity_texts(trust.identities)[:400]}"
         )
     if not times:
         raise NotTheirs(f"nothing proves when it was made{f': {why}' if why else ''}")

@@ -71,8 +71,8 @@ def _is_about_pods(matched: Json) -> bool:
     if matched.get("excludeResourceRules") or len(rules) != 1 or rules[0].get("resourceNames"):
         return False
     return all(
-        rules[0].get(name) == wanted
-        for name, wanted in (("apiGroups", [""]), ("apiVersions", ["v1"]), ("resources", ["pods"]))
+        rules[0].get(name) == values
+        for name, values in (("apiGroups", [""]), ("apiVersions", ["v1"]), ("resources", ["pods"]))
     )
 
 
@@ -125,11 +125,11 @@ def _mutating(spec: Json, template: str) -> Json:
     ]
     mutations = []
     for one in spec.get("mutations") or ():
-        made, applied = dict(one), one.get("applyConfiguration")
+        converted, applied = dict(one), one.get("applyConfiguration")
         if applied:
             expression = _of_template(applied.get("expression"), template)
-            made["applyConfiguration"] = {**applied, "expression": expression}
-        mutations.append(made)
+            converted["applyConfiguration"] = {**applied, "expression": expression}
+        mutations.append(converted)
     return {**spec, "matchConditions": conditions, "mutations": mutations}
 
 

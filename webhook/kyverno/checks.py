@@ -44,16 +44,16 @@ def validations_of(validate: Json, queries: Queries) -> tuple[list[str], list[Js
     if cel := object_of(validate.get("cel")):
         if cel.get("paramKind") or cel.get("paramRef"):
             raise Unwritable("validate.cel.paramKind")
-        told = _message(validate, queries)
+        message = _message(validate, queries)
         return [], [
-            {**one, **({} if one.get("message") or one.get("messageExpression") else told)}
+            {**one, **({} if one.get("message") or one.get("messageExpression") else message)}
             for one in cel["expressions"]
         ]
     if security := object_of(validate.get("podSecurity")):
-        told = _message(validate, queries)
-        if "messageExpression" in told:
+        message = _message(validate, queries)
+        if "messageExpression" in message:
             raise Unwritable("validate.message has variables")
-        return [], security_validations(security, told.get("message", ""))
+        return [], security_validations(security, message.get("message", ""))
     if entries := objects_of(validate.get("foreach")):
         check = _all_of(entries, "validate.foreach", queries)
     else:
@@ -74,21 +74,21 @@ def _message(validate: Json, queries: Queries) -> Json:
         raise Unwritable(f"validate.message: {why}") from None
 
 
-def _check(asked: Json, where: str, queries: Queries, at: str) -> Check:
+def _check(condition: Json, where: str, queries: Queries, at: str) -> Check:
     """What a pattern or conditions ask."""
-    if pattern := object_of(asked.get("pattern")):
+    if pattern := object_of(condition.get("pattern")):
         held = pattern_of(pattern, at)
         return Check(held.expression, both(*(f"({one})" for one in held.conditions)))
-    if patterns := objects_of(asked.get("anyPattern")):
+    if patterns := objects_of(condition.get("anyPattern")):
         return _any_pattern(patterns, at)
-    deny = asked.get("deny")
+    deny = condition.get("deny")
     if type(deny) is dict:
         conditions = deny.get("conditions")
         if not conditions:
             return Check("false")
         return Check(f"!({conditions_of(conditions, _of(where, 'deny.conditions'), queries)})")
-    left = sorted(asked.keys() - _OF_FOREACH - {"message", "failureAction"})
-    raise Unwritable(_of(where, left[0] if left else "nothing is asked"))
+    unknown = sorted(condition.keys() - _OF_FOREACH - {"message", "failureAction"})
+    raise Unwritable(_of(where, unknown[0] if unknown else "nothing is asked"))
 
 
 def _of(where: str, name: str) -> str:
@@ -98,12 +98,12 @@ def _of(where: str, name: str) -> str:
 def _any_pattern(patterns: list[Json], at: str) -> Check:
     """One pattern has to hold. The rule is skipped where each is skipped."""
     every = [pattern_of(one, at) for one in patterns]
-    asked = [both(*(f"({one})" for one in each.conditions)) for each in every]
+    groups = [both(*(f"({one})" for one in each.conditions)) for each in every]
     held = [
         f"({both(condition, f'({one.expression})')})"
-        for one, condition in zip(every, asked, strict=True)
+        for one, condition in zip(every, groups, strict=True)
     ]
-    some = "" if "" in asked else " || ".join(f"({one})" for one in asked)
+    some = "" if "" in groups else " || ".join(f"({one})" for one in groups)
     return Check(" || ".join(held), some)
 
 
@@ -164,9 +164,9 @@ def _items(entry: Json, where: str, queries: Queries) -> tuple[str, str]:
 
 def _item(entry: Json, where: str, queries: Queries, name: str) -> Check:
     """What one item has to be, and when it is asked about."""
-    asked = ""
+    preconditions = ""
     if entry.get("preconditions"):
-        asked = conditions_of(
+        preconditions = conditions_of(
             entry["preconditions"], f"{where}.preconditions", queries, skips_missing=True
         )
     if inner := objects_of(entry.get("foreach")):
@@ -174,7 +174,9 @@ def _item(entry: Json, where: str, queries: Queries, name: str) -> Check:
     else:
         is_whole = entry.get("elementScope") is False and not entry.get("deny")
         check = _check(entry, where, queries, "object" if is_whole else name)
-    condition = both(asked and f"({asked})", check.condition and f"({check.condition})")
+    condition = both(
+        preconditions and f"({preconditions})", check.condition and f"({check.condition})"
+    )
     return Check(check.held, condition)
 
 
@@ -209,17 +211,17 @@ def _variable(given: Json, queries: Queries) -> Term:
     default: Any = given.get("default")
     if default is None:
         return term
-    made = term_of(default, queries)
-    if term.kind == "list" and made.kind == "list" and not made.there:
+    default_term = term_of(default, queries)
+    if term.kind == "list" and default_term.kind == "list" and not default_term.there:
         if not term.there:
             return term
-        return Term(f"({term.there} ? {term.text} : {made.text})", "list")
+        return Term(f"({term.there} ? {term.text} : {default_term.text})", "list")
     if term.kind == "any":
         other = queries.name()
-        text = f"[dyn({term.text})].map({other}, {other} == null ? dyn({made.loose}) : {other})[0]"
+        text = f"[dyn({term.text})].map({other}, {other} == null ? dyn({default_term.loose}) : {other})[0]"
         return Term(text)
     return (
-        Term(f"[dyn({term.loose})].map(v, v == null ? dyn({made.loose}) : v)[0]")
+        Term(f"[dyn({term.loose})].map(v, v == null ? dyn({default_term.loose}) : v)[0]")
         if term.there
         else term
     )

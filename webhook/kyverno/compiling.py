@@ -55,20 +55,20 @@ _NOT_BUILT: Final = re.compile(
 
 
 def compiled(
-    one: Mapping[str, Any], field: str, given: Environment, wanted: Type | None, what: str
+    one: Mapping[str, Any], field: str, given: Environment, expected: Type | None, noun: str
 ) -> Expression:
-    """The expression of a field; raises :class:`InvalidPolicy` that names ``what`` has it."""
+    """The expression of a field; raises :class:`InvalidPolicy` that names ``noun`` has it."""
     text = one.get(field)
     if not isinstance(text, str):
-        raise InvalidPolicy(f"spec.{what}.{field} is missing")
+        raise InvalidPolicy(f"spec.{noun}.{field} is missing")
     try:
         expression = compile_expression(text, given)
     except CompileError as error:
         named = _NOT_BUILT.search(str(error))
         why = library.REFUSED.get(named[1] or named[2]) if named is not None else None
-        raise InvalidPolicy(f"spec.{what}.{field}: {why or error}") from None
-    if wanted is not None and expression.type != wanted and not expression.type.is_dyn:
+        raise InvalidPolicy(f"spec.{noun}.{field}: {why or error}") from None
+    if expected is not None and expression.type != expected and not expression.type.is_dyn:
         raise InvalidPolicy(
-            f"spec.{what}.{field}: must evaluate to {wanted} but gives {expression.type}"
+            f"spec.{noun}.{field}: must evaluate to {expected} but gives {expression.type}"
         )
     return expression

@@ -43,7 +43,7 @@ _NO_QUANTITY: Final = re.compile(r"[^-+.0-9KMGTPEinumke*?]")
 _IS_NUMBER: Final = "(type({0}) == int || type({0}) == double || type({0}) == uint)"
 
 
-class AskedCondition(NamedTuple):
+class RequiredCondition(NamedTuple):
     """Whether a condition holds, and when all that it asks for is there; "" is always."""
 
     held: str
@@ -60,8 +60,8 @@ def conditions_of(given: Any, where: str, queries: Queries, *, skips_missing: bo
     blocks = objects_of(given) if type(given) is list else [object_of(given)]
 
     def in_turn(conditions: list[Json], *, is_all: bool) -> str:
-        made = [_condition(one, where, queries) for one in conditions]
-        return _in_turn(made, is_all=is_all, skips_missing=skips_missing)
+        written = [_condition(one, where, queries) for one in conditions]
+        return _in_turn(written, is_all=is_all, skips_missing=skips_missing)
 
     parts = []
     for block in blocks:
@@ -71,13 +71,13 @@ def conditions_of(given: Any, where: str, queries: Queries, *, skips_missing: bo
             parts.append(in_turn(objects_of(block["any"]), is_all=False))
         if all_of := objects_of(block.get("all")):
             parts.append(in_turn(all_of, is_all=True))
-    return _in_turn([AskedCondition(one) for one in parts], is_all=True)
+    return _in_turn([RequiredCondition(one) for one in parts], is_all=True)
 
 
-def _in_turn(parts: list[AskedCondition], *, is_all: bool, skips_missing: bool = False) -> str:
+def _in_turn(parts: list[RequiredCondition], *, is_all: bool, skips_missing: bool = False) -> str:
     """Conditions one after the other, where an earlier one may be an error."""
     if skips_missing:
-        parts = [AskedCondition(both(reached, f"({held})"), reached) for held, reached in parts]
+        parts = [RequiredCondition(both(reached, f"({held})"), reached) for held, reached in parts]
     if not any(
         one.reached or "optional.none" in one.held or ".value()" in one.held for one in parts
     ):
@@ -91,14 +91,14 @@ def _in_turn(parts: list[AskedCondition], *, is_all: bool, skips_missing: bool =
     return held
 
 
-def _condition(condition: Json, where: str, queries: Queries) -> AskedCondition:
+def _condition(condition: Json, where: str, queries: Queries) -> RequiredCondition:
     """A condition; raises :class:`~webhook.kyverno.patterns.Unwritable`."""
     try:
         key, value = (term_of(condition.get(name), queries) for name in ("key", "value"))
     except Unwritable as why:
         raise Unwritable(f"{where}: {why}") from None
     reached = both(key.reached, value.reached)
-    return AskedCondition(_held(condition, where, key, value, queries), reached)
+    return RequiredCondition(_held(condition, where, key, value, queries), reached)
 
 
 def _held(condition: Json, where: str, key: Term, value: Term, queries: Queries) -> str:
@@ -244,9 +244,9 @@ def _among(text: str, key: Term, value: Term, queries: Queries) -> str:
     if type(value.fixed) is not list:
         name = queries.name()
         other = name if value.items == "string" else f"string({name})"
-        own = key.fixed if type(key.fixed) is str else None
+        fixed_key = key.fixed if type(key.fixed) is str else None
         held = [f"{text} == {other}", _as_pattern(other, text, queries)]
-        if not key.is_plain and (own is None or any(mark in own for mark in "*?")):
+        if not key.is_plain and (fixed_key is None or any(mark in fixed_key for mark in "*?")):
             held.append(_as_pattern(text, other, queries))
         there = f"{value.there} && " if value.there else ""
         return f"({there}{value.text}.exists({name}, {' || '.join(held)}))"

@@ -76,11 +76,13 @@ def converted(document: Json) -> Iterator[tuple[str, Json | Unwritable]]:
 def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
     validate = object_of(rule.get("validate"))
     _check_convertible(spec, rule, validate)
-    made: Json = {"validationActions": [_action(spec, validate)]}
+    spec_fields: Json = {"validationActions": [_action(spec, validate)]}
     is_deleted = _asks_of_deletions(rule)
-    made["matchConstraints"], conditions = _matched(rule, is_deleted=is_deleted)
+    spec_fields["matchConstraints"], conditions = _matched(rule, is_deleted=is_deleted)
     operations = {
-        one for each in made["matchConstraints"]["resourceRules"] for one in each["operations"]
+        one
+        for each in spec_fields["matchConstraints"]["resourceRules"]
+        for one in each["operations"]
     }
     is_of_pods = _is_of_pods(rule)
     if is_of_pods and _QUOTED.search(str(rule)):
@@ -92,24 +94,24 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
         take_variable(one, f"context[{at}]", queries)
     conditions += _preconditions(rule, queries)
     more, validations = validations_of(validate, queries)
-    made["matchConditions"] = [
+    spec_fields["matchConditions"] = [
         {"name": f"rule-{at}", "expression": one} for at, one in enumerate([*conditions, *more])
     ]
-    if not made["matchConditions"]:
-        del made["matchConditions"]
+    if not spec_fields["matchConditions"]:
+        del spec_fields["matchConditions"]
     variables = object_of(validate.get("cel")).get("variables")
     if validate.get("podSecurity"):
         variables = VARIABLES
     if variables:
-        made["variables"] = variables
-    made["validations"] = validations
+        spec_fields["variables"] = variables
+    spec_fields["validations"] = validations
     if spec.get("failurePolicy"):
-        made["failurePolicy"] = spec["failurePolicy"]
-    made |= _autogen(document)
+        spec_fields["failurePolicy"] = spec["failurePolicy"]
+    spec_fields |= _autogen(document)
     if spec.get("background") is False:
-        made["evaluation"] = {"background": {"enabled": False}}
+        spec_fields["evaluation"] = {"background": {"enabled": False}}
     if spec.get("admission") is False:
-        made.setdefault("evaluation", {})["admission"] = {"enabled": False}
+        spec_fields.setdefault("evaluation", {})["admission"] = {"enabled": False}
     metadata: Json = {"name": rule_policy_name(document, name)}
     annotations = object_of(object_of(document.get("metadata")).get("annotations"))
     if kept := {key: value for key, value in annotations.items() if not key.startswith("pod-")}:
@@ -118,7 +120,7 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
         "apiVersion": f"{GROUP}/v1beta1",
         "kind": POLICY,
         "metadata": metadata,
-        "spec": made,
+        "spec": spec_fields,
     }
 
 
@@ -139,10 +141,10 @@ def _check_convertible(spec: Json, rule: Json, validate: Json) -> None:
 
 def rule_policy_name(document: Json, rule: str) -> str:
     """The name of what a rule becomes: the policy's, with the rule's where it has several."""
-    own = name_of(document)
+    own_name = name_of(document)
     if len(objects_of(object_of(document.get("spec")).get("rules"))) == 1:
-        return own
-    return f"{own}-{re.sub(r'[^a-z0-9]+', '-', rule.lower()).strip('-')}"
+        return own_name
+    return f"{own_name}-{re.sub(r'[^a-z0-9]+', '-', rule.lower()).strip('-')}"
 
 
 def _action(spec: Json, validate: Json) -> str:
@@ -311,29 +313,29 @@ def _of_kinds(resources: Json, is_asked: bool) -> list[str]:
 def _conditions(one: Json) -> list[str]:
     """What is asked of an object beside its kind, and of who asks."""
     resources = object_of(one.get("resources"))
-    asked = []
+    conditions = []
     if name := resources.get("name"):
-        asked.append(text_matches("request.name", str(name)))
+        conditions.append(text_matches("request.name", str(name)))
     if names := resources.get("names"):
-        asked.append(_any_text("request.name", names))
+        conditions.append(_any_text("request.name", names))
     if namespaces := resources.get("namespaces"):
         place = "(request.kind.kind == 'Namespace' ? request.name : request.?namespace.orValue(''))"
-        asked.append(_any_text(place, namespaces))
+        conditions.append(_any_text(place, namespaces))
     for key, value in object_of(resources.get("annotations")).items():
         if any(mark in str(key) for mark in "*?"):
             raise Unwritable("match.resources.annotations: a pattern of keys")
         held = f"{_EITHER}.metadata.?annotations[?{written(str(key))}]"
-        asked.append(f"{held}.hasValue() && {text_matches(f'{held}.value()', str(value))}")
+        conditions.append(f"{held}.hasValue() && {text_matches(f'{held}.value()', str(value))}")
     if selector := resources.get("selector"):
         labels = f"{_EITHER}.metadata.?labels.orValue({{}})"
-        asked.append(_selected(labels, selector, "selector"))
+        conditions.append(_selected(labels, selector, "selector"))
     if selector := resources.get("namespaceSelector"):
         labels = "namespaceObject.metadata.?labels.orValue({})"
         selected = _selected(labels, selector, "namespaceSelector")
-        asked.append(f"namespaceObject != null && {selected}")
+        conditions.append(f"namespaceObject != null && {selected}")
     if subjects := objects_of(one.get("subjects")):
-        asked.append(" || ".join(f"({_is_subject(subject)})" for subject in subjects))
-    return asked
+        conditions.append(" || ".join(f"({_is_subject(subject)})" for subject in subjects))
+    return conditions
 
 
 def _is_subject(subject: Json) -> str:

@@ -114,8 +114,8 @@ def flat_sets(given: Json, where: str) -> Iterator[Json]:
         raise Unwritable(f"{where}: a nested attestor with count: write the sets one by one")
     for one in nested:
         yield from flat_sets(object_of(one["attestor"]), f"{where}.attestor")
-    if own := [one for one in entries if not one.get("attestor")]:
-        yield {"entries": own, "count": min(count, len(own))}
+    if plain_entries := [one for one in entries if not one.get("attestor")]:
+        yield {"entries": plain_entries, "count": min(count, len(plain_entries))}
 
 
 def authority_of_entry(
@@ -143,10 +143,10 @@ def authority_of_entry(
                 raise Unwritable(f"{where}.rekor.ignoreTlog: a key's signature needs no time here")
             authority["key"] = _key(given, where, note)
         case "certificates":
-            chain, own = str(given.get("certChain") or ""), str(given.get("cert") or "")
+            chain, certificate = str(given.get("certChain") or ""), str(given.get("cert") or "")
             if is_bundle:
                 raise Unwritable(f"{where}: bundles have no certificates of one's own in Kyverno")
-            authority |= _certificate(own, chain, where, no_promise=no_promise)
+            authority |= _certificate(certificate, chain, where, no_promise=no_promise)
         case _:
             identity = _identity(given, where, wildcards=not is_bundle)
             authority["keyless"] = {"identities": [identity]}
@@ -190,8 +190,8 @@ def authority_of_attestor(given: Json, note: TakeNote) -> tuple[Json, Json | Non
             held = [object_of(fields.get(one)) for one in ("cert", "certChain")]
             for one in held:
                 refuse(one, place, "expression")
-            own, chain = (str(one.get("value") or "") for one in held)
-            authority |= _certificate(own, chain, place, no_promise=no_log and no_promise)
+            certificate, chain = (str(one.get("value") or "") for one in held)
+            authority |= _certificate(certificate, chain, place, no_promise=no_log and no_promise)
         case _:
             identities = objects_in(fields.get("identities"), f"{place}.identities")
             for one in identities:
@@ -210,26 +210,26 @@ def _rooted(
     authority: Json, cosign: Json, log: Json, where: str, note: TakeNote, *, no_log: bool
 ) -> tuple[Json, Json | None]:
     """The authority with what it says of logs, and the root: its own, or the file's."""
-    own = object_of(cosign.get("trustedRoot"))
-    refuse(own, f"{where}.trustedRoot", "expression")
+    root = object_of(cosign.get("trustedRoot"))
+    refuse(root, f"{where}.trustedRoot", "expression")
     if no_log:
         authority["transparencyLog"] = "Ignored"
     if not needs_root(authority):
         return authority, None
-    if own.get("value"):
-        return authority, {"data": str(own["value"])}
+    if root.get("value"):
+        return authority, {"data": str(root["value"])}
     _logged(authority, str(log.get("url") or _REKOR), note, no_log=no_log)
     return authority, {"file": "trusted_root.json"}
 
 
 def _exact(identity: Json) -> Json:
     """An identity whose texts hold no wildcards: as patterns where they look like some."""
-    made = dict(identity)
+    exact = dict(identity)
     for name in ("issuer", "subject"):
         text = str(identity.get(name) or "")
         if any(mark in text for mark in "*?") and not identity.get(f"{name}RegExp"):
-            made |= {name: "", f"{name}RegExp": f"^{re.escape(text)}$"}
-    return made
+            exact |= {name: "", f"{name}RegExp": f"^{re.escape(text)}$"}
+    return exact
 
 
 # --- keys, certificates and identities ------------------------------------------------------------
@@ -283,15 +283,15 @@ def _public_key(text: str, where: str) -> str:
     return plain
 
 
-def _certificate(own: str, chain: str, where: str, *, no_promise: bool) -> Json:
+def _certificate(certificate: str, chain: str, where: str, *, no_promise: bool) -> Json:
     """A certificate counts by its key; a chain alone by whom it gives certificates."""
-    if "{{" in own + chain:
+    if "{{" in certificate + chain:
         raise Unwritable(f"{where}: a variable: write the certificate itself")
     try:
-        parsed = x509.load_pem_x509_certificates((own or chain).encode())
+        parsed = x509.load_pem_x509_certificates((certificate or chain).encode())
     except ValueError:
         raise Unwritable(f"{where} is no certificate in PEM") from None
-    if own:
+    if certificate:
         key = (
             parsed[0]
             .public_key()
@@ -309,7 +309,7 @@ def _identity(given: Json, where: str, *, wildcards: bool) -> Json:
     """Issuer and subject; ``wildcards`` where ``*`` and ``?`` stand for other texts in them."""
     if not any(given.get(one) for one in ("subject", "subjectRegExp", "issuer", "issuerRegExp")):
         raise Unwritable(f"{where} has neither issuer nor subject: anybody could have signed")
-    made: Json = {}
+    identity_fields: Json = {}
     for name in ("issuer", "subject"):
         text, regex = str(given.get(name) or ""), str(given.get(f"{name}RegExp") or "")
         if "{{" in text + regex:
@@ -319,16 +319,16 @@ def _identity(given: Json, where: str, *, wildcards: bool) -> Json:
         if not text and not regex and not wildcards:
             raise Unwritable(f"{where}.{name} is missing: anybody could have signed")
         if regex:
-            made[f"{name}Pattern"] = _whole(regex, f"{where}.{name}RegExp")
+            identity_fields[f"{name}Pattern"] = _whole(regex, f"{where}.{name}RegExp")
         elif not text:
-            made[f"{name}Pattern"] = _ANY_TEXT
+            identity_fields[f"{name}Pattern"] = _ANY_TEXT
         elif wildcards and any(mark in text for mark in "*?"):
-            made[f"{name}Pattern"] = "".join(
+            identity_fields[f"{name}Pattern"] = "".join(
                 {"*": ".*", "?": "."}.get(mark, re.escape(mark)) for mark in text
             )
         else:
-            made[name] = text
-    return made
+            identity_fields[name] = text
+    return identity_fields
 
 
 def _whole(regex: str, where: str) -> str:

@@ -113,7 +113,7 @@ def converted_policy(document: Json) -> ConvertedImages:
         raise Unwritable(f"spec.evaluation.mode: {evaluation['mode']}")
     if object_of(evaluation.get("admission")).get("enabled") is False:
         raise Unwritable("spec.evaluation.admission: a constraint decides on admissions, too")
-    made, base = ConvertedImages(), _own_name(document, name_of(document))
+    converted, base = ConvertedImages(), _own_name(document, name_of(document))
     globs = _globs_of_policy(spec)
     attestors = {
         str(one.get("name")): one for one in objects_in(spec.get("attestors"), "spec.attestors")
@@ -122,37 +122,37 @@ def converted_policy(document: Json) -> ConvertedImages:
         str(one.get("name")): one
         for one in objects_in(spec.get("attestations"), "spec.attestations")
     }
-    for at, asked in enumerate(_asked_of_policy(spec, validation, made)):
-        where = f"spec.attestors of {asked.shown}"
+    for at, requirement in enumerate(_requirements_of_policy(spec, validation, converted)):
+        where = f"spec.attestors of {requirement.shown}"
         authorities, roots = [], []
-        for name in asked.attestors:
+        for name in requirement.attestors:
             if name not in attestors:
                 raise Unwritable(f"{where}: {name} is not there")
-            authority, root = authority_of_attestor(attestors[name], made.note)
+            authority, root = authority_of_attestor(attestors[name], converted.note)
             authorities.append(authority)
             roots.append(root)
-        made.documents.append(
+        converted.documents.append(
             _policy(
                 f"{base}-{at}" if at else base,
                 globs,
                 authorities,
-                asked.count,
-                _predicate(types, asked.attestation) if asked.attestation else "",
+                requirement.count,
+                _predicate(types, requirement.attestation) if requirement.attestation else "",
                 _one_root(roots),
             )
         )
-    _digests(validation, made)
-    _credentials(spec, "credentials", made)
+    _digests(validation, converted)
+    _credentials(spec, "credentials", converted)
     actions = texts_in(spec.get("validationActions"), "spec.validationActions") or ["Deny"]
     action = next((made_of for one, made_of in _ACTIONS.items() if one in actions), "deny")
-    made.documents.append(_constraint(base, globs, _matched_by_policy(document, spec), action))
-    return made
+    converted.documents.append(_constraint(base, globs, _matched_by_policy(document, spec), action))
+    return converted
 
 
 def _of_rule(document: Json, spec: Json, rule: Json, name: str) -> ConvertedImages:
     refuse(rule, "", "context", "preconditions", "celPreconditions", "imageExtractors")
     refuse(spec, "spec", "validationFailureActionOverrides")
-    made, base = ConvertedImages(), _own_name(document, rule_policy_name(document, name))
+    converted, base = ConvertedImages(), _own_name(document, rule_policy_name(document, name))
     every: list[str] = []
     skipped: list[str] = []
     actions = set()
@@ -170,35 +170,37 @@ def _of_rule(document: Json, spec: Json, rule: Json, name: str) -> ConvertedImag
         globs = _globs(entry.get("imageReferences"), f"{where}.imageReferences")
         every += globs
         skipped += _exempt(entry.get("skipImageReferences"), f"{where}.skipImageReferences")
-        wanted = list(_wanted(entry, where))
-        if not wanted:
+        requirements = list(_requirements(entry, where))
+        if not requirements:
             raise Unwritable(f"{where}: neither attestors nor attestations: nobody has to sign")
-        for set_, place, predicate in wanted:
+        for set_, place, predicate in requirements:
             authorities = [
                 authority_of_entry(
-                    one, f"{place}.entries[{number}]", number, made.note, is_bundle=is_bundle
+                    one, f"{place}.entries[{number}]", number, converted.note, is_bundle=is_bundle
                 )
                 for number, one in enumerate(set_["entries"])
             ]
-            number = len(made.documents)
+            number = len(converted.documents)
             named = f"{base}-{number}" if number else base
             root = {"file": "trusted_root.json"} if any(map(needs_root, authorities)) else None
-            made.documents.append(
+            converted.documents.append(
                 _policy(named, globs, authorities, set_["count"], predicate, root)
             )
         if is_bundle and entry.get("attestors"):
-            made.note("a bundle of any predicate type no longer counts as a signature")
+            converted.note("a bundle of any predicate type no longer counts as a signature")
         actions.add(str(entry.get("failureAction") or spec.get("validationFailureAction")))
-        _digests(entry, made)
-        _credentials(entry, "imageRegistryCredentials", made)
+        _digests(entry, converted)
+        _credentials(entry, "imageRegistryCredentials", converted)
     if len({one.lower() == "enforce" for one in actions}) > 1:
         raise Unwritable("verifyImages[].failureAction: they differ: write a rule for each")
     if skipped and len(rule["verifyImages"]) > 1:
         raise Unwritable("verifyImages[].skipImageReferences: write a rule for each entry")
     action = "deny" if actions.pop().lower() == "enforce" else "dryrun"
     match = _matched_by_rule(document, spec, rule)
-    made.documents.append(_constraint(base, list(dict.fromkeys(every)), match, action, skipped))
-    return made
+    converted.documents.append(
+        _constraint(base, list(dict.fromkeys(every)), match, action, skipped)
+    )
+    return converted
 
 
 # --- what is written ------------------------------------------------------------------------------
@@ -248,16 +250,16 @@ def _constraint(
     }
 
 
-def _digests(given: Json, made: ConvertedImages) -> None:
+def _digests(given: Json, converted: ConvertedImages) -> None:
     if given.get("mutateDigest", True):
-        made.note("mutateDigest: add policies/supply-chain/digests, it writes digests")
+        converted.note("mutateDigest: add policies/supply-chain/digests, it writes digests")
     elif given.get("verifyDigest", True):
-        made.note("verifyDigest: add policies/general/image-digests, it refuses tags")
+        converted.note("verifyDigest: add policies/general/image-digests, it refuses tags")
 
 
-def _credentials(given: Json, name: str, made: ConvertedImages) -> None:
+def _credentials(given: Json, name: str, converted: ConvertedImages) -> None:
     if given.get(name):
-        made.note(f"{name}: give the provider credentials: imageProvider.registrySecrets")
+        converted.note(f"{name}: give the provider credentials: imageProvider.registrySecrets")
 
 
 # --- images ---------------------------------------------------------------------------------------
@@ -268,7 +270,7 @@ def _globs(given: Any, where: str) -> list[str]:
     patterns = texts_in(given, where)
     if not patterns:
         raise Unwritable(f"{where} is empty")
-    return [made for one in patterns for made in _glob(one, where)]
+    return [glob for one in patterns for glob in _glob(one, where)]
 
 
 def _glob(pattern: str, where: str) -> Iterator[str]:
@@ -311,7 +313,7 @@ def _globs_of_policy(spec: Json) -> list[str]:
 # --- who has to have signed, in verifyImages ------------------------------------------------------
 
 
-def _wanted(entry: Json, where: str) -> Iterator[tuple[Json, str, str]]:
+def _requirements(entry: Json, where: str) -> Iterator[tuple[Json, str, str]]:
     """Attestor sets, each with its place and the predicate type that it has to have attested."""
     for number, one in enumerate(objects_in(entry.get("attestors"), f"{where}.attestors")):
         for set_ in flat_sets(one, f"{where}.attestors[{number}]"):
@@ -337,7 +339,7 @@ def _wanted(entry: Json, where: str) -> Iterator[tuple[Json, str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Requirement:
     """How many of some attestors have to have signed the images, or attested something of them."""
 
     attestors: tuple[str, ...]
@@ -364,22 +366,24 @@ _FORMS: Final = tuple(
 _GROUPS: Final = frozenset({"containers", "initContainers", "ephemeralContainers"})
 
 
-def _asked_of_policy(spec: Json, configured: Json, made: ConvertedImages) -> list[_Asked]:
+def _requirements_of_policy(
+    spec: Json, configured: Json, converted: ConvertedImages
+) -> list[_Requirement]:
     """What the validations ask; each once, however many groups of containers it names."""
-    groups: dict[_Asked, set[str]] = {}
+    groups: dict[_Requirement, set[str]] = {}
     for at, one in enumerate(objects_in(spec.get("validations"), "spec.validations")):
         where = f"spec.validations[{at}].expression"
         for term in str(one.get("expression") or "").split("&&"):
-            group, asked = _term(term.strip(), where)
-            groups.setdefault(asked, set()).add(group)
+            group, term_value = _term(term.strip(), where)
+            groups.setdefault(term_value, set()).add(group)
     if not groups:
         raise Unwritable("spec.validations is empty: nobody has to sign")
     if configured.get("required") is False and any(one != _GROUPS for one in groups.values()):
-        made.note("the images of every kind of container are asked about")
+        converted.note("the images of every kind of container are asked about")
     return list(groups)
 
 
-def _term(term: str, where: str) -> tuple[str, _Asked]:
+def _term(term: str, where: str) -> tuple[str, _Requirement]:
     bare = term[1:-1].strip() if re.fullmatch(r"\(\s*images\..*\)\s*\)", term, re.DOTALL) else term
     matched = next((one for form in _FORMS if (one := form.fullmatch(bare))), None)
     if matched is None or (matched["what"] == "Attestation") != bool(matched["attestation"]):
@@ -398,7 +402,7 @@ def _term(term: str, where: str) -> tuple[str, _Asked]:
     if matched["operator"] == "==" and number != len(attestors):
         raise Unwritable(f"{where}: exactly {number} of {len(attestors)} attestors: write >=")
     attestation = _member(matched["attestation"] or "")
-    return matched["group"], _Asked(attestors, number, attestation, ", ".join(attestors))
+    return matched["group"], _Requirement(attestors, number, attestation, ", ".join(attestors))
 
 
 def _member(text: str) -> str:
@@ -466,8 +470,8 @@ def _matched_by_rule(document: Json, spec: Json, rule: Json) -> Json:
             match[label] = _selector(given[name], f"match.resources.{name}")
     if excluded := _excluded(rule, names):
         match["excludedNamespaces"] = excluded
-    if own := namespace_of(document):
-        match["namespaces"] = [own]
+    if namespace := namespace_of(document):
+        match["namespaces"] = [namespace]
     return match
 
 
@@ -527,8 +531,8 @@ def _generated(document: Json, spec: Json, names: list[str]) -> list[str]:
     annotations = object_of(object_of(document.get("metadata")).get("annotations"))
     if (named := annotations.get(AUTOGEN)) is None or named == "all":
         return [one for one in _MAKERS if one != "Pod"]
-    wanted = {one.strip() for one in str(named).split(",")}
-    return [one for one in _MAKERS if one in wanted]
+    controllers = {one.strip() for one in str(named).split(",")}
+    return [one for one in _MAKERS if one in controllers]
 
 
 def _matched_by_policy(document: Json, spec: Json) -> Json:
@@ -552,9 +556,11 @@ def _matched_by_policy(document: Json, spec: Json) -> Json:
         raise Unwritable(f"{where}.resourceRules is empty")
     if set(names) == {"Pod"} and not given.get("objectSelector"):
         configured = object_of(object_of(spec.get("autogen")).get("podControllers"))
-        wanted = configured.get("controllers")
-        chosen = texts_in(wanted, "spec.autogen.podControllers.controllers")
-        names += [one.kind for name, one in CONTROLLERS.items() if wanted is None or name in chosen]
+        controllers = configured.get("controllers")
+        chosen = texts_in(controllers, "spec.autogen.podControllers.controllers")
+        names += [
+            one.kind for name, one in CONTROLLERS.items() if controllers is None or name in chosen
+        ]
     match: Json = {"kinds": _kinds(names)}
     for name, label in (
         ("objectSelector", "labelSelector"),

@@ -245,9 +245,9 @@ def replace(meter: Meter, text: str, expression: str, by: str, count: int = -1) 
         named = [from_utf8(raw[start:end]) if start >= 0 else "" for start, end in spans]
         parts += [from_utf8(raw[at : spans[0][0]]), _ESCAPED.sub(partial(_group, named), by)]
         at = spans[0][1]
-    made = "".join([*parts, from_utf8(raw[at:])])
-    meter.made(made)
-    return made
+    replaced = "".join([*parts, from_utf8(raw[at:])])
+    meter.made(replaced)
+    return replaced
 
 
 def _group(named: list[str], escaped: re.Match[str]) -> str:
@@ -300,12 +300,12 @@ def list_to_map(keys: list[Any], values: list[Any], key: str, value: str) -> dic
         raise EvaluationError(
             f"listObjToMap must take lists of equal length. list1: {len(keys)}, list2: {len(values)}"
         )
-    made = {}
+    mapping = {}
     for one, other in zip(keys, values, strict=True):
         if type(one) is not dict or type(one.get(key)) is not str or type(other) is not dict:
             raise EvaluationError(f"listObjToMap: no object with the text {key}")
-        made[one[key]] = other.get(value)
-    return made
+        mapping[one[key]] = other.get(value)
+    return mapping
 
 
 @form("math.round", float, int)

@@ -76,30 +76,32 @@ class _Spec(CompiledSpec):
         given = one.get(field)
         if type(given) is not dict:
             raise InvalidPolicy(f"spec.{at}.{field}: is required where patchType is {patch_type}")
-        wanted = PATCH_RESULTS[patch_type]
+        expected = PATCH_RESULTS[patch_type]
         known = patching(self.environment)
-        expression = compiled(given, "expression", known, wanted, f"{at}.{field}")
+        expression = compiled(given, "expression", known, expected, f"{at}.{field}")
         if expression.type.is_dyn:
-            raise InvalidPolicy(f"spec.{at}.{field}.expression: must evaluate to {wanted}, not dyn")
+            raise InvalidPolicy(
+                f"spec.{at}.{field}.expression: must evaluate to {expected}, not dyn"
+            )
         return patch_type, expression
 
     def change(
         self,
-        asked: PolicyQuestion,
+        question: PolicyQuestion,
         exceptions: Sequence[KyvernoException],
         definitions: Iterable[Mapping[str, Any]],
     ) -> KyvernoChange:
         """What it makes of the object of a request that it is about."""
-        given, already = self.given(asked), len(asked.world.missing)
-        before: Json = asked.request["object"]
+        given, already = self.given(question), len(question.world.missing)
+        before: Json = question.request["object"]
         try:
-            one = self.excusing(given, asked, exceptions)
+            one = self.excusing(given, question, exceptions)
             if one is not None:
                 why = f"excused by {one.title}"
                 return KyvernoChange(one.result, before, why, exception=one)
             composed = Composed(self.variables, given, None)
-            meter = composed.meter = Meter(COST, asked.look)
-            if not self.holds(self.conditions, composed.env, asked):
+            meter = composed.meter = Meter(COST, question.look)
+            if not self.holds(self.conditions, composed.env, question):
                 return KyvernoChange("skip", before)
             obj = before
             for patch_type, expression in self._mutations:
@@ -111,7 +113,7 @@ class _Spec(CompiledSpec):
                 composed.env["object"] = obj
             return KyvernoChange("pass", obj, annotations=self.annotated(composed, meter))
         except EvaluationError as error:
-            return KyvernoChange("error", before, *fault_text(error, given, asked, already))
+            return KyvernoChange("error", before, *fault_text(error, given, question, already))
         except RecursionError:
             return KyvernoChange("error", before, "the object is nested too deeply for it")
 
@@ -147,17 +149,17 @@ class KyvernoMutatingPolicy(KyvernoPolicy):
         return self._specs
 
     def change(
-        self, asked: PolicyQuestion, definitions: Iterable[Mapping[str, Any]] = ()
+        self, question: PolicyQuestion, definitions: Iterable[Mapping[str, Any]] = ()
     ) -> KyvernoChange:
         """What it makes of the object of an admission request.
 
         ``definitions`` are the CustomResourceDefinitions that are known: they say how lists are merged.
         """
-        if self.is_in_place(asked):
+        if self.is_in_place(question):
             for one in self._specs:
-                if one.is_about(asked):
-                    return one.change(asked, self.exceptions_of(asked), definitions)
-        return KyvernoChange("skip", asked.request["object"], is_about=False)
+                if one.is_about(question):
+                    return one.change(question, self.exceptions_of(question), definitions)
+        return KyvernoChange("skip", question.request["object"], is_about=False)
 
     def names(self, request: Mapping[str, Any]) -> bool:
         """Whether a rule names what a request is about, whatever else it matches."""

@@ -39,9 +39,9 @@ def written(value: Any) -> str:
 
 def pattern_of(pattern: dict[str, Any], at: str = "object") -> HeldPattern:
     """The pattern of a whole object, or of what has a name; raises :class:`Unwritable`."""
-    made = _Writer()
-    expression = made.mapping(pattern, at, is_plain=True)
-    return HeldPattern(expression, made.conditions)
+    writer = _Writer()
+    expression = writer.mapping(pattern, at, is_plain=True)
+    return HeldPattern(expression, writer.conditions)
 
 
 class _Writer:
@@ -81,8 +81,8 @@ class _Writer:
             elif anchor == "^":
                 checks.append(f"{there} && {self._some(value, part, key)}")
             elif anchor == "()":
-                asked = self._value(value, part, is_plain=False, is_asked=True)
-                conditions.append(f"{there} && {asked}")
+                condition = self._value(value, part, is_plain=False, is_asked=True)
+                conditions.append(f"{there} && {condition}")
             else:
                 raise Unwritable(f"the anchor {anchor} of {key}")
             # A condition below what is not there skips nothing.
@@ -91,13 +91,13 @@ class _Writer:
         held = " && ".join(f"({one})" for one in checks) or "true"
         if not conditions:
             return held
-        asked = " && ".join(f"({one})" for one in conditions)
+        condition = " && ".join(f"({one})" for one in conditions)
         if is_asked:
-            return f"(({asked}) && ({held}))"
+            return f"(({condition}) && ({held}))"
         if is_plain:
-            self.conditions.append(asked)
+            self.conditions.append(condition)
             return held
-        return f"(!({asked}) || ({held}))"
+        return f"(!({condition}) || ({held}))"
 
     def _value(self, value: Any, at: str, *, is_plain: bool, is_asked: bool = False) -> str:
         if type(value) is dict:
@@ -106,11 +106,11 @@ class _Writer:
             if len(value) != 1:
                 raise Unwritable("a list of several patterns")
             one = self._variable()
-            meant = self._meant(value[0], at) if is_plain or is_asked else ""
-            if meant and is_plain and not any(self.conditions):
-                self.conditions.append(f"{_reached(at)} && {meant}")
+            conditional = self._anchored(value[0], at) if is_plain or is_asked else ""
+            if conditional and is_plain and not any(self.conditions):
+                self.conditions.append(f"{_reached(at)} && {conditional}")
             every = f"{at}.all({one}, {self._value(value[0], one, is_plain=False)})"
-            return f"({meant} && {every})" if meant and is_asked else every
+            return f"({conditional} && {every})" if conditional and is_asked else every
         name = at.rpartition(".")[2]
         if type(value) is str and name.endswith("s") and not name.lower().endswith(_NEVER_LISTS):
             # A pattern of one value is asked of each, where a list is: what may be one ends so.
@@ -119,21 +119,21 @@ class _Writer:
             return f"(type({at}) == list ? {every} : {scalar_matches(at, value)})"
         return scalar_matches(at, value)
 
-    def _meant(self, pattern: Any, at: str) -> str:
+    def _anchored(self, pattern: Any, at: str) -> str:
         """Whether the condition of a list's pattern holds for an item; else the rule is skipped.
 
         Empty where the pattern has no condition.
         """
-        asked = {
+        anchors = {
             match[2]: value
             for key, value in (pattern.items() if type(pattern) is dict else ())
             if (match := _ANCHOR.fullmatch(str(key))) and not match[1]
         }
-        if not asked:
+        if not anchors:
             return ""
         one = self._variable()
         parts = []
-        for name, value in asked.items():
+        for name, value in anchors.items():
             there, part = _member(one, name)
             parts.append(f"{there} && {self._value(value, part, is_plain=False, is_asked=True)}")
         return f"{at}.exists({one}, {' && '.join(f'({part})' for part in parts)})"

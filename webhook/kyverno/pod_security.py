@@ -39,10 +39,10 @@ _VOLUMES: Final = (
 _SELINUX: Final = "['', 'container_t', 'container_init_t', 'container_kvm_t', 'container_engine_t']"
 
 
-def _both(path: str, asked: str) -> str:
+def _both(path: str, condition: str) -> str:
     """What is asked of a field of a security context, of the Pod's and of every container's."""
-    of_pod = asked.format(f"object.spec.?securityContext.{path}")
-    of_each = asked.format(f"c.?securityContext.{path}")
+    of_pod = condition.format(f"object.spec.?securityContext.{path}")
+    of_each = condition.format(f"c.?securityContext.{path}")
     return f"({of_pod}) && variables.every.all(c, {of_each})"
 
 

@@ -118,9 +118,9 @@ class CompiledSpec:
             for at, one in enumerate(objects_in(spec, "matchConditions"))
         ]
 
-    def is_about(self, asked: PolicyQuestion) -> bool:
+    def is_about(self, question: PolicyQuestion) -> bool:
         """Whether a request is one that it matches."""
-        return not self._matches_nothing and self._matches(asked.request, asked.namespace)
+        return not self._matches_nothing and self._matches(question.request, question.namespace)
 
     def constrains(self, gvk: GroupVersionKind) -> bool:
         """Whether it names the kind, or all kinds."""
@@ -145,22 +145,25 @@ class CompiledSpec:
             for one in self._named
         )
 
-    def given(self, asked: PolicyQuestion) -> dict[str, Any]:
+    def given(self, question: PolicyQuestion) -> dict[str, Any]:
         """What expressions read of a request, but for variables and exceptions."""
-        variables = variables_of({**asked.request, "namespaceObject": asked.namespace})
-        return self.with_world(variables, asked)
+        variables = variables_of({**question.request, "namespaceObject": question.namespace})
+        return self.with_world(variables, question)
 
-    def with_world(self, given: dict[str, Any], asked: PolicyQuestion) -> dict[str, Any]:
+    def with_world(self, given: dict[str, Any], question: PolicyQuestion) -> dict[str, Any]:
         """The same with what Kyverno's libraries read."""
-        return given | {**VALUES, **asked.world.variables(self._namespace)}
+        return given | {**VALUES, **question.world.variables(self._namespace)}
 
     def excusing(
-        self, given: dict[str, Any], asked: PolicyQuestion, exceptions: Sequence[KyvernoException]
+        self,
+        given: dict[str, Any],
+        question: PolicyQuestion,
+        exceptions: Sequence[KyvernoException],
     ) -> KyvernoException | None:
         """The exception that excuses it; what others allow is put into ``given`` for expressions."""
         allowing: list[KyvernoException] = []
         for one in exceptions:
-            if self.holds(one.conditions, given, asked):
+            if self.holds(one.conditions, given, question):
                 if not (one.images or one.values):
                     return one
                 allowing.append(one)
@@ -171,34 +174,34 @@ class CompiledSpec:
         return None
 
     def holds(
-        self, conditions: Sequence[Expression], given: dict[str, Any], asked: PolicyQuestion
+        self, conditions: Sequence[Expression], given: dict[str, Any], question: PolicyQuestion
     ) -> bool:
         """Whether conditions hold; raises :class:`~webhook.cel.errors.EvaluationError`."""
-        return conditions_hold(conditions, given, asked.look)
+        return conditions_hold(conditions, given, question.look)
 
     def annotated(self, composed: Composed, meter: Meter) -> tuple[tuple[str, str], ...]:
         """The audit annotations that are not empty; raises likewise."""
-        told = []
+        annotations = []
         for key, expression in self._annotations:
             value = expression.evaluate(composed.env, meter)
             if type(value) is not str:
                 raise EvaluationError(f"auditAnnotation '{key}' is no string")
             if value:
-                told.append((key, value))
-        return tuple(told)
+                annotations.append((key, value))
+        return tuple(annotations)
 
 
 def fault_text(
-    error: EvaluationError, given: dict[str, Any], asked: PolicyQuestion, already: int
+    error: EvaluationError, given: dict[str, Any], question: PolicyQuestion, already: int
 ) -> tuple[str, tuple[str, ...]]:
     """The text of an error without a Secret's values, and what was asked for and is not there.
 
     ``already`` is how much was missing before. Raises the error again where the time is up.
     """
     pass_on(error)
-    about = {"kind": asked.request.get("kind"), "object": given["object"]}
+    about = {"kind": question.request.get("kind"), "object": given["object"]}
     text = without_secrets(error.text, about | {"oldObject": given["oldObject"]})
-    return text, tuple(dict.fromkeys(asked.world.missing[already:]))
+    return text, tuple(dict.fromkeys(question.world.missing[already:]))
 
 
 class KyvernoPolicy:
@@ -235,19 +238,19 @@ class KyvernoPolicy:
         """Its name, with the namespace of one that is in one."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
-    def is_about(self, asked: PolicyQuestion) -> bool:
+    def is_about(self, question: PolicyQuestion) -> bool:
         """Whether it, or what it implies, matches a request."""
-        return self.is_in_place(asked) and any(one.is_about(asked) for one in self.specs)
+        return self.is_in_place(question) and any(one.is_about(question) for one in self.specs)
 
-    def is_in_place(self, asked: PolicyQuestion) -> bool:
+    def is_in_place(self, question: PolicyQuestion) -> bool:
         """Whether a request is in the namespace of one that is in one."""
-        return not self.namespace or asked.request.get("namespace") == self.namespace
+        return not self.namespace or question.request.get("namespace") == self.namespace
 
     def constrains(self, gvk: GroupVersionKind) -> bool:
         """Whether a rule names the kind; its plural is the one that Kubernetes guesses."""
         return any(one.constrains(gvk) for one in self.specs)
 
-    def exceptions_of(self, asked: PolicyQuestion) -> list[KyvernoException]:
+    def exceptions_of(self, question: PolicyQuestion) -> list[KyvernoException]:
         """Those that name it, and have not expired."""
-        at = asked.at
-        return [one for one in asked.exceptions if one.is_about(self.kind, self.name, at)]
+        at = question.at
+        return [one for one in question.exceptions if one.is_about(self.kind, self.name, at)]

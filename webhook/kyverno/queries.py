@@ -225,10 +225,10 @@ class Queries:
         if not left.path:
             return self.term(right, left)
         there = f"{left.path}.hasValue()"
-        made = self.term(right, Term(f"{left.path}.value()", is_plain=left.is_plain))
-        if made.kind == "any":
-            return Term(f"({there} ? {made.text} : null)", reached=there)
-        return replace(made, there=both(there, made.there), reached=there, path="")
+        term = self.term(right, Term(f"{left.path}.value()", is_plain=left.is_plain))
+        if term.kind == "any":
+            return Term(f"({there} ? {term.text} : null)", reached=there)
+        return replace(term, there=both(there, term.there), reached=there, path="")
 
     def _index(self, node: QueryNode, at: Term | None) -> Term:
         left = self.term(node.parts[0], at)
@@ -285,20 +285,20 @@ class Queries:
             if items.items != "any":
                 return items
             return replace(items, text=f"{items.text}.filter({name}, {name} != null)")
-        made = self.term(right, Term(name, items.items))
-        if made.kind == "null":
+        term = self.term(right, Term(name, items.items))
+        if term.kind == "null":
             return replace(items, text="[]", fixed=None)
-        if made.kind == "any":
+        if term.kind == "any":
             other = self.name()
-            text = f"{items.text}.map({name}, {made.text}).filter({other}, {other} != null)"
-            return Term(text, "list", items.there, is_plain=made.is_plain)
-        kept = f"{items.text}.filter({name}, {made.there})" if made.there else items.text
-        return Term(f"{kept}.map({name}, {made.text})", "list", items.there, items=made.kind)
+            text = f"{items.text}.map({name}, {term.text}).filter({other}, {other} != null)"
+            return Term(text, "list", items.there, is_plain=term.is_plain)
+        kept = f"{items.text}.filter({name}, {term.there})" if term.there else items.text
+        return Term(f"{kept}.map({name}, {term.text})", "list", items.there, items=term.kind)
 
     def _list(self, node: QueryNode, at: Term | None) -> Term:
-        made = [self.term(one, at).loose for one in node.parts]
+        terms = [self.term(one, at).loose for one in node.parts]
         there = f"{at.text} != null" if at is not None and at.kind == "any" else ""
-        return Term(f"[{', '.join(f'dyn({one})' for one in made)}]", "list", there)
+        return Term(f"[{', '.join(f'dyn({one})' for one in terms)}]", "list", there)
 
     # --- conditions -------------------------------------------------------------------------------
 

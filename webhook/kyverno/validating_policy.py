@@ -72,31 +72,39 @@ class _Rule(CompiledSpec):
             for at, one in enumerate(objects_in(spec, "validations"))
         ]
 
-    def say(self, asked: PolicyQuestion, exceptions: Sequence[KyvernoException]) -> KyvernoVerdict:
+    def say(
+        self, question: PolicyQuestion, exceptions: Sequence[KyvernoException]
+    ) -> KyvernoVerdict:
         """What it says of a request that it is about."""
-        images = {"images": _images(asked.request.get("object"))}
-        return self.judge(self.given(asked) | images, asked, exceptions)
+        images = {"images": _images(question.request.get("object"))}
+        return self.judge(self.given(question) | images, question, exceptions)
 
     def judge(
-        self, given: dict[str, Any], asked: PolicyQuestion, exceptions: Sequence[KyvernoException]
+        self,
+        given: dict[str, Any],
+        question: PolicyQuestion,
+        exceptions: Sequence[KyvernoException],
     ) -> KyvernoVerdict:
         """What it says of what its variables hold."""
-        already = len(asked.world.missing)
+        already = len(question.world.missing)
         try:
-            return self._judge(given, asked, exceptions)
+            return self._judge(given, question, exceptions)
         except EvaluationError as error:
-            return KyvernoVerdict("error", *fault_text(error, given, asked, already))
+            return KyvernoVerdict("error", *fault_text(error, given, question, already))
 
     def _judge(
-        self, given: dict[str, Any], asked: PolicyQuestion, exceptions: Sequence[KyvernoException]
+        self,
+        given: dict[str, Any],
+        question: PolicyQuestion,
+        exceptions: Sequence[KyvernoException],
     ) -> KyvernoVerdict:
-        one = self.excusing(given, asked, exceptions)
+        one = self.excusing(given, question, exceptions)
         if one is not None:
             return KyvernoVerdict(one.result, f"excused by {one.title}", exception=one)
-        if not self.holds(self.conditions, given, asked):
+        if not self.holds(self.conditions, given, question):
             return SKIPPED
         composed = Composed(self.variables, given, None)
-        meter = Meter(COST, asked.look)
+        meter = Meter(COST, question.look)
         composed.meter = meter
         for at, validation in enumerate(self._validations):
             if validation.expression.evaluate(composed.env, meter) is not True:
@@ -105,11 +113,11 @@ class _Rule(CompiledSpec):
         return KyvernoVerdict("pass", annotations=self.annotated(composed, meter))
 
     def holds(
-        self, conditions: Sequence[Expression], given: dict[str, Any], asked: PolicyQuestion
+        self, conditions: Sequence[Expression], given: dict[str, Any], question: PolicyQuestion
     ) -> bool:
         """Whether conditions hold; an error is a no where the policy ignores failures."""
         try:
-            return super().holds(conditions, given, asked)
+            return super().holds(conditions, given, question)
         except TimeUp:
             raise
         except EvaluationError:
@@ -135,24 +143,24 @@ class ValidatingPolicy(KyvernoPolicy):
         """Its own, and those that it implies for pod controllers."""
         return self._rules
 
-    def say(self, asked: PolicyQuestion) -> KyvernoVerdict:
+    def say(self, question: PolicyQuestion) -> KyvernoVerdict:
         """What it says of an admission request."""
-        if not self.is_in_place(asked):
+        if not self.is_in_place(question):
             return SKIPPED
-        own = self.exceptions_of(asked)
+        exceptions = self.exceptions_of(question)
         for rule in self._rules:
-            if rule.is_about(asked):
-                verdict = rule.say(asked, own)
+            if rule.is_about(question):
+                verdict = rule.say(question, exceptions)
                 if verdict is not SKIPPED:
                     return verdict
         return SKIPPED
 
-    def say_of_json(self, document: Any, asked: PolicyQuestion) -> KyvernoVerdict:
+    def say_of_json(self, document: Any, question: PolicyQuestion) -> KyvernoVerdict:
         """What one of mode JSON says of a document, which no rule has to match."""
         given = {"object": document, "oldObject": None, "request": {}, "namespaceObject": None}
         rule = self._rules[0]
-        variables = rule.with_world({**given, "images": {}}, asked)
-        return rule.judge(variables, asked, self.exceptions_of(asked))
+        variables = rule.with_world({**given, "images": {}}, question)
+        return rule.judge(variables, question, self.exceptions_of(question))
 
 
 def _actions(spec: Json) -> tuple[str, ...]:

@@ -131,10 +131,10 @@ class World:
             "http": Opaque(HTTP, self, "http"),
         }
 
-    def lacks(self, what: str) -> NoReturn:
+    def lacks(self, missing: str) -> NoReturn:
         """Remember what is missing, and end the evaluation that asked for it."""
-        self.missing.append(what)
-        raise EvaluationError(what)
+        self.missing.append(missing)
+        raise EvaluationError(missing)
 
 
 def nothing_known(version: str, resource: str) -> None:
@@ -289,7 +289,7 @@ def entry(one: Opaque, name: str, projection: str = "") -> Any:
     return value[projection]
 
 
-def _asked(method: str, one: Opaque, url: str) -> Any:
+def _http_call(method: str, one: Opaque, url: str) -> Any:
     world: World = one.value
     for key in (f"{method}:{url}", url):
         if key in world.answers:
@@ -298,11 +298,11 @@ def _asked(method: str, one: Opaque, url: str) -> Any:
 
 
 for _name in ("Get", "get"):
-    form(_name, HTTP, str)(lambda one, url: _asked("GET", one, url))
-    form(_name, HTTP, str, dict)(lambda one, url, _: _asked("GET", one, url))
+    form(_name, HTTP, str)(lambda one, url: _http_call("GET", one, url))
+    form(_name, HTTP, str, dict)(lambda one, url, _: _http_call("GET", one, url))
 for _name in ("Post", "post"):
-    form(_name, HTTP, str, None)(lambda one, url, _: _asked("POST", one, url))
-    form(_name, HTTP, str, None, dict)(lambda one, url, *_: _asked("POST", one, url))
+    form(_name, HTTP, str, None)(lambda one, url, _: _http_call("POST", one, url))
+    form(_name, HTTP, str, None, dict)(lambda one, url, *_: _http_call("POST", one, url))
 for _name in ("Client", "client"):
     form(_name, HTTP, str)(lambda one, _: one)
 

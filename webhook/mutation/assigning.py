@@ -143,8 +143,8 @@ def _has_key(item: Any, node: ListItem) -> bool:
     return type(value) is type(node.value) and bool(value == node.value)
 
 
-def _mismatch(wanted: str, current: Any, node: Field | ListItem) -> str:
+def _mismatch(expected: str, current: Any, node: Field | ListItem) -> str:
     return (
-        f"mismatch between path entry (type: {wanted}) "
+        f"mismatch between path entry (type: {expected}) "
         f"and received object (type: {go_type(current)}). Path: {node}"
     )

@@ -93,7 +93,7 @@ def drifts_of(
         item.id: item
         for one in mutated.passes
         for item in one
-        if isinstance(item, Mutator) and _is_told(item.assignment.setter, known)
+        if isinstance(item, Mutator) and _is_foreseeable(item.assignment.setter, known)
     }
     drifts: list[Drift] = []
     missing: list[ProviderRequest] = []
@@ -110,7 +110,7 @@ def drifts_of(
     return tuple(drifts)
 
 
-def _is_told(setter: Setter, known: Answering | None) -> bool:
+def _is_foreseeable(setter: Setter, known: Answering | None) -> bool:
     """Whether it is known what a mutator would put: of one that asks by whoever writes it is not."""
     if type(setter) is not ExternalData:
         return True
@@ -126,11 +126,11 @@ def _changed_by(
     except ApplyError:
         return ()  # What others make must be there first: they are told of.
     if known is not None and type(mutator.assignment.setter) is ExternalData:
-        made = Mutated(changed, asks_providers=True)
+        mutated = Mutated(changed, asks_providers=True)
         try:
-            changed = settled(made, known, context.pace)
+            changed = settled(mutated, known, context.pace)
         except MutationError:
             return ()
-        if unresolved(made, known):
+        if unresolved(mutated, known):
             return ()
     return tuple(item["path"] for item in make_patch(obj, changed))

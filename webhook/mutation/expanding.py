@@ -49,7 +49,7 @@ def expand(  # noqa: PLR0913  # all that a resultant hangs on
         return expansion.expand(obj, namespace)
     missing: list[ProviderRequest] = []
 
-    def made(resultant: dict[str, Any]) -> dict[str, Any]:
+    def mutated_resultant(resultant: dict[str, Any]) -> dict[str, Any]:
         context = Context("", namespace, namespace_of(resultant), username, "Generated", pace)
         try:
             mutated = mutations.mutate(resultant, context, on_error=on_error)
@@ -64,7 +64,7 @@ def expand(  # noqa: PLR0913  # all that a resultant hangs on
 
     resultants: list[Resultant] = []
     try:
-        resultants = expansion.expand(obj, namespace, made, size)
+        resultants = expansion.expand(obj, namespace, mutated_resultant, size)
     except InvalidExpansion:
         if not missing:
             raise

@@ -41,14 +41,14 @@ def settled(mutated: Mutated, known: Answering, pace: Pace = UNBOUNDED) -> dict[
     """
     if not mutated.asks_providers:
         return mutated.object
-    requests = [ProviderRequest(*one) for one in wanted(mutated).items()]
+    requests = [ProviderRequest(*one) for one in unanswered_keys(mutated).items()]
     answers = {request: _response(request, known) for request in requests}
     if missing := [request for request, response in answers.items() if response is None]:
         raise Unanswered(missing)
     by_name = {
-        request.provider: told
+        request.provider: answer
         for request, response in answers.items()
-        if response is not None and (told := _read(request, response)) is not None
+        if response is not None and (answer := _read(request, response)) is not None
     }
     return _resolved(mutated, by_name, pace)
 
@@ -66,8 +66,8 @@ class Unresolved(NamedTuple):
     def __str__(self) -> str:
         instead = "the default stands there" if self.policy == "UseDefault" else "the value stays"
         key = f" for {self.key!r}" if self.key else ""
-        told = f"the provider {self.provider} has no answer{key}, {instead}"
-        return f"{self.path}: {told} (failurePolicy {self.policy}): {self.fault}"
+        message = f"the provider {self.provider} has no answer{key}, {instead}"
+        return f"{self.path}: {message} (failurePolicy {self.policy}): {self.fault}"
 
 
 def unresolved(mutated: Mutated, known: Answering) -> tuple[Unresolved, ...]:
@@ -76,10 +76,10 @@ def unresolved(mutated: Mutated, known: Answering) -> tuple[Unresolved, ...]:
         return ()
     obj = mutated.object
     answers = {
-        request.provider: told
-        for one in wanted(mutated).items()
+        request.provider: answer
+        for one in unanswered_keys(mutated).items()
         if (response := _response(request := ProviderRequest(*one), known)) is not None
-        and (told := _read(request, response)) is not None
+        and (answer := _read(request, response)) is not None
     }
     is_masked = is_secret(obj)
     return tuple(
@@ -128,7 +128,7 @@ def _read(request: ProviderRequest, response: ProviderResponse) -> _Said | None:
     return _Said(dict(response.responses), dict(response.errors))
 
 
-def wanted(mutated: Mutated) -> dict[str, tuple[str, ...]]:
+def unanswered_keys(mutated: Mutated) -> dict[str, tuple[str, ...]]:
     """The keys to ask of each provider, each once, in the order of the object's fields."""
     if not mutated.asks_providers:
         return {}
@@ -204,16 +204,16 @@ def _answer(placeholder: Placeholder, answers: Mapping[str, _Said], faults: list
 def _lookup(placeholder: Placeholder, answers: Mapping[str, _Said]) -> tuple[str, str]:
     """What is wrong with an answer, or empty; and its text."""
     provider = placeholder.source.provider
-    said = answers.get(provider)
-    if said is None:
+    response = answers.get(provider)
+    if response is None:
         return f"failed to find external data provider {provider} in responses", ""
-    if said.fault:
-        return said.fault, ""
-    if error := said.errors.get(placeholder.key):
+    if response.fault:
+        return response.fault, ""
+    if error := response.errors.get(placeholder.key):
         return f"failed to retrieve external data item from provider {provider}: {error}", ""
-    if placeholder.key not in said.values:
+    if placeholder.key not in response.values:
         return f"failed to find external data item in response for provider {provider}", ""
-    value = said.values[placeholder.key]
+    value = response.values[placeholder.key]
     if type(value) is not str:
         is_number = isinstance(value, int | float) and type(value) is not bool
         kind = "float64" if is_number else go_type(value)

@@ -73,9 +73,9 @@ class Fights:
             known = self._found.get(mutator.id)
             began = began or known is None or known.until <= now
             # The object stays the one that it began with, so that what is told stays the same.
-            told = shown if known is None or known.until <= now else known.object
+            remembered = shown if known is None or known.until <= now else known.object
             self._found[mutator.id] = Fight(
-                mutator.generation, told, len(times), now + WINDOW_SECONDS
+                mutator.generation, remembered, len(times), now + WINDOW_SECONDS
             )
         return began
 

@@ -109,12 +109,12 @@ class Passes:
                 text = f"failed to run Match criteria: {error}"
                 self._fail(mutator, f"matching for mutator {mutator.id}", text, obj, iteration)
             except ApplyError as error:
-                what = f"mutation for mutator {mutator.id}"
-                self._fail(mutator, what, str(error), obj, iteration)
+                action = f"mutation for mutator {mutator.id}"
+                self._fail(mutator, action, str(error), obj, iteration)
             except RecursionError:
-                what = f"mutation for mutator {mutator.id}"
+                action = f"mutation for mutator {mutator.id}"
                 text = "the object is nested too deeply for it"
-                self._fail(mutator, what, text, obj, iteration)
+                self._fail(mutator, action, text, obj, iteration)
             else:
                 if assigned:
                     applied.append(mutator)
@@ -140,11 +140,11 @@ class Passes:
         return is_matched
 
     def _fail(
-        self, mutator: Mutator, what: str, fault: str, obj: dict[str, Any], iteration: int
+        self, mutator: Mutator, action: str, fault: str, obj: dict[str, Any], iteration: int
     ) -> None:
         name = str(mutator.id)
         if self._on_error == "reject":
-            raise MutationError(f"{what} failed for {self._about(obj)}: {fault}", iteration, name)
+            raise MutationError(f"{action} failed for {self._about(obj)}: {fault}", iteration, name)
         self._skipped[name] = fault
         self._out.add(mutator.id)
 

@@ -66,10 +66,10 @@ class Mutated:
     @property
     def object(self) -> dict[str, Any]:
         """The object; the one that came where nothing changed."""
-        made = self._object
-        if callable(made):
-            made = self._object = made()
-        return made
+        value = self._object
+        if callable(value):
+            value = self._object = value()
+        return value
 
 
 class _Choice:
@@ -125,8 +125,8 @@ class MutationPlan:
         if not walk.pieces:
             return Mutated(obj)
         patch = Patch.of_pieces(walk.pieces)
-        made = partial(_made, tree, obj, context)
-        return Mutated(made, choice.passes(walk.assigned), 2, patch=patch)
+        build = partial(_made, tree, obj, context)
+        return Mutated(build, choice.passes(walk.assigned), 2, patch=patch)
 
     def _choice(self, obj: dict[str, Any], context: Context) -> _Choice | None:
         """Those that match the object; None where that cannot be decided."""
@@ -144,7 +144,9 @@ class MutationPlan:
         if choice is None:
             if len(self._choices) >= CHOICES_MAX:
                 self._choices.clear()
-            answers = {asked: key >> number & 1 for number, asked in enumerate(self._questions)}
+            answers = {
+                question: key >> number & 1 for number, question in enumerate(self._questions)
+            }
             choice = self._choices[key] = _Choice(
                 tuple(item for item in self.mutators if answers.get(item.match_key, 1)),
                 frozenset().union(*(item.labels_read for item in self.mutators)),
@@ -154,5 +156,5 @@ class MutationPlan:
 
 def _made(tree: Fields, obj: dict[str, Any], context: Context) -> dict[str, Any]:
     """What a walk that has ended well makes of an object."""
-    made: dict[str, Any] = tree.apply(obj, "", Walk(obj, context, makes=True))
-    return made
+    document: dict[str, Any] = tree.apply(obj, "", Walk(obj, context, makes=True))
+    return document

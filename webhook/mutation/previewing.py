@@ -61,10 +61,10 @@ def previewed(
         raise
     except MutationError as error:
         return Preview(fault=str(error))
-    own = {str(item.id) for item in plan.mutators if item.is_preview}
+    previewed_ids = {str(item.id) for item in plan.mutators if item.is_preview}
     passed = [item for one in would.passes for item in one if isinstance(item, Mutator)]
     applied = {item.id: item for item in passed if item.is_preview}
-    skipped = {name: fault for name, fault in would.skipped.items() if name in own}
+    skipped = {name: fault for name, fault in would.skipped.items() if name in previewed_ids}
     if not patch and not skipped:
         return None
     return Preview(tuple(applied[item] for item in sorted(applied)), tuple(patch), skipped)

@@ -346,12 +346,12 @@ class _Reader:
             raise InvalidMutator(f"{self._owner}: {name} must be a list of texts")
         return items
 
-    def _of_type(self, owner: Mapping[str, Any], name: str, wanted: type[Any]) -> Any:
+    def _of_type(self, owner: Mapping[str, Any], name: str, expected: type[Any]) -> Any:
         value = owner.get(name)
-        if value is not None and type(value) is not wanted:
+        if value is not None and type(value) is not expected:
             names: dict[type[Any], str] = {dict: "an object", list: "a list", str: "a text"}
             raise InvalidMutator(
-                f"{self._owner}: {name} must be {names[wanted]}, got {shown(value)}"
+                f"{self._owner}: {name} must be {names[expected]}, got {shown(value)}"
             )
         return value
 
@@ -403,12 +403,12 @@ def _criteria(match: dict[str, Any]) -> Callable[[View, MatchSubject], bool]:
 
 
 def _match_key(match: Mapping[str, Any]) -> str:
-    asked = {
+    fields = {
         name: value
         for name, value in match.items()
         if value not in (None, "", []) and (name, value) != ("source", "All")
     }
-    return repr(sorted(asked.items())) if asked else ""
+    return repr(sorted(fields.items())) if fields else ""
 
 
 def _labels_read(match: Mapping[str, Any]) -> Iterator[str]:

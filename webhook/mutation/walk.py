@@ -210,10 +210,10 @@ class Items:
             raise Unknown
         new: list[Any] | None = None
         for number, item in enumerate(current):
-            made = self._fields.apply(item, f"{place}/{number}", walk)
-            if made is not item:
+            changed = self._fields.apply(item, f"{place}/{number}", walk)
+            if changed is not item:
                 new = list(current) if new is None else new
-                new[number] = made
+                new[number] = changed
         return current if new is None else new
 
     def made(self, _place: str, _existing: Any, _walk: Walk) -> Any:

@@ -81,8 +81,8 @@ def parse(raw: bytes, path: str = "") -> Any:
         return _of_xml(raw)
     document = json_text.parse(raw)
     version = document.get("specVersion") if isinstance(document, dict) else None
-    told = isinstance(document, dict) and "specVersion" in document
-    if not isinstance(document, dict) or (told and version not in _VERSIONS):
+    is_cyclonedx = isinstance(document, dict) and "specVersion" in document
+    if not isinstance(document, dict) or (is_cyclonedx and version not in _VERSIONS):
         raise ParseError(f"decode CycloneDX BOM: invalid specification version: {version}", 1)
     return document
 

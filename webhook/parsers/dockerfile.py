@@ -263,8 +263,8 @@ def _command(
     }
 
 
-def _fault(message: str, line: int, what: str = "parse dockerfile") -> ParseError:
-    return ParseError(f"{what}: {message}", line)
+def _fault(message: str, line: int, action: str = "parse dockerfile") -> ParseError:
+    return ParseError(f"{action}: {message}", line)
 
 
 # --- the words of an instruction ---------------------------------------------------------------

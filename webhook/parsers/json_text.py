@@ -29,8 +29,8 @@ def decode(text: str, prefix: str = "") -> Any:
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        what = "unexpected end of JSON input" if error.pos >= len(text.rstrip()) else error.msg
-        raise ParseError(prefix + what, error.lineno) from None
+        message = "unexpected end of JSON input" if error.pos >= len(text.rstrip()) else error.msg
+        raise ParseError(prefix + message, error.lineno) from None
     except RecursionError:
         raise ParseError(f"{prefix}exceeded max depth") from None
     except ParseError as error:

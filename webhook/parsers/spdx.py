@@ -95,7 +95,7 @@ class _Reader:
 
     version: str
     section: Section = DOCUMENT
-    document: dict[str, Any] = field(default_factory=lambda: dict(DOCUMENT.told))
+    document: dict[str, Any] = field(default_factory=lambda: dict(DOCUMENT.defaults))
     creation: dict[str, Any] | None = None
     package: dict[str, Any] | None = None
     file: dict[str, Any] | None = None
@@ -137,7 +137,7 @@ class _Reader:
 
     def _create(self) -> None:
         if self.creation is None:
-            self.creation = dict(CREATION.told)
+            self.creation = dict(CREATION.defaults)
         self.section, self.about = CREATION, self.creation
 
     def _begin(self, tag: str, value: str) -> None:
@@ -147,11 +147,11 @@ class _Reader:
         if tag == "PackageName":
             _has_identifier(self.package, "package", "name")
             self.file = None
-            self.about = self.package = {**PACKAGE.told, "name": value}
+            self.about = self.package = {**PACKAGE.defaults, "name": value}
         elif tag == "FileName":
-            self.about = self.file = {**FILE.told, "fileName": value}
+            self.about = self.file = {**FILE.defaults, "fileName": value}
         elif tag == "LicenseID":
-            self.about = {**LICENSE.told, "licenseId": value}
+            self.about = {**LICENSE.defaults, "licenseId": value}
             self.document.setdefault("hasExtractedLicensingInfos", []).append(self.about)
         else:
             self.about = {}
@@ -159,7 +159,7 @@ class _Reader:
 
     def _put(self, name: str, value: Any) -> None:
         """Set a member; one that need not be told is told only with a value."""
-        if value or name in self.section.told:
+        if value or name in self.section.defaults:
             self.about[name] = value
         else:
             self.about.pop(name, None)
@@ -215,5 +215,5 @@ class _Reader:
         for package in self.document.get("packages", []) if older else []:
             package.setdefault("packageVerificationCode", {"packageVerificationCodeValue": ""})
         # An empty struct of an older version is brought to none.
-        creation = None if older and self.creation == CREATION.told else self.creation
+        creation = None if older and self.creation == CREATION.defaults else self.creation
         return self.document | {"spdxVersion": "SPDX-2.3", "creationInfo": creation}

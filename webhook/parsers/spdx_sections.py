@@ -19,7 +19,7 @@ class Section(NamedTuple):
     """Tags whose last value counts."""
     repeated: Mapping[str, str] = _NONE
     """Tags whose values are gathered."""
-    told: Mapping[str, Any] = _NONE
+    defaults: Mapping[str, Any] = _NONE
     """What is told of an element even if no tag says it."""
     followers: frozenset[str] = frozenset()
     """Tags that begin an element of another section, or a further one of this."""

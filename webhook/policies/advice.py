@@ -117,12 +117,14 @@ def advice_on_document(
             message = ""
             if not kind:
                 message = f"its {field} names an empty kind, which no object has"
-            elif meant := nearest(groups, kind, seen):
-                message = f"its {field} names the kind {_shown(groups, kind)}: is {meant} meant?"
+            elif suggestion := nearest(groups, kind, seen):
+                message = (
+                    f"its {field} names the kind {_shown(groups, kind)}: is {suggestion} meant?"
+                )
             if message:
                 problems.append(Problem(*key, "warning", KINDS, message))
             if field in ("match", "applyTo"):
-                never += _never_asked(groups, kind)
+                never += _never_sent(groups, kind)
     if never:
         listed = ", ".join(dict.fromkeys(never))
         message = f"API servers ask no webhook about {listed}: it enforces nothing for it"
@@ -146,9 +148,9 @@ def advice_on_groups(
         if one.key not in concerned and concerned.isdisjoint(keys.values()):
             continue
         for name, key in keys.items():
-            own = constraints.get(key)
-            if own is not None and own.enforcement_action != "dryrun":
-                shown = f"{own.kind}/{own.name} ({own.enforcement_action})"
+            known_constraint = constraints.get(key)
+            if known_constraint is not None and known_constraint.enforcement_action != "dryrun":
+                shown = f"{known_constraint.kind}/{known_constraint.name} ({known_constraint.enforcement_action})"
                 yield _of_group(
                     one,
                     f"its member {name}, {shown}, is enforced itself and refuses what the group "
@@ -167,7 +169,7 @@ def _of_group(one: Constraint, message: str) -> Problem:
     return Problem(*one.key, "warning", GROUP, message)
 
 
-def _never_asked(groups: Collection[str], kind: str) -> list[str]:
+def _never_sent(groups: Collection[str], kind: str) -> list[str]:
     """The kinds that one entry of a match names and of which no webhook is asked.
 
     Every kind of a group is named where the group is; every kind of all groups names none.
@@ -186,12 +188,12 @@ def advice_on_template(entry: Entry) -> Iterator[Problem]:
         return
     read = request_reads(entry.template)
     if nothing := [one for one in read if is_never_there(one)]:
-        said = _never_there(nothing)
+        advice = _never_there(nothing)
     elif read:
-        said = _only_requests(read, deciding_places(entry.template))
+        advice = _only_requests(read, deciding_places(entry.template))
     else:
         return
-    yield Problem("ConstraintTemplate", entry.template.name, "warning", REQUEST, said)
+    yield Problem("ConstraintTemplate", entry.template.name, "warning", REQUEST, advice)
 
 
 def left_out(manifests: Iterable[Manifest]) -> Iterator[str]:
@@ -201,7 +203,7 @@ def left_out(manifests: Iterable[Manifest]) -> Iterator[str]:
             yield f"{item.file}:{item.line}: {item.title}: not evaluated: {why}"
 
 
-def unasked(snapshot: Snapshot, matched: Matched) -> list[Problem]:
+def unsent_kinds(snapshot: Snapshot, matched: Matched) -> list[Problem]:
     """The templates that were asked of objects without a request, and decide by a request."""
     return [
         problem

@@ -51,14 +51,14 @@ class Assertion:
             counted += f" containing {quote(self.message)}"
         match self.violations:
             case "yes":
-                wanted = "" if matching else "at least 1"
+                expected = "" if matching else "at least 1"
             case "no":
-                wanted = "none" if matching else ""
+                expected = "none" if matching else ""
             case int() as count if count >= 0:
-                wanted = "" if matching == count else f"exactly {count}"
+                expected = "" if matching == count else f"exactly {count}"
             case _:
                 return _WRONG_COUNT
-        return f"unexpected number of violations: {counted} but want {wanted}" if wanted else ""
+        return f"unexpected number of violations: {counted} but want {expected}" if expected else ""
 
 
 def read_assertion(value: Any) -> Assertion:

@@ -76,18 +76,18 @@ def _template(document: dict[str, Any], libraries: Sequence[str]) -> dict[str, A
         "spec": {
             **spec,
             "targets": [
-                _target(name, said, libraries) if type(said) is dict else said
-                for name, said in targets.items()
+                _target(name, declared, libraries) if type(declared) is dict else declared
+                for name, declared in targets.items()
             ],
         },
     }
 
 
-def _target(name: str, said: Mapping[str, Any], libraries: Sequence[str]) -> dict[str, Any]:
-    target: dict[str, Any] = {**said, "target": name}
-    if type(said.get("rego")) is str:
-        target["rego"] = below_lib(f"{said['rego']}\n{_ADAPTER}")
-        target["libs"] = [*said.get("libs", ()), *map(below_lib, libraries)]
+def _target(name: str, declared: Mapping[str, Any], libraries: Sequence[str]) -> dict[str, Any]:
+    target: dict[str, Any] = {**declared, "target": name}
+    if type(declared.get("rego")) is str:
+        target["rego"] = below_lib(f"{declared['rego']}\n{_ADAPTER}")
+        target["libs"] = [*declared.get("libs", ()), *map(below_lib, libraries)]
     return target
 
 
@@ -100,19 +100,19 @@ def _constraint(document: dict[str, Any]) -> dict[str, Any]:
         changed["spec"] = {
             **spec,
             "match": {
-                field: _ancestries(said) if field in ("target", "exclude") else said
-                for field, said in match.items()
+                field: _ancestries(value) if field in ("target", "exclude") else value
+                for field, value in match.items()
             },
         }
     return changed
 
 
-def _ancestries(said: Any) -> Any:
+def _ancestries(value: Any) -> Any:
     """Patterns from before ``**`` was known: a ``*`` stood for whatever follows."""
-    if type(said) is not list or not all(type(item) is str for item in said):
-        return said
+    if type(value) is not list or not all(type(item) is str for item in value):
+        return value
     return [
-        re.sub(r"/\*/", "/**/", re.sub(r"/\*\Z", "/**", normal_ancestry(item))) for item in said
+        re.sub(r"/\*/", "/**/", re.sub(r"/\*\Z", "/**", normal_ancestry(item))) for item in value
     ]
 
 

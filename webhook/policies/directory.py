@@ -99,9 +99,9 @@ class PolicyDirectory:
         """Read the files and bring the client in step with them."""
         faults: list[PolicyFault] = []
         self._read(faults)
-        wanted = self._distinct(faults)
+        by_identity = self._distinct(faults)
         before = self._client.snapshot
-        self._remove_missing(wanted)
+        self._remove_missing(by_identity)
         configuration = []
         steps: dict[str, list[Manifest]] = {
             "target": [],
@@ -109,7 +109,7 @@ class PolicyDirectory:
             "constraint": [],
             "data": [],
         }
-        for manifest in wanted.values():
+        for manifest in by_identity.values():
             if (kind := _kind(manifest)) in steps:
                 steps[kind].append(manifest)
             elif kind == "configuration":
@@ -136,7 +136,7 @@ class PolicyDirectory:
             changed=snapshot is not before,
             configuration=tuple(configuration),
             skipped=self._skipped,
-            read=tuple(wanted.values()),
+            read=tuple(by_identity.values()),
         )
 
     def _read(self, faults: list[PolicyFault]) -> None:
@@ -177,23 +177,23 @@ class PolicyDirectory:
 
     def _distinct(self, faults: list[PolicyFault]) -> dict[tuple[str, ...], Manifest]:
         """The objects by identity; of those that share one, the first."""
-        wanted: dict[tuple[str, ...], Manifest] = {}
+        distinct: dict[tuple[str, ...], Manifest] = {}
         for manifests in self._files.values():
             for manifest in manifests:
                 if _kind(manifest) == "ignored":
                     continue
-                first = wanted.setdefault(manifest.identity, manifest)
+                first = distinct.setdefault(manifest.identity, manifest)
                 if first is manifest:
                     continue
                 if (both := _merged(first, manifest)) is not None:
-                    wanted[manifest.identity] = both
+                    distinct[manifest.identity] = both
                 else:
                     message = f"defined twice: the one of {first.file}:{first.line} is used"
                     faults.append(_fault(manifest, message))
-        return wanted
+        return distinct
 
-    def _remove_missing(self, wanted: Iterable[tuple[str, ...]]) -> None:
-        for identity in self._known.keys() - set(wanted):
+    def _remove_missing(self, identities: Iterable[tuple[str, ...]]) -> None:
+        for identity in self._known.keys() - set(identities):
             manifest = self._known.pop(identity)
             match _kind(manifest):
                 case "template":

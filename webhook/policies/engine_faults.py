@@ -24,7 +24,7 @@ class EngineFaults:
         self._registry = registry
         self._log = log
         self._lock = threading.Lock()
-        self._told: set[tuple[str, str]] = set()
+        self._logged: set[tuple[str, str]] = set()
         self._kinds: set[str] = set()
 
     def __call__(self, kind: str, bug: Exception) -> None:
@@ -36,9 +36,9 @@ class EngineFaults:
             if known:
                 self._kinds.add(kind)
             self._registry.count(ENGINE_FAULTS, kind if known else OTHER)
-            if at in self._told or len(self._told) >= MAX_PLACES:
+            if at in self._logged or len(self._logged) >= MAX_PLACES:
                 return
-            self._told.add(at)
+            self._logged.add(at)
         self._log.fault(
             "bug: the policy engine failed; the policy is treated as one that fails",
             fault.cause,

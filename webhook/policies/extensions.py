@@ -44,9 +44,9 @@ IN_FORCE: Final = ""
 class Extensions:
     """Collects the policies of manifests beside templates and constraints. Used by one task."""
 
-    def __init__(self, made: Mapping[Part, PolicyPart] | None = None) -> None:
-        """``made`` are parts in place of those that would be made here."""
-        self._parts = {part: part.make() for part in PARTS_OF_FILES} | dict(made or {})
+    def __init__(self, parts: Mapping[Part, PolicyPart] | None = None) -> None:
+        """``parts`` are parts in place of those that would be made here."""
+        self._parts = {part: part.make() for part in PARTS_OF_FILES} | dict(parts or {})
 
     @property
     def mutations(self) -> MutationSnapshot:
@@ -68,7 +68,7 @@ class Extensions:
 
     def policy_set(self, snapshot: Snapshot, exclusions: Exclusions | None = None) -> PolicySet:
         """All that decides: a snapshot, and what was loaded here."""
-        values = {part: made.value for part, made in self._parts.items()}
+        values = {part: part_.value for part, part_ in self._parts.items()}
         return policy_set(snapshot, exclusions or Exclusions(), values)
 
     def warnings_of(self, mutator: MutatorId) -> tuple[str, ...]:
@@ -88,22 +88,22 @@ class Extensions:
                 faults += [_fault(item, text, stays=stays) for text in effectless(item.document)]
             elif row.part is not None:
                 of_parts[row.part][key_of_extension(item.document)] = item
-        for part, wanted in of_parts.items():
-            faults += self._load_part(self._parts[part], wanted)
+        for part, of_part in of_parts.items():
+            faults += self._load_part(self._parts[part], of_part)
         return faults
 
     def _load_part(
-        self, part: PolicyPart, wanted: dict[ExtensionKey, Manifest]
+        self, part: PolicyPart, manifests: dict[ExtensionKey, Manifest]
     ) -> Iterator[PolicyFault]:
-        for gone in set(part.keys) - wanted.keys():
+        for gone in set(part.keys) - manifests.keys():
             part.remove(gone)
-        for key, manifest in wanted.items():
+        for key, manifest in manifests.items():
             row = kind_of(manifest.gvk)
             assert row is not None
             yield from _put(part, row, key, manifest)
         for key, why in part.shared_faults().items():
             if not part.standing(key, why).is_preview:
-                yield _fault(wanted[key], why)
+                yield _fault(manifests[key], why)
 
 
 def _put(
@@ -131,11 +131,11 @@ def _put(
         yield _fault(manifest, str(error))
 
 
-def on_top(own: Sequence[Manifest], in_force: Iterable[dict[str, Any]]) -> list[Manifest]:
+def on_top(manifests: Sequence[Manifest], in_force: Iterable[dict[str, Any]]) -> list[Manifest]:
     """Manifests of files, and what is in force beside them and is not among them."""
-    known = {item.identity for item in own}
+    known = {item.identity for item in manifests}
     others = (Manifest(document, IN_FORCE, 0) for document in in_force)
-    return [*own, *(item for item in others if item.identity not in known)]
+    return [*manifests, *(item for item in others if item.identity not in known)]
 
 
 def _fault(manifest: Manifest, text: str, *, stays: bool = False) -> PolicyFault:

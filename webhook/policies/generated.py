@@ -118,13 +118,13 @@ def agreement(
     if not pairs:
         return agreement
     snapshot = _decided_everywhere(client, pairs)
-    asked = [
+    all_requests = [
         request_of(sample)
         for pair in pairs.values()
         for sample in samples((pair.document.get("spec") or {}).get("match"))
     ]
-    asked += requests
-    for request in asked:
+    all_requests += requests
+    for request in all_requests:
         _compare(snapshot, pairs, request, agreement, seconds)
     return agreement
 
@@ -157,14 +157,16 @@ def _pairs(
         lambda _: "",
         partial(withdrawn_for, exceptions, now=time.time()),
     )
-    agreement.without = {name: made.error for name, made in plan.templates.items() if made.error}
+    agreement.without = {
+        name: generated.error for name, generated in plan.templates.items() if generated.error
+    }
     pairs: dict[tuple[str, str], _Pair] = {}
-    for key, made in plan.constraints.items():
-        if why := made.error or made.withdrawn:
+    for key, generated in plan.constraints.items():
+        if why := generated.error or generated.withdrawn:
             agreement.without["/".join(key)] = why
             continue
         try:
-            pairs[key] = _pair(plan, made.binding, constraints[key].document)
+            pairs[key] = _pair(plan, generated.binding, constraints[key].document)
         except UnusablePolicy as error:
             agreement.without["/".join(key)] = f"an API server would refuse it: {error}"
     return pairs
@@ -204,17 +206,17 @@ def _compare(
         releases=False,
     )
     responses = review(PolicySet(snapshot), subject).responses
-    told: dict[tuple[str, str], list[str]] = {}
+    messages: dict[tuple[str, str], list[str]] = {}
     for result in responses.results:
-        told.setdefault(result.constraint.key, []).append(result.msg)
+        messages.setdefault(result.constraint.key, []).append(result.msg)
     shown = f"{read.operation} {read.kind.kind} " + "/".join(filter(None, (place, read.name)))
     for key, pair in pairs.items():
-        mine = told.get(key, [])
-        said = pair.policy.say(pair.binding, dict(pair.document), whole.document, namespace)
+        mine = messages.get(key, [])
+        verdict = pair.policy.say(pair.binding, dict(pair.document), whole.document, namespace)
         agreement.compared += 1
-        if said.ignored and set(said.messages) <= set(mine):
+        if verdict.ignored and set(verdict.messages) <= set(mine):
             agreement.left += 1
-        elif sorted(mine) != sorted(said.messages):
+        elif sorted(mine) != sorted(verdict.messages):
             agreement.differences.append(
-                Disagreement(key, shown, tuple(sorted(mine)), tuple(sorted(said.messages)))
+                Disagreement(key, shown, tuple(sorted(mine)), tuple(sorted(verdict.messages)))
             )

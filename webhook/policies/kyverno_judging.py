@@ -59,16 +59,16 @@ class OwnPolicy:
     objects: Sequence[Json]
     """Among which its parameters are."""
 
-    def say(self, asked: PolicyQuestion) -> CaseVerdict:
+    def say(self, question: PolicyQuestion) -> CaseVerdict:
         """What it says of a request."""
-        request, namespace = asked.request, asked.namespace
+        request, namespace = question.request, question.namespace
         bound = [one for one in self.bindings if one.matches(request, namespace)]
         if not self.policy.matches(request, namespace) or (self.bindings and not bound):
             return CaseVerdict("skip", is_about=False, patched=request["object"])
         bindings: Sequence[AdmissionBinding | None] = bound or [None]
         if isinstance(self.policy, AdmissionPolicy):
-            return _verdict(list(self._verdicts(self.policy, bindings, asked)))
-        return self._changed(self.policy, bindings, asked)
+            return _verdict(list(self._verdicts(self.policy, bindings, question)))
+        return self._changed(self.policy, bindings, question)
 
     def _find(self, kind: GroupVersionKind) -> list[Mapping[str, Any]]:
         return [one for one in self.objects if gvk_of(one) == kind]
@@ -82,12 +82,12 @@ class OwnPolicy:
         self,
         policy: AdmissionPolicy,
         bindings: Sequence[AdmissionBinding | None],
-        asked: PolicyQuestion,
+        question: PolicyQuestion,
     ) -> Iterator[PolicyVerdict]:
         for binding in bindings:
             try:
-                for params in self._parameters(binding, asked.request):
-                    yield evaluate(policy, asked.request, asked.namespace, params)
+                for params in self._parameters(binding, question.request):
+                    yield evaluate(policy, question.request, question.namespace, params)
             except ConfigurationFault as fault:
                 yield misconfigured(policy, str(fault))
 
@@ -95,19 +95,19 @@ class OwnPolicy:
         self,
         policy: MutatingPolicy,
         bindings: Sequence[AdmissionBinding | None],
-        asked: PolicyQuestion,
+        question: PolicyQuestion,
     ) -> CaseVerdict:
-        obj: Json = asked.request["object"]
-        if asked.request.get("operation") not in MUTATED_OPERATIONS or obj is None:
+        obj: Json = question.request["object"]
+        if question.request.get("operation") not in MUTATED_OPERATIONS or obj is None:
             return CaseVerdict("skip", is_about=False)
         faults: list[str] = []
         lacks, is_skipped = False, True
         for binding in bindings:
             try:
-                for params in self._parameters(binding, asked.request):
-                    request = {**asked.request, "object": obj}
+                for params in self._parameters(binding, question.request):
+                    request = {**question.request, "object": obj}
                     known = self._find(DEFINITIONS)
-                    done = change(policy, request, asked.namespace, params, definitions=known)
+                    done = change(policy, request, question.namespace, params, definitions=known)
                     obj, is_skipped = done.object, is_skipped and done.is_skipped
                     faults += (*done.faults, *done.undecided)
                     lacks = lacks or bool(done.undecided)
@@ -132,32 +132,34 @@ def _verdict(verdicts: Sequence[PolicyVerdict]) -> CaseVerdict:
     return CaseVerdict("skip" if all(one.is_skipped for one in verdicts) else "pass")
 
 
-def judged(policy: TestedPolicy, asked: PolicyQuestion) -> CaseVerdict:
+def judged(policy: TestedPolicy, question: PolicyQuestion) -> CaseVerdict:
     """What a policy says of an object, as Kyverno's command reports it."""
     if isinstance(policy, OwnPolicy):
-        return _scored(policy.say(asked), policy.policy.document)
+        return _scored(policy.say(question), policy.policy.document)
     if isinstance(policy, KyvernoMutatingPolicy):
-        if asked.request["object"] is None:
-            return CaseVerdict("skip", is_about=policy.is_about(asked))
-        done = policy.change(asked)
+        if question.request["object"] is None:
+            return CaseVerdict("skip", is_about=policy.is_about(question))
+        done = policy.change(question)
         missing = bool(done.missing)
         return CaseVerdict(done.result, done.message, done.is_about, done.object, missing)
     if policy.mode == JSON:
-        return judged_document(policy, asked.request["object"], asked)
-    verdict = policy.say(asked)
-    is_about = verdict is not SKIPPED or policy.is_about(asked)
-    return _scored(_said(verdict)._replace(is_about=is_about), policy.document)
+        return judged_document(policy, question.request["object"], question)
+    verdict = policy.say(question)
+    is_about = verdict is not SKIPPED or policy.is_about(question)
+    return _scored(_case_verdict(verdict)._replace(is_about=is_about), policy.document)
 
 
-def judged_document(policy: ValidatingPolicy, document: Any, asked: PolicyQuestion) -> CaseVerdict:
+def judged_document(
+    policy: ValidatingPolicy, document: Any, question: PolicyQuestion
+) -> CaseVerdict:
     """What one of mode JSON says of a document."""
-    return _scored(_said(policy.say_of_json(document, asked)), policy.document)
+    return _scored(_case_verdict(policy.say_of_json(document, question)), policy.document)
 
 
-def _said(verdict: KyvernoVerdict) -> CaseVerdict:
+def _case_verdict(verdict: KyvernoVerdict) -> CaseVerdict:
     return CaseVerdict(verdict.result, verdict.message, lacks=bool(verdict.missing))
 
 
-def _scored(said: CaseVerdict, document: Mapping[str, Any]) -> CaseVerdict:
-    is_warning = said.result == "fail" and annotations_of(document).get(SCORED) == "false"
-    return said._replace(result="warn") if is_warning else said
+def _scored(verdict: CaseVerdict, document: Mapping[str, Any]) -> CaseVerdict:
+    is_warning = verdict.result == "fail" and annotations_of(document).get(SCORED) == "false"
+    return verdict._replace(result="warn") if is_warning else verdict

@@ -169,12 +169,12 @@ class KyvernoSuite:
         """The place of a field, for messages: file, line and path."""
         return _where(self.path, self.line, self.document, field_path)
 
-    def run(self, shown: str, wanted: Filter) -> SuiteResult:
+    def run(self, shown: str, selects: Filter) -> SuiteResult:
         """What came of it; a case is selected by the name of its policy."""
-        if self.fault and wanted.selects_case(self.name, ""):
+        if self.fault and selects.selects_case(self.name, ""):
             return SuiteResult(shown, tests=(SuiteTestResult(self.name, self.fault),))
         began = time.perf_counter()
-        results = [one for one in self.results if wanted.selects_case(self.name, one.policy)]
+        results = [one for one in self.results if selects.selects_case(self.name, one.policy)]
         if not results:
             return SuiteResult(shown, tests=(SuiteTestResult(self.name, skipped=True),))
         cases: tuple[CaseResult, ...] = ()
@@ -381,13 +381,13 @@ class _Run:
             for one in rules
             if object_of(one.get("validate")).get("cel")
         }
-        for rule, made in converted(document):
+        for rule, policy in converted(document):
             name = f"{name_of(document)}/{rule}"
-            if isinstance(made, Unwritable):
-                self._not_run[name] = f"ClusterPolicy {name} is not run: {made}"
+            if isinstance(policy, Unwritable):
+                self._not_run[name] = f"ClusterPolicy {name} is not run: {policy}"
                 continue
             try:
-                self._policies[name] = _compiled(made)
+                self._policies[name] = _compiled(policy)
             except InvalidPolicy as error:
                 self._not_run[name] = f"ClusterPolicy {name} is not run: {error}"
 
@@ -443,9 +443,9 @@ class _Run:
         if policy is None:
             return self._unknown(name, expected)
         if isinstance(policy, ValidatingPolicy) and policy.mode == JSON and named in self._payloads:
-            asked = PolicyQuestion({}, None, self._world, self._exceptions)
-            said = judged_document(policy, self._payloads[named], asked)
-            return _difference(expected.result, said)
+            question = PolicyQuestion({}, None, self._world, self._exceptions)
+            verdict = judged_document(policy, self._payloads[named], question)
+            return _difference(expected.result, verdict)
         objects = [item for item in self._objects if _is_named(item, expected.kind, named)]
         if not objects:
             if self._elsewhere:
@@ -454,17 +454,17 @@ class _Run:
             return f"{where}: no {expected.kind or 'object'} {named} is in the files of resources"
         for item in objects:
             request = self._request(name.partition("/")[0], item, expected.operation)
-            asked = PolicyQuestion(request, self._namespace(item), self._world, self._exceptions)
-            said = judged(policy, asked)
-            is_about = said.is_about and "/" not in name
-            if expected.result == "pass" and said.result == "skip" and not is_about:
+            question = PolicyQuestion(request, self._namespace(item), self._world, self._exceptions)
+            verdict = judged(policy, question)
+            is_about = verdict.is_about and "/" not in name
+            if expected.result == "pass" and verdict.result == "skip" and not is_about:
                 return _LEFT_OUT
-            if said.result == "error" and name in self._cel_rules and not said.lacks:
-                said = said._replace(result="fail")
+            if verdict.result == "error" and name in self._cel_rules and not verdict.lacks:
+                verdict = verdict._replace(result="fail")
             wrong = ""
-            if expected.patched and said.patched is not None and said.is_about:
-                wrong = self._wrong_object(expected, said.patched)
-            if wrong := wrong or _difference(expected.result, said):
+            if expected.patched and verdict.patched is not None and verdict.is_about:
+                wrong = self._wrong_object(expected, verdict.patched)
+            if wrong := wrong or _difference(expected.result, verdict):
                 return wrong
         return ""
 
@@ -540,11 +540,11 @@ def _compiled(document: Json) -> ValidatingPolicy | KyvernoMutatingPolicy:
     return KyvernoMutatingPolicy(document) if is_mutating else ValidatingPolicy(document)
 
 
-def _difference(expected: str, said: CaseVerdict) -> str:
-    if said.result == expected:
+def _difference(expected: str, verdict: CaseVerdict) -> str:
+    if verdict.result == expected:
         return ""
-    why = f": {said.message}" if said.message else ""
-    return f"expected {expected}, got {said.result}{why}"
+    why = f": {verdict.message}" if verdict.message else ""
+    return f"expected {expected}, got {verdict.result}{why}"
 
 
 def _is_of_documents(policy: TestedPolicy | None) -> bool:

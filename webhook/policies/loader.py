@@ -62,7 +62,7 @@ class PolicyLoader:
         self._registry = registry
         self._log = log
         self._retries_left = retries
-        self._told: frozenset[str] = frozenset()
+        self._logged: frozenset[str] = frozenset()
         self._advised: frozenset[str] = frozenset()
         self._skipped: tuple[str, ...] = ()
         self._state = "policies are not loaded yet"
@@ -160,7 +160,7 @@ class PolicyLoader:
             )
         self._skipped = report.skipped
         for fault, text in zip(report.faults, self._faults, strict=True):
-            if text not in self._told:
+            if text not in self._logged:
                 stays = "; what was in force before stays" if was_serving and fault.stays else ""
                 self._log.error(f"policy cannot be used{stays}", fault=text)
         advice = frozenset(
@@ -172,9 +172,9 @@ class PolicyLoader:
         for text in sorted(advice - self._advised):
             self._log.warning("a policy probably names the wrong kind", policy=text)
         self._advised = advice
-        if self._told and not self._faults:
+        if self._logged and not self._faults:
             self._log.info("all policies can be used again")
-        self._told = frozenset(self._faults)
+        self._logged = frozenset(self._faults)
 
     def _count(self, report: PolicyReport, seconds: float) -> None:
         failing = bool(report.faults)

@@ -48,10 +48,10 @@ def provider_calls(template: Template) -> ProviderCalls:
                 if isinstance(rule.head.ref.head, ast.Var) and _is_partial_set(rule)
             }
             for rule in module.rules:
-                own = sets | {name for term in _terms(rule) for name in _assigned_set(term)}
+                assigned = sets | {name for term in _terms(rule) for name in _assigned_set(term)}
                 for operand in _operands(rule):
                     names |= _provider(operand)
-                    lines += _set_lines(operand, own)
+                    lines += _set_lines(operand, assigned)
     return ProviderCalls(frozenset(names), tuple(lines))
 
 
@@ -86,8 +86,12 @@ def _all_providers(call: ast.Call) -> set[str] | None:
         return None
     if not all(isinstance(key, ast.String) for key, _ in operand.items):
         return None
-    said = list(_field(operand, "provider"))
-    return {one.value for one in said} if all(isinstance(one, ast.String) for one in said) else None
+    providers = list(_field(operand, "provider"))
+    return (
+        {one.value for one in providers}
+        if all(isinstance(one, ast.String) for one in providers)
+        else None
+    )
 
 
 def provider_of_mutator(document: Mapping[str, Any]) -> str:

@@ -74,8 +74,8 @@ class RecordedAnswers:
         provider = self._providers.get(request.provider)
         if provider is None:
             return nobody(request.provider, self._advice.format(request.provider))
-        told = provider if isinstance(provider, RecordedProvider) else provider(request)
-        return told.answer(request)
+        answer = provider if isinstance(provider, RecordedProvider) else provider(request)
+        return answer.answer(request)
 
 
 def read_answers(path: Path) -> RecordedProvider:

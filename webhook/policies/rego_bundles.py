@@ -181,8 +181,8 @@ def _in_archive(path: Path, ignore: Sequence[str]) -> Iterator[tuple[str, str]]:
                 assert file is not None
                 yield member.name, file.read().decode("utf-8", "surrogateescape")
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
-        what = "gzip: invalid header" if isinstance(error, tarfile.ReadError) else str(error)
-        raise _Refused(f"bundle read failed: archive read failed: {what}") from None
+        reason = "gzip: invalid header" if isinstance(error, tarfile.ReadError) else str(error)
+        raise _Refused(f"bundle read failed: archive read failed: {reason}") from None
 
 
 def _check_size(name: str, size: int) -> None:

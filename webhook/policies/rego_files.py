@@ -159,7 +159,7 @@ class _Loading:
             return
         self._seen.add(seen)
         kind = path.suffix
-        if not named and not self._is_wanted(path):
+        if not named and not self._is_selected(path):
             return
         if path.stat().st_size > BYTES_MAX:
             self.faults.append(f"{path}: over {BYTES_MAX} bytes")
@@ -179,10 +179,10 @@ class _Loading:
         except RegoErrors as errors:
             self.faults.extend(errors.errors)
         except BuiltinError as error:
-            what = "error converting YAML to JSON: " if kind in YAML else ""
-            self.faults.append(f"{path}: {what}{error.message}")
+            prefix = "error converting YAML to JSON: " if kind in YAML else ""
+            self.faults.append(f"{path}: {prefix}{error.message}")
 
-    def _is_wanted(self, path: Path) -> bool:
+    def _is_selected(self, path: Path) -> bool:
         kind = path.suffix
         return kind == ".rego" or (self._documents_of_folders and kind in {".json", *YAML})
 

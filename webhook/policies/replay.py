@@ -191,7 +191,7 @@ def replayed_subject(
     )
 
 
-def policies_asked(record: Mapping[str, Any], policies: PolicySet) -> PolicySet:
+def policies_of_record(record: Mapping[str, Any], policies: PolicySet) -> PolicySet:
     """Those that the webhook entry decides by which asked then: all, or those of a failure policy."""
     entry = next((one for one in FAILURE_POLICIES if one == record.get("failurePolicy")), None)
     return policies if entry is None else policies.part(entry)
@@ -276,7 +276,7 @@ def _compare(
 ) -> None:
     point = str(record.get("enforcementPoint") or enforcement.WEBHOOK)
     again = replayed_subject(subject, point, Limits(), decided_at(record))
-    outcome = review(policies_asked(record, policies), again, ask=recorded_ask(record, ask))
+    outcome = review(policies_of_record(record, policies), again, ask=recorded_ask(record, ask))
     responses = outcome.responses
     before = {
         violation: _actions(result)

@@ -172,10 +172,10 @@ class _Needs:
                 if rule.head.value == ast.Boolean(value=False):
                     continue
                 return frozenset()
-            own = self._of_rule(rule)
-            if not own:
+            reads = self._of_rule(rule)
+            if not reads:
                 return frozenset()
-            needed |= own
+            needed |= reads
         self._known[name] = frozenset(needed)
         return self._known[name]
 

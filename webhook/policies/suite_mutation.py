@@ -68,7 +68,7 @@ def mutated_for_suite(
     context = Context("CREATE", namespace, place, pace=pace)
     try:
         made = mutations.mutate(document, context)
-        mutated = answered(lambda asked: settled(made, asked.known, pace), ask)
+        mutated = answered(lambda answers: settled(made, answers.known, pace), ask)
     except MutationError as error:
         raise SuiteMutationError(f"mutating {name_of(document)}: {error}") from None
     return given if mutated is document else mutated

@@ -254,10 +254,10 @@ def _add_constraint(
     return None
 
 
-def _first(folder: Path, name: str, what: str) -> tuple[dict[str, Any], Path]:
+def _first(folder: Path, name: str, noun: str) -> tuple[dict[str, Any], Path]:
     """The first object of a file."""
     path = _join(folder, name)
-    documents = _read(path, what)
+    documents = _read(path, noun)
     if not documents:
         raise _Failure(f'missing objects: path "{path}" defines no YAML objects')
     return documents[0], path
@@ -267,11 +267,11 @@ def _join(folder: Path, name: str) -> Path:
     return Path(os.path.normpath(folder / name.lstrip("/")))
 
 
-def _read(path: Path, what: str) -> list[dict[str, Any]]:
+def _read(path: Path, noun: str) -> list[dict[str, Any]]:
     try:
         return [manifest.document for manifest in read_file(path, "suite")]
     except UnreadableFile as error:
-        raise _Failure(f'reading {what} from "{path}": {error.fault.message}') from None
+        raise _Failure(f'reading {noun} from "{path}": {error.fault.message}') from None
 
 
 def _read_any(path: Path) -> list[Any]:
@@ -432,8 +432,8 @@ def _check_mutated(folder: Path, case: Case, subject: dict[str, Any]) -> None:
         return
     if is_admission_review(subject):
         raise _Failure("invalid Case: mutated is not for an AdmissionReview")
-    wanted, _ = _first(folder, case.mutated, "mutated object")
-    if fault := expectation_fault(subject, wanted):
+    expected, _ = _first(folder, case.mutated, "mutated object")
+    if fault := expectation_fault(subject, expected):
         raise _Failure(fault)
 
 

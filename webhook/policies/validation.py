@@ -112,21 +112,21 @@ def _add(client: Client, document: Mapping[str, Any]) -> None:
 
 def _try(entry: Entry, item: Constraint, seconds: float, until: float) -> Iterator[Problem]:
     """Evaluate each sample, and return the problems, each kind once."""
-    told: set[str] = set()
+    messages: set[str] = set()
     spec = item.document.get("spec") or {}
     for sample in samples(spec.get("match")):
-        left = until - time.monotonic()
-        if left <= 0:
+        seconds_left = until - time.monotonic()
+        if seconds_left <= 0:
             return  # Trying is an effort; what was tried before it was within bounds.
         shown = f"on a sample {sample['kind']}"
         try:
-            _evaluate(entry, item, sample, min(seconds, left))
+            _evaluate(entry, item, sample, min(seconds, seconds_left))
         except PolicyError as error:
-            if error.overrun and left < seconds:
+            if error.overrun and seconds_left < seconds:
                 return  # It had less than it may take.
-            if str(error) in told:
+            if str(error) in messages:
                 continue
-            told.add(str(error))
+            messages.add(str(error))
             if error.overrun:
                 message = f"does not end within its budget {shown}: {error}"
                 yield Problem(item.kind, item.name, "error", OVERRUN, message)

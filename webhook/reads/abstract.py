@@ -43,7 +43,7 @@ class Abstract:
     items: Abstract | None = None
     members: Abstract | None = None
     container: bool = False
-    told: Abstract | None = None
+    text: Abstract | None = None
 
     @property
     def known(self) -> frozenset[Scalar] | None:
@@ -66,7 +66,7 @@ class Abstract:
     def parts(self) -> list[Abstract]:
         """Return the parts of the value."""
         parts = [value for _, value in self.fields]
-        return parts + [part for part in (self.items, self.members, self.told) if part is not None]
+        return parts + [part for part in (self.items, self.members, self.text) if part is not None]
 
 
 ANYTHING: Final = Abstract(anything=True)
@@ -112,7 +112,7 @@ def _union(one: Abstract, other: Abstract) -> Abstract:
         united((one.items, other.items)),
         united((one.members, other.members)),
         one.container or other.container,
-        united((one.told, other.told)),
+        united((one.text, other.text)),
     )
 
 
@@ -154,7 +154,7 @@ class AbstractReader:
         """Record a shallow read: the kind of the value, and which scalar."""
         for place in value.places:
             self.record.shallow(place)
-        self.whole(value.told)
+        self.whole(value.text)
 
     def keys(self, value: Abstract) -> None:
         """Look at all keys, or how many items there are."""
@@ -207,29 +207,29 @@ class AbstractReader:
 
 def constant(value: Any) -> Abstract:
     """A value that is written in a policy."""
-    left = [CONSTANT_PARTS_MAX]
-    made = _constant(value, left)
-    return ANYTHING if left[0] < 0 else made
+    budget = [CONSTANT_PARTS_MAX]
+    abstract = _constant(value, budget)
+    return ANYTHING if budget[0] < 0 else abstract
 
 
-def _constant(value: Any, left: list[int]) -> Abstract:
-    left[0] -= 1
-    if left[0] < 0:
+def _constant(value: Any, budget: list[int]) -> Abstract:
+    budget[0] -= 1
+    if budget[0] < 0:
         return ANYTHING
     if isinstance(value, dict):
         return Abstract(
-            fields=tuple((name, _constant(item, left)) for name, item in value.items()),
+            fields=tuple((name, _constant(item, budget)) for name, item in value.items()),
             container=True,
         )
     if isinstance(value, (list, tuple)):
         return Abstract(
-            fields=tuple((at, _constant(item, left)) for at, item in enumerate(value)),
+            fields=tuple((at, _constant(item, budget)) for at, item in enumerate(value)),
             container=True,
         )
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return scalar(value)
     parts = getattr(value, "parts", None)
     if parts is not None and not hasattr(value, "keys"):  # a set of Rego's
-        members = united(_constant(item, left) for item in parts())
+        members = united(_constant(item, budget) for item in parts())
         return Abstract(members=members, container=True)
     return ANYTHING

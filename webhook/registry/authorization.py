@@ -78,17 +78,17 @@ def scope_of(repository: str, *, pushes: bool) -> str:
 
 def token_request(challenge: Challenge, scope: str, credential: Credential | None) -> TokenRequest:
     """How the service is asked for a token."""
-    asked = {"service": challenge.service, "scope": scope}
+    parameters = {"service": challenge.service, "scope": scope}
     if credential is not None and credential.identity_token:
         form = {
-            **asked,
+            **parameters,
             "grant_type": "refresh_token",
             "refresh_token": credential.identity_token,
             "client_id": _CLIENT_ID,
         }
         content_type = {"Content-Type": "application/x-www-form-urlencoded"}
         return TokenRequest("POST", challenge.realm, content_type, urlencode(form).encode())
-    query = urlencode({name: value for name, value in asked.items() if value})
+    query = urlencode({name: value for name, value in parameters.items() if value})
     joint = "&" if urlsplit(challenge.realm).query else "?"
     headers = {} if credential is None else {"Authorization": credential.basic()}
     return TokenRequest("GET", f"{challenge.realm}{joint}{query}", headers)

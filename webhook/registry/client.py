@@ -77,12 +77,12 @@ class RegistryClient:
 
         Of several in an index it is that of ``platform`` (``os/architecture``).
         """
-        asked = reference
+        resolved = reference
         for _ in range(INDEX_DEPTH_MAX + 1):
-            fetched = await self.fetch(asked)
+            fetched = await self.fetch(resolved)
             if isinstance(fetched, OciManifest):
                 return fetched
-            asked = reference.at(_chosen(fetched, platform, reference).digest)
+            resolved = reference.at(_chosen(fetched, platform, reference).digest)
         raise UntrustedContent(f"{reference}: indexes within indexes, more than {INDEX_DEPTH_MAX}")
 
     async def blob(self, reference: Reference, descriptor: Descriptor) -> bytes:
@@ -128,10 +128,10 @@ class RegistryClient:
         )
         kind = answer.headers.get("Content-Type", "").partition(";")[0].strip()
         fetched = read_manifest(answer.content, kind, digest=reference.digest)
-        said = answer.headers.get("Docker-Content-Digest", "")
-        made = digest_of(answer.content, said) if _is_sha(said) else said
-        if said and said != made:
-            raise UntrustedContent(f"{host} says {said} of a manifest that is {made}")
+        digest = answer.headers.get("Docker-Content-Digest", "")
+        computed = digest_of(answer.content, digest) if _is_sha(digest) else digest
+        if digest and digest != computed:
+            raise UntrustedContent(f"{host} says {digest} of a manifest that is {computed}")
         return fetched
 
     async def _blob(self, host: str, reference: Reference, descriptor: Descriptor) -> bytes:
@@ -144,9 +144,9 @@ class RegistryClient:
                 leaves=True,
             )
         )
-        made = digest_of(answer.content, descriptor.digest)
-        if made != descriptor.digest:
-            raise UntrustedContent(f"{host} gave a blob with {made}, not {descriptor.digest}")
+        computed = digest_of(answer.content, descriptor.digest)
+        if computed != descriptor.digest:
+            raise UntrustedContent(f"{host} gave a blob with {computed}, not {descriptor.digest}")
         return answer.content
 
     async def _referrers(
@@ -201,11 +201,11 @@ class RegistryClient:
     async def push_blob(self, reference: Reference, descriptor: Descriptor, content: bytes) -> None:
         """Put a blob into the repository, unless it is there."""
         path = f"/v2/{reference.repository}/blobs/{descriptor.digest}"
-        asked = RegistryRequest(
+        request = RegistryRequest(
             reference.host, reference.repository, path, method="HEAD", pushes=True
         )
         try:
-            await self._transport.send(asked)
+            await self._transport.send(request)
         except RegistryRefused as error:
             if not error.is_absent:
                 raise
@@ -221,11 +221,13 @@ class RegistryClient:
         """Put a manifest under the reference's tag or digest; its digest."""
         path = f"/v2/{reference.repository}/manifests/{reference.target}"
         answer = await self._push("PUT", reference, path, content, media_type)
-        made = digest_of(content)
-        said = answer.headers.get("Docker-Content-Digest", made)
-        if _is_sha(said) and digest_of(content, said) != said:
-            raise UntrustedContent(f"{reference.host} says {said} of a manifest that is {made}")
-        return made
+        computed = digest_of(content)
+        digest = answer.headers.get("Docker-Content-Digest", computed)
+        if _is_sha(digest) and digest_of(content, digest) != digest:
+            raise UntrustedContent(
+                f"{reference.host} says {digest} of a manifest that is {computed}"
+            )
+        return computed
 
     async def _push(
         self,

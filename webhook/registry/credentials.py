@@ -196,13 +196,13 @@ def _keys(registry: str) -> tuple[str, ...]:
 
 def _matches(pattern: str, registry: str) -> bool:
     """Whether a host with ``*`` in some of its labels means a registry, as kubelets read it."""
-    wanted, _, wanted_port = pattern.partition(":")
+    pattern_host, _, wanted_port = pattern.partition(":")
     host, _, port = registry.partition(":")
-    labels, own = wanted.split("."), host.split(".")
+    labels, host_labels = pattern_host.split("."), host.split(".")
     return (
         wanted_port == port
-        and len(labels) == len(own)
-        and all(map(fnmatch.fnmatchcase, own, labels))
+        and len(labels) == len(host_labels)
+        and all(map(fnmatch.fnmatchcase, host_labels, labels))
     )
 
 
@@ -222,7 +222,7 @@ async def _ask_helper(name: str, key: str) -> Credential | None:
         raise InvalidCredentials(f"{program} cannot be run: {error.strerror}") from None
     try:
         async with asyncio.timeout(_HELPER_SECONDS):
-            said, code = await _exchange(process, key.encode())
+            output, code = await _exchange(process, key.encode())
     except TimeoutError:
         raise InvalidCredentials(f"{program} did not answer within {_HELPER_SECONDS:g} s") from None
     finally:
@@ -238,7 +238,7 @@ async def _ask_helper(name: str, key: str) -> Credential | None:
                 while await _stdout(process).read(_BYTES_MAX):
                     pass
                 await process.wait()
-    text = said.decode("utf-8", "replace")
+    text = output.decode("utf-8", "replace")
     if code:
         if any(word in text.lower() for word in _NOT_THERE):
             return None
@@ -246,18 +246,18 @@ async def _ask_helper(name: str, key: str) -> Credential | None:
     return _helper_credential(text, program)
 
 
-async def _exchange(process: asyncio.subprocess.Process, asked: bytes) -> tuple[bytes, int]:
+async def _exchange(process: asyncio.subprocess.Process, question: bytes) -> tuple[bytes, int]:
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(asked)
+        process.stdin.write(question)
         await process.stdin.drain()
         process.stdin.close()
-    said = b""
+    output = b""
     while part := await _stdout(process).read(_BYTES_MAX):
-        said += part
-        if len(said) > _BYTES_MAX:
+        output += part
+        if len(output) > _BYTES_MAX:
             raise InvalidCredentials("a credential helper says more than any credential is")
-    return said, await process.wait()
+    return output, await process.wait()
 
 
 def _stdout(process: asyncio.subprocess.Process) -> asyncio.StreamReader:

@@ -129,9 +129,11 @@ def read_manifest(content: bytes, media_type: str, *, digest: str = "") -> OciMa
 
     ``media_type`` is what the registry calls them, or empty. Raises :class:`UntrustedContent`.
     """
-    made = digest_of(content, digest or "sha256:")
-    if digest and made != digest:
-        raise UntrustedContent(f"the registry gave a manifest with the digest {made}, not {digest}")
+    computed = digest_of(content, digest or "sha256:")
+    if digest and computed != digest:
+        raise UntrustedContent(
+            f"the registry gave a manifest with the digest {computed}, not {digest}"
+        )
     document = _object(content)
     own = _text(document, "mediaType")
     kind = own or media_type
@@ -144,7 +146,9 @@ def read_manifest(content: bytes, media_type: str, *, digest: str = "") -> OciMa
     is_index = kind in INDEX_TYPES
     if ("layers" in document or "config" in document) if is_index else "manifests" in document:
         raise UntrustedContent("a manifest that is an index, too: it would be read in two ways")
-    descriptor = Descriptor(kind, made, len(content), artifact_type=_text(document, "artifactType"))
+    descriptor = Descriptor(
+        kind, computed, len(content), artifact_type=_text(document, "artifactType")
+    )
     if is_index:
         return OciIndex(descriptor, content, _descriptors(document, "manifests"))
     if not isinstance(document.get("config"), dict):

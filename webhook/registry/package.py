@@ -61,15 +61,15 @@ async def fetch_files(
     As with ORAS a layer without a name is no file. With ``archives`` what is a bundle is opened,
     and what of it policies are made of is taken.
     """
-    wanted = [layer for layer in manifest.layers if TITLE in layer.annotations or archives]
-    total = sum(layer.size for layer in wanted)
+    layers = [layer for layer in manifest.layers if TITLE in layer.annotations or archives]
+    total = sum(layer.size for layer in layers)
     if total > PACKAGE_BYTES_MAX:
         raise UntrustedContent(
             f"{reference} is {total >> 20} MiB: policies have at most {PACKAGE_BYTES_MAX >> 20}"
         )
     files: dict[str, bytes] = {}
     room = PACKAGE_BYTES_MAX
-    for layer in wanted:
+    for layer in layers:
         content = await client.blob(reference, layer)
         title = layer.annotations.get(TITLE, "")
         is_folder = layer.annotations.get(_UNPACK) == "true"

@@ -153,7 +153,7 @@ class RegistryTransport:
         """``http`` for hosts that are insecure by name."""
         return "http" if host in self.options.insecure else "https"
 
-    async def send(self, asked: RegistryRequest) -> RegistryAnswer:
+    async def send(self, request: RegistryRequest) -> RegistryAnswer:
         """The answer, a success; raises ``RegistryError``."""
         backoff = Backoff(initial_seconds=0.5, max_seconds=8.0)
         seconds = self.options.deadline_seconds
@@ -162,7 +162,7 @@ class RegistryTransport:
             async with asyncio.timeout(seconds):
                 for attempt in range(1, TRIES_MAX + 1):
                     try:
-                        return await self._authorized(asked)
+                        return await self._authorized(request)
                     except _Retry as retry:
                         failed = str(retry)
                         if attempt == TRIES_MAX or (retry.seconds or 0) > RETRY_AFTER_SECONDS_MAX:
@@ -174,40 +174,42 @@ class RegistryTransport:
         except TimeoutError:
             why = f": {failed}" if failed else ""
             raise RegistryUnavailable(
-                f"{asked.host} gave no answer within {seconds:g} s{why}"
+                f"{request.host} gave no answer within {seconds:g} s{why}"
             ) from None
         raise RegistryUnavailable(failed)
 
-    async def _authorized(self, asked: RegistryRequest) -> RegistryAnswer:
+    async def _authorized(self, request: RegistryRequest) -> RegistryAnswer:
         """An answer, with a token got once where the registry asks for one."""
-        header = self._tokens.get(asked.host, asked.scope)
-        answer = await self._followed(asked, header)
+        header = self._tokens.get(request.host, request.scope)
+        answer = await self._followed(request, header)
         if answer.status == 401:
             if header is not None:
-                self._tokens.drop(asked.host, asked.scope)
-            fresh = await self._authorize(asked, answer.headers.get("WWW-Authenticate", ""))
-            answer = await self._followed(asked, fresh)
+                self._tokens.drop(request.host, request.scope)
+            fresh = await self._authorize(request, answer.headers.get("WWW-Authenticate", ""))
+            answer = await self._followed(request, fresh)
         if answer.status < 400:
             return answer
-        if answer.status in _RETRIED and asked.method in _IDEMPOTENT:
-            raise _Retry(_told(asked, answer), _retry_after(answer))
+        if answer.status in _RETRIED and request.method in _IDEMPOTENT:
+            raise _Retry(_refusal_text(request, answer), _retry_after(answer))
         if answer.status == 429:  # nothing was done, so that it may be asked again
-            raise _Retry(_told(asked, answer), _retry_after(answer))
-        raise RegistryRefused(_told(asked, answer), answer.status)
+            raise _Retry(_refusal_text(request, answer), _retry_after(answer))
+        raise RegistryRefused(_refusal_text(request, answer), answer.status)
 
-    async def _authorize(self, asked: RegistryRequest, header: str) -> str:
+    async def _authorize(self, asking_request: RegistryRequest, header: str) -> str:
         """The Authorization header that a challenge asks for."""
-        challenge = read_challenge(header, asked.host, is_plain=asked.host in self.options.insecure)
-        credential = await self._credential(asked)
+        challenge = read_challenge(
+            header, asking_request.host, is_plain=asking_request.host in self.options.insecure
+        )
+        credential = await self._credential(asking_request)
         if challenge.scheme == "basic":
             if credential is None:
                 raise RegistryRefused(
-                    f"{asked.host} asks for a user, and no credentials name it", 401
+                    f"{asking_request.host} asks for a user, and no credentials name it", 401
                 )
             basic = credential.basic()
-            self._tokens.keep(asked.host, asked.scope, basic, 3600.0)
+            self._tokens.keep(asking_request.host, asking_request.scope, basic, 3600.0)
             return basic
-        request = token_request(challenge, asked.scope, credential)
+        request = token_request(challenge, asking_request.scope, credential)
         parts = urlsplit(request.url)
         answer = await self._once(
             request.method, request.url, request.headers, request.body or None, TOKEN_BYTES_MAX
@@ -220,31 +222,33 @@ class RegistryTransport:
             )
         token, seconds = read_token(answer.status, answer.content, challenge.realm)
         bearer = f"Bearer {token}"
-        self._tokens.keep(asked.host, asked.scope, bearer, seconds)
+        self._tokens.keep(asking_request.host, asking_request.scope, bearer, seconds)
         return bearer
 
-    async def _credential(self, asked: RegistryRequest) -> Credential | None:
+    async def _credential(self, request: RegistryRequest) -> Credential | None:
         hub = Reference(DOCKER_HUB, "").host
-        registry = DOCKER_HUB if asked.host == hub else asked.host
-        return await credential_for(self.options.configs, registry, asked.repository)
+        registry = DOCKER_HUB if request.host == hub else request.host
+        return await credential_for(self.options.configs, registry, request.repository)
 
-    async def _followed(self, asked: RegistryRequest, authorization: str | None) -> RegistryAnswer:
+    async def _followed(
+        self, request: RegistryRequest, authorization: str | None
+    ) -> RegistryAnswer:
         """An answer that is no redirect."""
-        origin = f"{self.scheme(asked.host)}://{asked.host}"
-        url = urljoin(origin, asked.path)
+        origin = f"{self.scheme(request.host)}://{request.host}"
+        url = urljoin(origin, request.path)
         for _ in range(REDIRECTS_MAX + 1):
-            headers = dict(asked.headers)
+            headers = dict(request.headers)
             if authorization is not None and _is_below(url, origin):
                 headers["Authorization"] = authorization
-            answer = await self._once(asked.method, url, headers, asked.body, asked.bytes_max)
-            if answer.status not in _REDIRECTS or asked.method not in _IDEMPOTENT:
+            answer = await self._once(request.method, url, headers, request.body, request.bytes_max)
+            if answer.status not in _REDIRECTS or request.method not in _IDEMPOTENT:
                 break
-            url = _redirected(url, answer.headers.get("Location", ""), origin, asked)
+            url = _redirected(url, answer.headers.get("Location", ""), origin, request)
         if answer.status in _REDIRECTS:
             raise UntrustedContent(
-                f"{asked.host} redirects {asked.method} more than {REDIRECTS_MAX} times"
-                if asked.method in _IDEMPOTENT
-                else f"{asked.host} redirects {asked.method}: not followed"
+                f"{request.host} redirects {request.method} more than {REDIRECTS_MAX} times"
+                if request.method in _IDEMPOTENT
+                else f"{request.host} redirects {request.method}: not followed"
             )
         return answer
 
@@ -322,27 +326,27 @@ def _is_below(url: str, origin: str) -> bool:
     return f"{parts.scheme}://{parts.netloc}" == origin
 
 
-def _redirected(url: str, location: str, origin: str, asked: RegistryRequest) -> str:
+def _redirected(url: str, location: str, origin: str, request: RegistryRequest) -> str:
     """Where a redirect leads; raises :class:`UntrustedContent` for where nobody is sent."""
     target = urljoin(url, location)
-    parts, own = urlsplit(target), urlsplit(origin)
+    parts, origin_parts = urlsplit(target), urlsplit(origin)
     shown = f"{parts.scheme}://{parts.netloc}"[:200]
     if not location or not parts.hostname or parts.username is not None:
-        raise UntrustedContent(f"{asked.host} redirects to no address")
+        raise UntrustedContent(f"{request.host} redirects to no address")
     if (
         parts.scheme != "https"
         and shown != origin
-        and not (own.scheme == "http" and parts.scheme == "http")
+        and not (origin_parts.scheme == "http" and parts.scheme == "http")
     ):
-        raise UntrustedContent(f"{asked.host} redirects to {shown}, which is not https")
+        raise UntrustedContent(f"{request.host} redirects to {shown}, which is not https")
     if shown == origin:
         return target
-    if not asked.leaves:
+    if not request.leaves:
         raise UntrustedContent(
-            f"{asked.host} redirects to another host, {shown}: only blobs may come from elsewhere"
+            f"{request.host} redirects to another host, {shown}: only blobs may come from elsewhere"
         )
-    if _is_internal(parts.hostname) and not _is_internal(own.hostname or ""):
-        raise UntrustedContent(f"{asked.host} redirects to an internal address, {shown}")
+    if _is_internal(parts.hostname) and not _is_internal(origin_parts.hostname or ""):
+        raise UntrustedContent(f"{request.host} redirects to an internal address, {shown}")
     return target
 
 
@@ -362,13 +366,13 @@ def _retry_after(answer: RegistryAnswer) -> float | None:
     return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-def _told(asked: RegistryRequest, answer: RegistryAnswer) -> str:
+def _refusal_text(request: RegistryRequest, answer: RegistryAnswer) -> str:
     """A refusal in the registry's words, as far as these are words."""
     reason = printable(" ".join(_reason(answer.content).split()))
-    said = f": {reason}" if reason else ""
+    suffix = f": {reason}" if reason else ""
     wait = answer.headers.get("Retry-After", "") if answer.status == 429 else ""
     later = f"; it asks to wait {printable(wait[:40])} s" if wait else ""
-    return f"{asked.host}: {asked.method} {asked.path}: HTTP status {answer.status}{said}{later}"
+    return f"{request.host}: {request.method} {request.path}: HTTP status {answer.status}{suffix}{later}"
 
 
 def _reason(content: bytes) -> str:

@@ -186,11 +186,11 @@ class Program:
 
     def documents(self, paths: Sequence[str | DocumentPath]) -> list[CompiledRule]:
         """Several documents, which share the functions that more than one of them needs."""
-        wanted = [path_of(path) for path in paths]
-        missing = [path for path in dict.fromkeys(wanted) if path not in self._rules]
+        document_paths = [path_of(path) for path in paths]
+        missing = [path for path in dict.fromkeys(document_paths) if path not in self._rules]
         for path, loaded in zip(missing, self._compiled.documents_at(missing), strict=True):
             self._rules[path] = CompiledRule(loaded)
-        return [self._rules[path] for path in wanted]
+        return [self._rules[path] for path in document_paths]
 
     def check_data(self, data: dict[str, Value]) -> None:
         """Refuse rules that stand where the base documents have something.

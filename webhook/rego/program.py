@@ -173,19 +173,21 @@ class Compiled:
             self._write(missing)
         return [self._documents[path] for path in paths]
 
-    def _write(self, wanted: Mapping[DocumentPath, Node | None]) -> None:
+    def _write(self, requested: Mapping[DocumentPath, Node | None]) -> None:
         documents = self.documents()
         if not self.modifies:
-            own = {id(rule.module) for node in wanted.values() if node for rule in node.rules}
-            documents.unit.sharing = lambda node, kind: self.sharing.named(node, kind, own)
-        entries = [ENTRY] if len(wanted) == 1 else [f"{ENTRY}{i}" for i in range(len(wanted))]
-        for entry, node in zip(entries, wanted.values(), strict=True):
+            modules = {
+                id(rule.module) for node in requested.values() if node for rule in node.rules
+            }
+            documents.unit.sharing = lambda node, kind: self.sharing.named(node, kind, modules)
+        entries = [ENTRY] if len(requested) == 1 else [f"{ENTRY}{i}" for i in range(len(requested))]
+        for entry, node in zip(entries, requested.values(), strict=True):
             assert node is not None
             if not node.rules or not self._entry(documents, entry, node):
                 self._reader(documents.unit, entry, node)
         generated = self._generated(documents)
         loaded = generated.load_all(self.builtins, entries)
-        self._documents.update(zip(wanted, loaded, strict=True))
+        self._documents.update(zip(requested, loaded, strict=True))
 
     def _entry(self, documents: Documents, entry: str, node: Node) -> bool:
         """Write the document's function itself, where it needs no guard."""

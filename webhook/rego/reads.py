@@ -374,7 +374,7 @@ class _Interpretation:
         if name == "object.get":
             return self._get(*args)
         if name == "sprintf" and _is_text(args[0]) and _is_written_array(args[1]):
-            return Abstract(anything=True, told=args[1])
+            return Abstract(anything=True, text=args[1])
         if name == "array.concat":
             return self._concatenated(args)
         if name in ("or", "internal.member_2") and len(args) == 2:

@@ -102,7 +102,7 @@ class UnitTest:
 class UnitTests:
     """The tests of modules that belong together, compiled once.
 
-    ``data`` holds the base documents; ``wanted`` says of a test's full name whether to run it.
+    ``data`` holds the base documents; ``selects`` says of a test's full name whether to run it.
     Raises :class:`~webhook.rego.errors.RegoErrors`.
     """
 
@@ -111,7 +111,7 @@ class UnitTests:
         modules: Sequence[Module],
         data: dict[str, Value],
         *,
-        wanted: Callable[[str], bool] = bool,
+        selects: Callable[[str], bool] = bool,
         options: CompileOptions | None = None,
     ) -> None:
         self._data = data
@@ -123,7 +123,7 @@ class UnitTests:
         self._program = program
         self._traced: TracedProgram | None = None
         self.tests = [
-            test for module in numbered for test in tests_of(module) if wanted(test.full_name)
+            test for module in numbered for test in tests_of(module) if selects(test.full_name)
         ]
         run = [test.path for test in self.tests if not test.skipped]
         rules = program.documents(run)

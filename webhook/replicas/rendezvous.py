@@ -24,8 +24,8 @@ def rank(key: str, members: Iterable[str], member: str) -> int:
     The first acts at once; the others wait, each longer than the one before it,
     for the case that those before them are dead and nobody has noticed yet.
     """
-    own = _weight(key, member)
-    return sum(_weight(key, other) > own for other in members)
+    own_weight = _weight(key, member)
+    return sum(_weight(key, other) > own_weight for other in members)
 
 
 def _weight(key: str, member: str) -> tuple[bytes, str]:

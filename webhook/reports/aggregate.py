@@ -130,7 +130,7 @@ def repack(
                 stayed.add((uid, finding))
                 kept.append(entry)
         packed.append(kept)
-    new = [entry for wanted in due.values() for entry in wanted.values()]
+    new = [entry for entries in due.values() for entry in entries.values()]
     left_out = _place(packed, sorted(new, key=_order), entries_max, reports_max)
     needed = -(-sum(map(len, packed)) // entries_max)
     if len(packed) > SPARSE * max(needed, 1):

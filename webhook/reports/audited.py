@@ -65,17 +65,17 @@ class AuditReports:
         self._room: int | None = None
         self._seen: set[str] = set()
         self._looked_at = ""
-        self._told: dict[GroupKind, ReportTally] = {}
+        self._tallied: dict[GroupKind, ReportTally] = {}
         self._tallies: dict[GroupKind, ReportTally] = {}
 
     async def start(self, start: SweepStart) -> None:
         """A sweep begins: know what reports say."""
         self._seen = set()
-        self._told = {gvk.group_kind: ReportTally(self._series_max) for gvk in start.kinds}
+        self._tallied = {gvk.group_kind: ReportTally(self._series_max) for gvk in start.kinds}
         self._known = None
         self._confirmer.begin()
         # What is written while reports are read may be missing there, and is told apart.
-        self._reports.said.clear()
+        self._reports.digests.clear()
         try:
             stored = await known_reports(
                 self._reports.client, self._reports.api, by_resource=self._reports.is_by_resource
@@ -105,16 +105,16 @@ class AuditReports:
             findings = self._reports.findings.of(
                 responses, audited.snapshot, audited.object, audited.drifts
             )
-        if audited.audit_id and (tally := self._told.get(subject.group_kind)) is not None:
+        if audited.audit_id and (tally := self._tallied.get(subject.group_kind)) is not None:
             tally.add(subject, findings)
         if self._known is None:
             return
         known = self._known.get(subject.uid)
-        written = self._reports.said.get(subject.uid)
-        said = digest(findings)
+        written = self._reports.digests.get(subject.uid)
+        findings_digest = digest(findings)
         before = written if written is not None else b"" if known is None else known.digest
         moved = known is not None and _has_moved(known, audited)
-        if said != before or moved:
+        if findings_digest != before or moved:
             if known is None and written is None and self._room is not None:
                 # Not even looked at again: there may be a hundred thousand of them.
                 if self._room <= 0:
@@ -123,7 +123,7 @@ class AuditReports:
                 self._room -= 1
             await self._mark(subject, known)
             # What the report is about to say: the object may change again before the next sweep.
-            self._know(subject, findings, said, None if moved else known)
+            self._know(subject, findings, findings_digest, None if moved else known)
 
     async def gone(self, identity: Identity) -> None:
         """An object was deleted; a report of its own is the garbage collector's."""
@@ -142,7 +142,7 @@ class AuditReports:
         forsaken = {
             kind
             for kind in {*known, *self._tallies}
-            if kind not in self._told and not about(end.snapshot, kind, enforcement.AUDIT)
+            if kind not in self._tallied and not about(end.snapshot, kind, enforcement.AUDIT)
         }
         unlisted: list[str] = []
         for uid, item in list((self._known or {}).items()):
@@ -162,7 +162,7 @@ class AuditReports:
         self._seen = set()
         self._tallies = {
             kind: tally
-            for kind, tally in {**self._tallies, **self._told}.items()
+            for kind, tally in {**self._tallies, **self._tallied}.items()
             if kind not in forsaken
         }
         series = merged(self._tallies.values(), self._series_max)
@@ -183,7 +183,7 @@ class AuditReports:
         self,
         subject: ReportSubject,
         findings: tuple[Finding, ...],
-        said: bytes,
+        findings_digest: bytes,
         stays: Known | None,
     ) -> None:
         """Note what reports will say; where ``stays`` the findings of an admission are kept."""
@@ -195,7 +195,7 @@ class AuditReports:
         policies = frozenset[Policy]()
         if not self._reports.is_by_resource:
             policies = admitted.union(Policy(item.policy, item.rule) for item in findings)
-        self._known[subject.uid] = Known(subject, said, policies, state, admitted)
+        self._known[subject.uid] = Known(subject, findings_digest, policies, state, admitted)
         self._seen.add(subject.uid)
 
     async def _mark(self, subject: ReportSubject, known: Known | None) -> None:

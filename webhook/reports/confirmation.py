@@ -146,7 +146,7 @@ class Confirmer:
         self._ended = asyncio.Event()
         self._end: SweepEnd | None = None
         self._unwritten = 0
-        self._is_told = False
+        self._is_logged = False
 
     def begin(self) -> None:
         """A sweep begins: what is given up from now on is missing from its reports."""
@@ -172,31 +172,31 @@ class Confirmer:
 
     async def _say(self, end: SweepEnd, lost: int) -> None:
         kinds = tuple(sorted(str(gvk) for gvk in {*end.failed, *end.unreadable}))
-        said = Confirmation(self._author.pod, end.audit_id, timestamp.now(), kinds, lost)
+        confirmation = Confirmation(self._author.pod, end.audit_id, timestamp.now(), kinds, lost)
         try:
-            await renew(self._client, lease(said, self._author))
+            await renew(self._client, lease(confirmation, self._author))
         except (ApiError, ApiUnreachable) as error:
-            if not self._is_told:
+            if not self._is_logged:
                 self._log.warning(
                     "the audit's confirmation of reports was not written", error=str(error)
                 )
-            self._is_told = True
+            self._is_logged = True
         else:
-            self._is_told = False
+            self._is_logged = False
 
 
-async def renew(client: ClusterClient, wanted: dict[str, Any]) -> None:
+async def renew(client: ClusterClient, lease: dict[str, Any]) -> None:
     """Put a Lease in the place of the one before; raises what requests raise."""
-    metadata = wanted["metadata"]
+    metadata = lease["metadata"]
     try:
         current = await client.get(LEASES, metadata["name"], metadata["namespace"])
     except ApiError as error:
         if not error.is_absent:
             raise
-        await client.create(LEASES, wanted, metadata["namespace"])
+        await client.create(LEASES, lease, metadata["namespace"])
         return
     version = {"resourceVersion": current["metadata"]["resourceVersion"]}
-    await client.replace(LEASES, {**wanted, "metadata": {**metadata, **version}})
+    await client.replace(LEASES, {**lease, "metadata": {**metadata, **version}})
 
 
 def _micro(text: str) -> str:

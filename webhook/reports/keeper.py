@@ -69,7 +69,7 @@ class ResourceReports:
         """Make the resource's report say what was found; raises as :class:`ReportWriter`."""
         seconds = int(self._now())
 
-        def wanted(current: Json | None) -> Json | None:
+        def desired(current: Json | None) -> Json | None:
             stored = [] if current is None else [finding_in(item) for item in results_in(current)]
             findings = whole(
                 assessment.findings,
@@ -80,7 +80,7 @@ class ResourceReports:
             )
             return report(subject, findings, self._api, seconds)
 
-        outcome = await self._writer.revise(subject.uid, subject.namespace, wanted, is_new=is_new)
+        outcome = await self._writer.revise(subject.uid, subject.namespace, desired, is_new=is_new)
         if outcome == "conflict":
             raise self._writer.lost_race(subject.uid)
 
@@ -91,7 +91,7 @@ class PreferredKinds:
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
         self._known: dict[GroupKind, Resource] = {}
-        self._asked_at: float | None = None
+        self._listed_at: float | None = None
         self._asking = asyncio.Lock()
 
     async def resource(self, gvk: GroupVersionKind) -> Resource:
@@ -104,17 +104,17 @@ class PreferredKinds:
         async with self._asking:
             if self._is_stale(gvk.group_kind):
                 self._known = {item.gvk.group_kind: item for item in await listable(self._client)}
-                self._asked_at = time.monotonic()
+                self._listed_at = time.monotonic()
         preferred = self._known.get(gvk.group_kind)
         if preferred is None:
             raise UnknownKind(f"the API server lists no {gvk}")
         return preferred
 
     def _is_stale(self, kind: GroupKind) -> bool:
-        if self._asked_at is None:
+        if self._listed_at is None:
             return True
         limit = FRESH_SECONDS if kind in self._known else MISSING_SECONDS
-        return time.monotonic() - self._asked_at >= limit
+        return time.monotonic() - self._listed_at >= limit
 
 
 class Reports:
@@ -164,7 +164,7 @@ class Reports:
                 faults=faults,
             )
         assessor = SnapshotAssessor(client, self._scope, self.findings, log, limits, ask)
-        self.said: dict[str, bytes] = {}
+        self.digests: dict[str, bytes] = {}
         """What an audit had stored since it last cleared this: digests by the resources' UIDs."""
         self.refresher = Refresher(client, PreferredKinds(client), assessor, self, log, faults)
 
@@ -172,7 +172,7 @@ class Reports:
         """Store what was found of a resource, and remember it for a moment; raises as the store."""
         await self._store.put(subject, assessment, is_new=is_new)
         if self._remembers:
-            self.said[subject.uid] = digest(assessment.findings)
+            self.digests[subject.uid] = digest(assessment.findings)
 
     async def run(self) -> None:
         """Write until cancelled."""

@@ -76,15 +76,15 @@ async def known_reports(client: ClusterClient, api: ReportApi, *, by_resource: b
 
 def _known(subject: ReportSubject, findings: Iterable[Finding]) -> Known:
     """Read what is kept of a report of one resource."""
-    said = digest(findings)
+    findings_digest = digest(findings)
     of_admission = [item for item in findings if item.point]
     if not of_admission:
-        return Known(subject, said)
+        return Known(subject, findings_digest)
     states = {item.state for item in of_admission}
     # Found in several states, where reports of several policies are written one after the other:
     # it is in one of them at most.
     state = states.pop() if len(states) == 1 else SEVERAL_STATES
-    return Known(subject, said, state=state, admitted=_policies(of_admission))
+    return Known(subject, findings_digest, state=state, admitted=_policies(of_admission))
 
 
 def _policies(findings: Iterable[Finding]) -> frozenset[Policy]:

@@ -220,10 +220,10 @@ class PolicyReports:
             after = packed[number] if number < len(packed) else []
             grows = len(after) - len((before or {}).get("results") or ())
             uid = self._uids.get(place.policy, "")
-            wanted = document_of(place, number, after, self._api, uid)
-            steps.append((-grows, number, before, wanted))
-        for _, _, before, wanted in sorted(steps, key=lambda step: step[:2]):
-            outcome = await self._writer.swap(before, wanted, place.namespace)
+            desired = document_of(place, number, after, self._api, uid)
+            steps.append((-grows, number, before, desired))
+        for _, _, before, desired in sorted(steps, key=lambda step: step[:2]):
+            outcome = await self._writer.swap(before, desired, place.namespace)
             self._writer.outcomes[outcome] += 1
             if outcome == "conflict":
                 return False

@@ -109,7 +109,7 @@ class Refresher:
         self._queue: WorkQueue[ReportSubject] = WorkQueue(MARKED_MAX)
         self._hints: dict[ReportSubject, _Hint] = {}
         self._tries: Counter[ReportSubject] = Counter()
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._backoff = Backoff(initial_seconds=2.0, max_seconds=15.0)
         self.lost: Counter[Loss] = Counter()
 
@@ -267,9 +267,9 @@ class Refresher:
         self.lost[loss] += 1
         del self._tries[subject]
 
-    def _tell_once(self, subject: ReportSubject, what: str, error: Exception) -> None:
+    def _tell_once(self, subject: ReportSubject, event: str, error: Exception) -> None:
         """Log a lasting trouble once: it is the same for each resource of a kind."""
-        key = f"{what} {subject.gvk}"
-        if key not in self._told and len(self._told) < DIFFERENT_TOLD_MAX:
-            self._told.add(key)
-            self._log.error(what, resource_kind=str(subject.gvk), error=str(error))
+        key = f"{event} {subject.gvk}"
+        if key not in self._logged and len(self._logged) < DIFFERENT_TOLD_MAX:
+            self._logged.add(key)
+            self._log.error(event, resource_kind=str(subject.gvk), error=str(error))

@@ -167,29 +167,29 @@ def of_source(document: Mapping[str, Any]) -> Json:
     return {**document, "results": results}
 
 
-def difference(current: Json | None, wanted: Json | None) -> Difference | None:
+def difference(current: Json | None, desired: Json | None) -> Difference | None:
     """Return the write that brings the report up to date; None where it is.
 
     Times do not count: a result that is found again keeps the time when it was
     first found. Nor does the version at which a resource was read, since one
     resource is served at several.
     """
-    if wanted is None:
+    if desired is None:
         return None if current is None else Difference("delete", current)
     if current is None:
-        return Difference("create", wanted)
-    wanted = _with_times(wanted, current)
-    owned = "ownerReferences" in wanted["metadata"]
-    if _essence(current, owned=owned) == _essence(wanted, owned=owned):
+        return Difference("create", desired)
+    desired = _with_times(desired, current)
+    owned = "ownerReferences" in desired["metadata"]
+    if _essence(current, owned=owned) == _essence(desired, owned=owned):
         return None
-    metadata, ours = dict(current["metadata"]), wanted["metadata"]
+    metadata, ours = dict(current["metadata"]), desired["metadata"]
     metadata["labels"] = {**(metadata.get("labels") or {}), **ours["labels"]}
     if "ownerReferences" in ours:
         metadata["ownerReferences"] = ours["ownerReferences"]
-    return Difference("replace", {**wanted, "metadata": metadata})
+    return Difference("replace", {**desired, "metadata": metadata})
 
 
-def _with_times(wanted: Json, current: Json) -> Json:
+def _with_times(desired: Json, current: Json) -> Json:
     known = {
         _without_time(item): item["timestamp"]
         for item in current.get("results") or ()
@@ -197,9 +197,9 @@ def _with_times(wanted: Json, current: Json) -> Json:
     }
     results = [
         {**item, "timestamp": known.get(_without_time(item), item["timestamp"])}
-        for item in wanted["results"]
+        for item in desired["results"]
     ]
-    return {**wanted, "results": results}
+    return {**desired, "results": results}
 
 
 def _without_time(item: Mapping[str, Any]) -> tuple[Any, ...]:

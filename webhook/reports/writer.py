@@ -42,15 +42,15 @@ class Faults:
     def __init__(self, log: Logger, registry: Registry | None = None) -> None:
         self._log = log
         self._registry = registry
-        self._told: set[tuple[str, str]] = set()
+        self._logged: set[tuple[str, str]] = set()
 
     def take(self, message: str, error: Exception, **fields: Any) -> None:
         """A report raised this; ``fields`` say which."""
         if self._registry is not None:
             self._registry.count(OBJECT_FAULTS, "report")
         key = message, f"{type(error).__name__}: {error}"[:TEXT_CHARACTERS_MAX]
-        if key not in self._told and len(self._told) < DIFFERENT_TOLD_MAX:
-            self._told.add(key)
+        if key not in self._logged and len(self._logged) < DIFFERENT_TOLD_MAX:
+            self._logged.add(key)
             self._log.fault(message, error, **fields)
 
 
@@ -81,20 +81,20 @@ class ReportWriter:
         """Requests that write, by action: also those that were refused or lost a race."""
 
     async def write(
-        self, name: str, namespace: str, wanted: Json | None, *, is_new: bool = False
+        self, name: str, namespace: str, desired: Json | None, *, is_new: bool = False
     ) -> WriteOutcome:
-        """Make the report ``wanted``, or be none; see :meth:`revise`."""
-        return await self.revise(name, namespace, lambda _: wanted, is_new=is_new)
+        """Make the report ``desired``, or be none; see :meth:`revise`."""
+        return await self.revise(name, namespace, lambda _: desired, is_new=is_new)
 
     async def revise(
-        self, name: str, namespace: str, wanted: WantedReport, *, is_new: bool = False
+        self, name: str, namespace: str, desired: WantedReport, *, is_new: bool = False
     ) -> WriteOutcome:
         """Make the report what is wanted in the place of the one that there is.
 
         With ``is_new`` it is made without a look first. Raises :class:`NotServed`,
         and what requests raise for anything but a lost race.
         """
-        outcome = await self._write(name, namespace, wanted, is_new=is_new)
+        outcome = await self._write(name, namespace, desired, is_new=is_new)
         self.outcomes[outcome] += 1
         return outcome
 
@@ -107,12 +107,14 @@ class ReportWriter:
                 raise
             return None
 
-    async def swap(self, current: Json | None, wanted: Json | None, namespace: str) -> WriteOutcome:
-        """One attempt to make ``current`` be ``wanted``; ``conflict`` where another was faster.
+    async def swap(
+        self, current: Json | None, desired: Json | None, namespace: str
+    ) -> WriteOutcome:
+        """One attempt to make ``current`` be ``desired``; ``conflict`` where another was faster.
 
         Raises as :meth:`write` does.
         """
-        write = difference(current, wanted)
+        write = difference(current, desired)
         if write is None:
             return "unchanged"
         if current is not None and not is_ours(current):
@@ -140,14 +142,14 @@ class ReportWriter:
         return ApiUnreachable(f"report {name}: {TRIES} other writers were faster")
 
     async def _write(
-        self, name: str, namespace: str, wanted: WantedReport, *, is_new: bool
+        self, name: str, namespace: str, desired: WantedReport, *, is_new: bool
     ) -> WriteOutcome:
         backoff = Backoff(initial_seconds=0.05, max_seconds=1.0)
         outcome: WriteOutcome = "conflict"
         for attempt in range(TRIES):
-            blind = is_new and not attempt and wanted(None) is not None
+            blind = is_new and not attempt and desired(None) is not None
             current = None if blind else await self.read(name, namespace)
-            outcome = await self.swap(current, wanted(current), namespace)
+            outcome = await self.swap(current, desired(current), namespace)
             if outcome == "foreign":
                 self._log.warning(
                     "another product's report has this resource's name; it is left alone",

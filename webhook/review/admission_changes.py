@@ -85,11 +85,15 @@ class AdmissionChanges:
         turn = _Turn(self, request, namespace, snapshot, look or looking(subject.limits))
         invoked = turn.take(obj)
         again = {one.key for one in invoked if one.policy.reinvokes}
-        made = turn.outcome(obj)
+        outcome = turn.outcome(obj)
         if not again:
-            return made
+            return outcome
         return ChangedObject(
-            made.object, made.by, made.ignored, made.faults, partial(turn.again, keys=again)
+            outcome.object,
+            outcome.by,
+            outcome.ignored,
+            outcome.faults,
+            partial(turn.again, keys=again),
         )
 
     def invocations(

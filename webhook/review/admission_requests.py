@@ -96,8 +96,8 @@ def as_requested(obj: Json, request: Json) -> Json:
     """The object as a request has it: in the namespace that the request is in."""
     place = request.get("namespace")
     metadata = object_of(obj.get("metadata"))
-    asked = object_of(request.get("object"))
-    named = object_of(asked.get("metadata")).get("namespace")
+    submitted = object_of(request.get("object"))
+    named = object_of(submitted.get("metadata")).get("namespace")
     if not place or metadata.get("namespace") or not named:
         return obj
     return {**obj, "metadata": {**metadata, "namespace": named}}

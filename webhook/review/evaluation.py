@@ -83,11 +83,11 @@ class Evaluation(NamedTuple):
         requests = responses.requests
         of_implied = []
         for resultant, one in implied:
-            own = review(one, enforcement_point=point, limits=limits)
-            if own is DEFERRED:
+            findings = review(one, enforcement_point=point, limits=limits)
+            if findings is DEFERRED:
                 return DEFERRED
-            requests += own.requests
-            of_implied.append((resultant, own))
+            requests += findings.requests
+            of_implied.append((resultant, findings))
         if requests:
             raise Unanswered(requests)
         return with_implied(responses, of_implied) if of_implied else responses
@@ -127,12 +127,12 @@ class _Examined(NamedTuple):
 
     def again(self, value: Any) -> Responses:
         """Review another thing; a fault where it is not known what that implies."""
-        made = self.evaluation
-        implied, unexpanded = made.expand(value)
+        earlier = self.evaluation
+        implied, unexpanded = earlier.expand(value)
         if unexpanded:
             return Responses(faults=(Fault("", "", unexpanded),))
-        responses = made._found(value, implied, self.point, self.limits)  # noqa: SLF001  # its own
-        return made._staged(responses, value, self.point, self.limits, self.number)  # noqa: SLF001
+        responses = earlier._found(value, implied, self.point, self.limits)  # noqa: SLF001  # its own
+        return earlier._staged(responses, value, self.point, self.limits, self.number)  # noqa: SLF001
 
 
 def evaluation(

@@ -80,14 +80,14 @@ class KyvernoChanges:
             return ChangedObject(obj)
         now = time.time() if subject.at is None else subject.at
         known = synced_known(snapshot.inventory, snapshot.namespaces)
-        asked = PolicyQuestion(
+        question = PolicyQuestion(
             request,
             namespace,
             World(known, int(now * 1e9)),
             self._exceptions,
             look or looking(subject.limits),
         )
-        return _Turn(self, asked, snapshot).take(obj, self._policies)
+        return _Turn(self, question, snapshot).take(obj, self._policies)
 
 
 class _Turn:
@@ -119,8 +119,8 @@ class _Turn:
             if done.is_about:
                 self._changes.matched_keys.add((policy.kind, policy.title))
             if done.result == "error":
-                what = "is not decided: " if done.missing else ""
-                text = f"{name} {what}{'; '.join(done.missing) or done.message}"
+                prefix = "is not decided: " if done.missing else ""
+                text = f"{name} {prefix}{'; '.join(done.missing) or done.message}"
                 if policy.fails:
                     faults.append(text)
                     at_fault = at_fault or _named(policy)

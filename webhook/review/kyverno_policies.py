@@ -161,7 +161,7 @@ class KyvernoPolicies:
         for policy, constraint in self._policies:
             if (
                 policy.mode != JSON
-                and _is_asked(policy, examined.point)
+                and _applies_at(policy, examined.point)
                 and policy.is_about(question)
             ):
                 self._matched.add(constraint.key)
@@ -195,7 +195,7 @@ class KyvernoPolicies:
         )
 
 
-def _is_asked(policy: ValidatingPolicy, point: str) -> bool:
+def _applies_at(policy: ValidatingPolicy, point: str) -> bool:
     """Whether a policy says something where this was asked for."""
     if point == enforcement.AUDIT:
         return policy.in_background

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.constraint.review import AugmentedObject, AugmentedReview
-from webhook.external_data.exchange import Unanswered, nobodys, nothing_asked
+from webhook.external_data.exchange import Unanswered, no_answers, nobodys
 from webhook.review.outcome import Found
 from webhook.review.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from webhook.external_data.exchange import Ask, AskAsync, AskedSoFar
+    from webhook.external_data.exchange import AnswersSoFar, Ask, AskAsync
     from webhook.review.outcome import Needs
     from webhook.review.policy_set import PolicySet
     from webhook.review.subject import Subject
@@ -66,12 +66,12 @@ async def review_async(
         subject = _with_namespace(subject, await namespace(_namespace(outcome)))
 
 
-def answered(attempt: Callable[[AskedSoFar], T], ask: Ask | None) -> T:
+def answered(attempt: Callable[[AnswersSoFar], T], ask: Ask | None) -> T:
     """Return the result of an attempt once providers have answered all that it misses.
 
     It raises :class:`~webhook.external_data.exchange.Unanswered` for what it misses.
     """
-    answers = nothing_asked()
+    answers = no_answers()
     while True:
         try:
             return attempt(answers)

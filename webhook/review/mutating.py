@@ -257,8 +257,8 @@ def _joined(first: ChangedObject, obj: dict[str, Any], mutated: Mutated) -> Muta
         turns.append(first.again(obj))
         _refuse_faults(turns[1])
         obj = turns[1].object
-    own = [(one.parties,) if one.parties else () for one in turns]
-    passes = (*own[0], *mutated.passes, *(own[1] if len(own) > 1 else ()))
+    parties = [(one.parties,) if one.parties else () for one in turns]
+    passes = (*parties[0], *mutated.passes, *(parties[1] if len(parties) > 1 else ()))
     return Mutated(
         obj,
         passes,

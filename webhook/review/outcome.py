@@ -32,8 +32,8 @@ class StoredSubject(NamedTuple):
     @property
     def names(self) -> str:
         """Everyone who changed it."""
-        own = names_of(self.mutated.passes) if self.mutated else ""
-        return ", ".join(filter(None, (*self.changed_by, own)))
+        mutator_names = names_of(self.mutated.passes) if self.mutated else ""
+        return ", ".join(filter(None, (*self.changed_by, mutator_names)))
 
 
 class Found(NamedTuple):

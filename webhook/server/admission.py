@@ -179,9 +179,9 @@ class Admission:
         """Decide, or say what must be found out first, or why there is no decision."""
         return carry_on(self._decision(request, query, received_at), request.api_version)
 
-    def answer_unread(self, namespace: str, whose: Responsible) -> UnreadAnswer:
+    def answer_unread(self, namespace: str, responsible: Responsible) -> UnreadAnswer:
         """Answer a request that is not read; see :func:`~webhook.server.undecided.answer_unread_by`."""
-        blamed = whose if self._options.blames else "others"
+        blamed = responsible if self._options.blames else "others"
         return answer_unread_by(self._serving.revision, namespace, blamed)
 
     def _decision(self, request: AdmissionRequest, query: bytes, received_at: float) -> Decision:
@@ -361,7 +361,7 @@ class Admission:
 
     def _walk(self, case: _Case, revision: Revision) -> Found | Needs:
         """Review on this thread, for as long as others can wait for it."""
-        span, budget, whose = case.span, self._options.budget, requester(case.request)
+        span, budget, user = case.span, self._options.budget, requester(case.request)
         case.began = began = time.monotonic()
         if began < span.until and self._goes_beside(case):
             budget = ELSEWHERE
@@ -370,7 +370,7 @@ class Admission:
         walked = walk(self._policies(revision), self._subject(case, limits))
         worked = time.thread_time() - worked_before
         case.worked_seconds += worked
-        self._times.note(whose, worked)
+        self._times.note(user, worked)
         return walked
 
     def _elsewhere(
@@ -409,18 +409,20 @@ class Admission:
     ) -> AdmissionResponse | Unanswerable:
         """The answer to what was found."""
         request, responses, unexpanded = case.request, walked.responses, walked.unexpanded
-        whose: Responsible | None = None
+        responsible: Responsible | None = None
         if responses.deadline_exceeded or unexpanded in UNDECIDABLE:
-            whose = self._responsible(case)
-            responses = attributed(responses, whose) if responses.deadline_exceeded else responses
+            responsible = self._responsible(case)
+            responses = (
+                attributed(responses, responsible) if responses.deadline_exceeded else responses
+            )
         case.responses = responses
         if unexpanded:
             unexpanded = f"unable to expand object: {unexpanded}"
         outcome = self._judge(case, responses, unexpanded)
-        if whose is not None and walked.unexpanded in UNDECIDABLE:
-            if walked.unexpanded != OUT_OF_TIME and whose == "others":
-                whose = "object"  # It is too large, however long it took.
-            outcome = self._unless_unexpanded(request, outcome, whose, revision, unexpanded)
+        if responsible is not None and walked.unexpanded in UNDECIDABLE:
+            if walked.unexpanded != OUT_OF_TIME and responsible == "others":
+                responsible = "object"  # It is too large, however long it took.
+            outcome = self._unless_unexpanded(request, outcome, responsible, revision, unexpanded)
         is_policy = request.kind.group in submission.GROUPS
         if is_policy and isinstance(outcome, AdmissionResponse) and outcome.allowed:
             notices = (
@@ -483,7 +485,7 @@ class Admission:
         self,
         request: AdmissionRequest,
         outcome: AdmissionResponse | Unanswerable,
-        whose: Responsible,
+        responsible: Responsible,
         revision: Revision,
         why: str,
     ) -> AdmissionResponse | Unanswerable:
@@ -497,7 +499,7 @@ class Admission:
             return outcome
         if policy.on_undecidable == "ignore":
             return outcome
-        if whose == "others":
+        if responsible == "others":
             return Unanswerable(504, "deadline", _TOO_LATE)
         refusal = verdict.undecidable(request.uid, why)
         self._telling.refused(refusal)

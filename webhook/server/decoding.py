@@ -304,8 +304,8 @@ class _Lane:
         One who has half of what is held, or of what waits, has nobody else to blame.
         """
         waiting = [late, *(job for job in self._jobs if job is not late)]
-        own = [job for job in waiting if job.holder == late.holder]
-        if len(own) > 1 and len(own) * 2 >= len(waiting):
+        jobs_of_holder = [job for job in waiting if job.holder == late.holder]
+        if len(jobs_of_holder) > 1 and len(jobs_of_holder) * 2 >= len(waiting):
             return "requester"
         return self._memory.responsible(late.holder)
 
@@ -358,13 +358,13 @@ class Decoding:
         await asyncio.wait((waiting,), timeout=max(0.0, until - time.monotonic()))
         if waiting.done():
             return waiting.result()
-        whose: Responsible = "object"
+        responsible: Responsible = "object"
         if not decoding.running() or len(body) <= HUGE_BYTES:
             with self.memory.changed:
-                whose = lane.responsible(job)
+                responsible = lane.responsible(job)
         waiting.cancel()
         decoding.add_done_callback(self._give_back_room)
-        return Decoded(None, NOTHING, NoRoom(whose))
+        return Decoded(None, NOTHING, NoRoom(responsible))
 
     def _give_back_room(self, decoding: Future[Decoded]) -> None:
         """Nobody waits for what was decoded."""
@@ -408,8 +408,8 @@ class Decoding:
             memory.give(room)
             job.future.set_exception(error)
         else:
-            whose = job.holder or requester_of(request.username)
-            self.times.note(whose, time.thread_time() - began)
+            user = job.holder or requester_of(request.username)
+            self.times.note(user, time.thread_time() - began)
             is_large = job.footprint > HUGE_BYTES
             job.future.set_result(
                 Decoded(request, room._replace(large=large) if is_large else room)

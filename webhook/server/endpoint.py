@@ -275,19 +275,19 @@ class ReviewEndpoint:
         """Refuse what found no room or time, if that is its own user's doing; else None."""
         return self._refuse(prefix, message, responsible_for(delay))
 
-    def _refuse(self, prefix: bytes, message: str, whose: Responsible) -> HttpAnswer | None:
+    def _refuse(self, prefix: bytes, message: str, responsible: Responsible) -> HttpAnswer | None:
         """Answer what is not read, of which this is the beginning, by whose doing that is."""
         origin = origin_of(prefix)
-        answer = self._answer_unread(namespace_in(prefix), whose)
+        answer = self._answer_unread(namespace_in(prefix), responsible)
         if origin is None or answer == "fail":
             return None
         uid, api_version = origin
-        make = verdict.undecidable if whose == "object" else verdict.crowded
+        make = verdict.undecidable if responsible == "object" else verdict.crowded
         response = make(uid, message)
         if answer == "warn":
             response = verdict.with_warning(verdict.allowed(uid), response.message)
         else:
-            if whose == "object":
+            if responsible == "object":
                 self._registry.count(UNDECIDABLE)
             self._log.warning(
                 "an object was refused because it could not be reviewed",

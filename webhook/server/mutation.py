@@ -150,10 +150,10 @@ class Mutation:
         """Answer a request, or say what it needs first, or why there is no answer."""
         return carry_on(self._decision(request, query, received_at), request.api_version)
 
-    def answer_unread(self, namespace: str, whose: Responsible) -> UnreadAnswer:
+    def answer_unread(self, namespace: str, responsible: Responsible) -> UnreadAnswer:
         """Answer a request that is not read: refused where a mutator might concern it."""
         revision = self._serving.revision
-        if whose == "others" or revision is None or not self._options.blames:
+        if responsible == "others" or revision is None or not self._options.blames:
             return "fail"
         policy = revision.snapshot.isolation
         is_spared = namespace in policy.spared_namespaces or policy.on_undecidable == "ignore"
@@ -234,7 +234,7 @@ class Mutation:
 
     def _attempt(self, case: _Case, policies: PolicySet) -> _Attempt:
         """Mutate on this thread, for as long as others can wait."""
-        budget, whose = self._options.budget, requester(case.request)
+        budget, user = self._options.budget, requester(case.request)
         if self._preparations.reviewer is None:
             budget = None
         elif self._goes_beside(case):
@@ -244,9 +244,9 @@ class Mutation:
         subject = self._subject(case, case.span.until, budget)
         attempt = _changes(policies, subject, annotates=self._options.annotations)
         worked = time.thread_time() - worked_before
-        self._times.note(whose, worked)
+        self._times.note(user, worked)
         if type(attempt) is OutOfTime:
-            since = self._times.since(case.span.received_at, whose)
+            since = self._times.since(case.span.received_at, user)
             return since._replace(worked_seconds=worked)
         return attempt
 
@@ -254,7 +254,7 @@ class Mutation:
         """Mutate beside this thread, in the lane of slow reviews."""
         reviewer, span = self._preparations.reviewer, case.span
         assert reviewer is not None  # Else there is no budget.
-        whose, annotates = requester(case.request), self._options.annotations
+        user, annotates = requester(case.request), self._options.annotations
         case.is_slow = True
         case.began = time.monotonic()
 
@@ -264,16 +264,16 @@ class Mutation:
 
         slow = reviewer.begin(work, case.request, span)
         if isinstance(slow, Delay):
-            return telling(slow, self._times.since(span.received_at, whose))
+            return telling(slow, self._times.since(span.received_at, user))
         self._registry.count(SLOW_REVIEWS)
         yield Awaiting([slow.future], min(slow.answer_at, span.until))
         if slow.crowded_out is not None:
-            return telling(slow.crowded_out, self._times.since(span.received_at, whose))
+            return telling(slow.crowded_out, self._times.since(span.received_at, user))
         if not slow.future.cancel() and slow.future.done():
             attempt = slow.future.result()
             if type(attempt) is not OutOfTime:
                 return attempt
-        return slow.delay(self._times.since(span.received_at, whose))
+        return slow.delay(self._times.since(span.received_at, user))
 
     def _concluded(
         self, case: _Case, revision: Revision, attempt: _Attempt
@@ -307,8 +307,8 @@ class Mutation:
         unless the operator has it let in.
         """
         self._iterations["false"].observe(1)
-        whose = responsible_for(delay) if self._options.blames else "others"
-        if whose == "others":
+        responsible = responsible_for(delay) if self._options.blames else "others"
+        if responsible == "others":
             if delay.places:
                 return no_place()
             return Unanswerable(504, "deadline", _TOO_LATE)
@@ -323,9 +323,9 @@ class Mutation:
             for one in concerned
             if object_of(one.document.get("spec")).get("failurePolicy") != "Ignore"
         )
-        why = _REASONS[whose]
+        why = _REASONS[responsible]
         if is_refused:
-            response = verdict.unmutated(request.uid, whose, why)
+            response = verdict.unmutated(request.uid, responsible, why)
         else:
             response = verdict.allowed(request.uid, NOT_MUTATED)
             response = verdict.with_notice(response, f"no mutator is applied: {why}")

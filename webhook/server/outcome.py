@@ -36,9 +36,9 @@ class Unanswerable:
     """Whether to ask again at once may help."""
 
 
-def not_ready(what: str) -> Unanswerable:
-    """The refusal while ``what`` is not there yet, with where to look."""
-    message = f"not ready: {what} are not loaded yet; the health port's /readyz?verbose says why"
+def not_ready(missing: str) -> Unanswerable:
+    """The refusal while ``missing`` is not there yet, with where to look."""
+    message = f"not ready: {missing} are not loaded yet; the health port's /readyz?verbose says why"
     return Unanswerable(503, "not_ready", message, retry=True)
 
 

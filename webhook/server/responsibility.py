@@ -65,8 +65,8 @@ class Delay(NamedTuple):
     @property
     def is_alone(self) -> bool:
         """Whether its requester had nothing else done that matters, and has nothing else under way."""
-        own = SHARES_MIN * self.worked_seconds
-        return self.places_taken < SHARES_MIN and self.requester_seconds < own
+        own_share = SHARES_MIN * self.worked_seconds
+        return self.places_taken < SHARES_MIN and self.requester_seconds < own_share
 
     def with_places(self, other: Delay) -> Delay:
         """Return this work with the places of another delay."""
@@ -160,8 +160,8 @@ class ProcessorTime:
 
     def since(self, moment: float, requester: str) -> Delay:
         """Processor seconds for a requester, and for all, since this moment on the monotonic clock."""
-        own = total = 0.0
-        whose = hash(requester)
+        own_seconds = total = 0.0
+        user_hash = hash(requester)
         with self._lock:
             for number in range(min(self._noted, NOTES_MAX)):
                 place = (self._noted - 1 - number) % NOTES_MAX
@@ -170,6 +170,6 @@ class ProcessorTime:
                     break
                 worked = min(self._seconds[place], at - moment)
                 total += worked
-                if self._requesters[place] == whose:
-                    own += worked
-        return self.places_of(requester)._replace(requester_seconds=own, all_seconds=total)
+                if self._requesters[place] == user_hash:
+                    own_seconds += worked
+        return self.places_of(requester)._replace(requester_seconds=own_seconds, all_seconds=total)

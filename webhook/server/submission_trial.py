@@ -40,7 +40,7 @@ def _fault(document: Mapping[str, Any], problems: Iterable[Problem]) -> Submissi
     subject = (gvk_of(document).kind, name_of(document))
     for problem in problems:
         if problem.severity == "error":
-            own = (problem.kind, problem.name) == subject
-            message = problem.message if own else str(problem)
+            is_subject = (problem.kind, problem.name) == subject
+            message = problem.message if is_subject else str(problem)
             return SubmissionFault(message, is_passing=problem.code == PassingFault.CODE)
     return None

@@ -26,15 +26,17 @@ _REASONS: Final = {
 }
 
 
-def attributed(responses: Responses, whose: Responsible) -> Responses:
+def attributed(responses: Responses, responsible: Responsible) -> Responses:
     """Return the responses with constraints that the time was too short for attributed to who took it.
 
     What is nobody's own doing is left to failurePolicy: then it is ``deadline_exceeded``.
     """
-    if whose == "others":
+    if responsible == "others":
         return responses._replace(undecided=tuple(filter(_is_answered, responses.undecided)))
     undecided = tuple(
-        replace(item, cause=whose, message=_REASONS[whose]) if item.cause == "deadline" else item
+        replace(item, cause=responsible, message=_REASONS[responsible])
+        if item.cause == "deadline"
+        else item
         for item in responses.undecided
     )
     return responses._replace(undecided=undecided, deadline_exceeded=False)
@@ -46,15 +48,17 @@ def _is_answered(item: Undecided) -> bool:
 
 def answer_unread(
     namespace: str,  # noqa: ARG001  # all are the same where there are no policies to ask
-    whose: Responsible,
+    responsible: Responsible,
 ) -> UnreadAnswer:
     """Refuse what is its own user's doing."""
-    return "fail" if whose == "others" else "refuse"
+    return "fail" if responsible == "others" else "refuse"
 
 
-def answer_unread_by(revision: Revision | None, namespace: str, whose: Responsible) -> UnreadAnswer:
+def answer_unread_by(
+    revision: Revision | None, namespace: str, responsible: Responsible
+) -> UnreadAnswer:
     """Refuse by the policies in force: only where one of them might deny."""
-    if whose == "others" or revision is None:
+    if responsible == "others" or revision is None:
         return "fail"
     snapshot = revision.snapshot
     policy = snapshot.isolation

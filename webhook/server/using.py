@@ -45,7 +45,7 @@ def check_use(
     guarded = frozenset(name for name, one in providers.items() if one.is_guarded)
     if not guarded or rights is None or not brings_spec(request):
         return None
-    names = sorted(guarded & _asked_providers(request, guarded))
+    names = sorted(guarded & _called_providers(request, guarded))
     if not names:
         return None
     user = object_of(request.document.get("userInfo"))
@@ -70,7 +70,7 @@ def check_use(
     )
 
 
-def _asked_providers(request: AdmissionRequest, guarded: frozenset[str]) -> frozenset[str]:
+def _called_providers(request: AdmissionRequest, guarded: frozenset[str]) -> frozenset[str]:
     """The providers that what is brought in asks."""
     document: dict[str, Any] = request.object or {}
     if request.kind.group == MUTATIONS:

@@ -205,14 +205,14 @@ class _ViolationWarnings:
 
     def add(self, result: Result) -> None:
         """Add a constraint's result."""
-        said = result.constraint.name, result.msg
-        if said in self._known:
+        key = result.constraint.name, result.msg
+        if key in self._known:
             return
-        self._known.add(said)
+        self._known.add(key)
         if self._bytes_left <= 0:
             self.missing += 1
             return
-        text = one_line(f"[{said[0]}] {said[1]}")
+        text = one_line(f"[{key[0]}] {key[1]}")
         self.texts.append(text)
         self._bytes_left -= len(text)
 

@@ -118,7 +118,7 @@ class Revision:
     ) -> Self:
         """Return the policies in force as one set."""
         exclusions = policies.exclusions
-        made = cls(
+        revision = cls(
             policies.snapshot,
             checks,
             exclusions.webhook,
@@ -130,8 +130,8 @@ class Revision:
             synced,
             policies.stages,
         )
-        object.__setattr__(made, "policies", policies)
-        return made
+        object.__setattr__(revision, "policies", policies)
+        return revision
 
 
 @dataclass(slots=True)
@@ -163,6 +163,6 @@ class Serving:
         known = self._audited
         if known is None or known[0] is not revision or known[1] is not stage:
             policies = revision.policies
-            made = replace(policies, stages=(*policies.stages, stage))
-            known = self._audited = (revision, stage, made)
+            changed = replace(policies, stages=(*policies.stages, stage))
+            known = self._audited = (revision, stage, changed)
         return known[2]

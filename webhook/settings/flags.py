@@ -80,8 +80,8 @@ def flag(  # the declaration of one field, everything by name but the default
 
 def group(title: str, settings: type[SettingsT]) -> SettingsT:
     """Declare a field of the settings of a process as a group of flags, all at their defaults."""
-    made: SettingsT = field(default=settings(), metadata={"title": title, "flags": settings})
-    return made
+    group_field: SettingsT = field(default=settings(), metadata={"title": title, "flags": settings})
+    return group_field
 
 
 def _kind_of(default: Any) -> FlagKind:
@@ -148,12 +148,12 @@ def parse(
         read = read_value(item, value)
         section = values.setdefault(item.section, {})
         section[item.field] = (*section.get(item.field, ()), *read) if item.kind == "list" else read
-    made = {
+    groups = {
         item.name: item.metadata["flags"](**values[item.name])
         for item in fields(settings)
         if item.name in values
     }
-    return settings(**made, **(overrides or {}))
+    return settings(**groups, **(overrides or {}))
 
 
 def _split(argument: str) -> tuple[str, str | None]:

@@ -95,16 +95,16 @@ class SampledTracer:
         Every request pays for the first lines, so nothing is made in them: a caller that does not
         sample, as nearly all, shows in one byte.
         """
-        told = None
+        header = None
         for name, value in headers:
             if name == b"traceparent":
-                told = value
+                header = value
         low = _lots.getrandbits(56)
         if low >= self._bound and (
-            told is None or (len(told) == _PARENT_BYTES and told[-1] in _UNSAMPLED)
+            header is None or (len(header) == _PARENT_BYTES and header[-1] in _UNSAMPLED)
         ):
             return None
-        parent = None if told is None else parse_parent(told)
+        parent = None if header is None else parse_parent(header)
         if parent is None:
             if low >= self._bound:
                 return None

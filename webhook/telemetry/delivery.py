@@ -108,10 +108,10 @@ class GRPCDelivery:
             self._calls[signal](message, timeout=TIMEOUT_SECONDS)
         except self._grpc.RpcError as error:
             code = error.code().name
-            told = f"{code}: {error.details()}"
+            error_text = f"{code}: {error.details()}"
             if code in _PASSING_GRPC:
-                raise CollectorUnavailable(told) from None
-            raise MessageRefused(told) from None
+                raise CollectorUnavailable(error_text) from None
+            raise MessageRefused(error_text) from None
         except ValueError as error:  # what gRPC says of a channel that is closed
             raise CollectorUnavailable(str(error)) from None
 

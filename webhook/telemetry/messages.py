@@ -41,7 +41,9 @@ def metrics_message(resource: Resource, registry: Registry, began_ns: int) -> by
     """Every number of the registry that there is, counted since ``began_ns`` on the wall clock."""
     now = time.time_ns()
     metrics = [
-        made for metric in METRICS if (made := _metric(registry, metric, began_ns, now)) is not None
+        message
+        for metric in METRICS
+        if (message := _metric(registry, metric, began_ns, now)) is not None
     ]
     scoped = metrics_pb2.ScopeMetrics(scope=SCOPE, metrics=metrics)
     of_resource = metrics_pb2.ResourceMetrics(resource=resource, scope_metrics=[scoped])

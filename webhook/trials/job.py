@@ -80,5 +80,5 @@ def digest_of(text: str) -> bytes:
 
 def digest_of_all(documents: Iterable[Mapping[str, Any]]) -> bytes:
     """What policies are known by together: what they say, whenever it was sent."""
-    said = [[gvk_of(one).kind, name_of(one), one.get("spec")] for one in documents]
-    return hashlib.sha256(encode(said)).digest()
+    identities = [[gvk_of(one).kind, name_of(one), one.get("spec")] for one in documents]
+    return hashlib.sha256(encode(identities)).digest()

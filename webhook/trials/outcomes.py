@@ -51,8 +51,8 @@ def tell(jobs: Sequence[Job], file: BinaryIO, answer: Callable[[Job], bytes]) ->
             break
         after = resource.getrusage(resource.RUSAGE_SELF)
         seconds = _cpu_seconds(after) - _cpu_seconds(before)
-        said = marshal.dumps(((seconds, after.ru_maxrss * 1024), outcome))
-        file.write(frames.LENGTH.pack(len(said)) + said)
+        data = marshal.dumps(((seconds, after.ru_maxrss * 1024), outcome))
+        file.write(frames.LENGTH.pack(len(data)) + data)
         file.flush()
         is_much = _cpu_seconds(after) > TOGETHER_CPU_SECONDS
         if is_much or used_bytes() - began > TOGETHER_BYTES:
@@ -85,8 +85,8 @@ class OutcomePipe:
                     taken = bytes(self._found[frames.LENGTH.size : whole])
                     del self._found[:whole]
                     return taken, False
-            left = until - time.monotonic()
-            if left <= 0 or not self._waits_for(self._source, left):
+            seconds_left = until - time.monotonic()
+            if seconds_left <= 0 or not self._waits_for(self._source, seconds_left):
                 return None, True
             part = os.read(self._source, 1 << 20)
             if not part:

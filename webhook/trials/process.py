@@ -60,7 +60,7 @@ class Worker:
         except OSError as error:
             self.stop()
             raise NoWorker(str(error)) from None
-        asked = self._socket
+        connection = self._socket
         try:
             with its, inner:
                 self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and program
@@ -78,8 +78,8 @@ class Worker:
                 )
             # Commands and the library forget who asks, and do not say that they are done.
             self._ending = weakref.finalize(self, _end, self._process, self._socket, self._door)
-            asked.settimeout(START_SECONDS)
-            begun = frames.receive(asked)
+            connection.settimeout(START_SECONDS)
+            begun = frames.receive(connection)
         except OSError as error:
             self.stop()
             raise NoWorker(str(error)) from None
@@ -91,7 +91,7 @@ class Worker:
             self.stop()
             raise NoWorker(f"the process ended at its start, with {code}")
 
-    def let_in(self, end: socket.socket, said: bytes) -> None:
+    def let_in(self, end: socket.socket, message: bytes) -> None:
         """Have it begin a process that serves this end, which is closed if it is gone.
 
         Raises :class:`NoWorker` where it cannot begin itself.
@@ -99,7 +99,7 @@ class Worker:
         self.start()
         if (door := self._door) is not None:
             with contextlib.suppress(OSError):
-                socket.send_fds(door, [said], [end.fileno()])
+                socket.send_fds(door, [message], [end.fileno()])
 
     def ask(self, job: Job) -> JobAnswer:
         """What came of a trial; raises :class:`NoWorker`."""
@@ -115,14 +115,14 @@ class Worker:
         answers. Raises :class:`NoWorker`.
         """
         self.start()
-        asked = self._socket
-        if asked is None:
+        connection = self._socket
+        if connection is None:
             raise NoWorker("the process that tries policies ended")
-        yield from _conversation(asked, jobs, lambda: self._stop_if_asked_by(asked))
+        yield from _conversation(connection, jobs, lambda: self._stop_if_connected_by(connection))
 
-    def _stop_if_asked_by(self, asked: socket.socket) -> None:
+    def _stop_if_connected_by(self, connection: socket.socket) -> None:
         # It may have been begun anew meanwhile.
-        if self._socket is asked:
+        if self._socket is connection:
             self.stop()
 
     def stop(self) -> None:
@@ -154,7 +154,7 @@ class Branch:
     def __init__(self, worker: Worker, *, reads_cel: bool) -> None:
         """``reads_cel`` is whether it will need what tries expressions, too."""
         self._worker = worker
-        self._said = READS_CEL if reads_cel else READS_REGO
+        self._mode = READS_CEL if reads_cel else READS_REGO
         self._group: int | None = None
         self._socket: socket.socket | None = None
 
@@ -178,7 +178,7 @@ class Branch:
             raise NoWorker(str(error)) from None
         self._socket.settimeout(START_SECONDS)
         with its:
-            self._worker.let_in(its, self._said)
+            self._worker.let_in(its, self._mode)
         try:
             return frames.receive(self._socket)
         except OSError:
@@ -203,14 +203,14 @@ class Branch:
 
 
 def _conversation(
-    asked: socket.socket, jobs: Sequence[Job], stop: Callable[[], None]
+    connection: socket.socket, jobs: Sequence[Job], stop: Callable[[], None]
 ) -> Iterator[JobAnswer]:
     """Send jobs and take their answers; ``stop`` is called unless all were taken."""
     is_whole = False
     try:
-        asked.settimeout(jobs[0]["patienceSeconds"] + MARGIN_SECONDS)
-        frames.send(asked, marshal.dumps([*jobs]))
-        source = frames.Buffered(asked)
+        connection.settimeout(jobs[0]["patienceSeconds"] + MARGIN_SECONDS)
+        frames.send(connection, marshal.dumps([*jobs]))
+        source = frames.Buffered(connection)
         while (answer := frames.receive(source)) is not None:
             if not answer:
                 is_whole = True

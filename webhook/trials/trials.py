@@ -103,7 +103,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TrialRequest:
     """A policy to be tried, as one of some documents that belong together."""
 
     document: Mapping[str, Any]
@@ -212,7 +212,7 @@ class Trials:
         with lane.lock:
             outcome = self._outcomes.get(at)
             if outcome is None:
-                outcome = self._asked({"text": text}, lane)
+                outcome = self._ask({"text": text}, lane)
                 if outcome is None:
                     return None
                 self._remember(at, outcome)
@@ -230,7 +230,10 @@ class Trials:
             _refuse(outcome)
 
     def found_out_all(
-        self, asked: Sequence[Asked], seconds: float, tell: Callable[[int, Tried | None], None]
+        self,
+        requests: Sequence[TrialRequest],
+        seconds: float,
+        tell: Callable[[int, Tried | None], None],
     ) -> None:
         """What comes of policies that are tried, each within ``seconds`` and bounds of its own.
 
@@ -241,34 +244,34 @@ class Trials:
         """
         large: list[int] = []
         small: list[int] = []
-        for number, one in enumerate(asked):
+        for number, one in enumerate(requests):
             (large if is_large_together(one.documents) else small).append(number)
 
         def tell_outcome(number: int, outcome: JobOutcome | None) -> None:
-            tell(number, _tried(asked[number].document, outcome))
+            tell(number, _tried(requests[number].document, outcome))
 
         known: dict[int, dict[bytes, tuple[str, bytes]]] = {}
         for number in large:
-            tell_outcome(number, self._of_documents(asked[number].documents, seconds))
+            tell_outcome(number, self._of_documents(requests[number].documents, seconds))
         while small:
             # Those that are left when the one before them was ended, or took long.
             with self._small.lock:
-                small = self._some(asked, small, seconds, known, tell_outcome)
+                small = self._some(requests, small, seconds, known, tell_outcome)
 
     def _some(
         self,
-        asked: Sequence[Asked],
+        requests: Sequence[TrialRequest],
         numbers: Sequence[int],
         seconds: float,
         known: dict[int, dict[bytes, tuple[str, bytes]]],
         tell: Callable[[int, JobOutcome | None], None],
     ) -> list[int]:
         """Have some tried, the first at least; those that are to be asked for again."""
-        left: list[tuple[int, bytes]] = []
+        remaining: list[tuple[int, bytes]] = []
         jobs: list[Job] = []
         written: dict[int, bytes] = {}
         for number in numbers:
-            one = asked[number]
+            one = requests[number]
             at = digest_of_all(one.documents)
             if (outcome := self._outcomes.get(at)) is not None:
                 tell(number, outcome)
@@ -287,16 +290,16 @@ class Trials:
                     written[id(of)] = encode(of)
                 job |= {"documents": encode([one.document]), "of": written[id(of)]}
                 job["known"] = known[id(of)]
-            left.append((number, at))
+            remaining.append((number, at))
             jobs.append(job)
         done = 0
-        for outcome in self._asked_all(jobs, self._small):
-            number, at = left[done]
+        for outcome in self._ask_all(jobs, self._small):
+            number, at = remaining[done]
             done += 1
             if outcome is not None:
                 self._keep(at, outcome)
             tell(number, outcome)
-        return [number for number, _ in left[done:]]
+        return [number for number, _ in remaining[done:]]
 
     def _of_documents(
         self, documents: Sequence[Mapping[str, Any]], seconds: float
@@ -309,7 +312,7 @@ class Trials:
         with lane.lock:
             outcome = self._outcomes.get(at)
             if outcome is None:
-                outcome = self._asked(job | {"known": self._known(documents)}, lane)
+                outcome = self._ask(job | {"known": self._known(documents)}, lane)
                 if outcome is None:
                     return None
                 self._keep(at, outcome)
@@ -371,11 +374,11 @@ class Trials:
         self._backoff.reset()
         return worker
 
-    def _asked(self, job: Job, lane: Lane) -> JobOutcome | None:
+    def _ask(self, job: Job, lane: Lane) -> JobOutcome | None:
         """The outcome; None where no process could be had, which says nothing of the policy."""
-        return next(iter(list(self._asked_all([job], lane))))
+        return next(iter(list(self._ask_all([job], lane))))
 
-    def _asked_all(self, jobs: Sequence[Job], lane: Lane) -> Iterator[JobOutcome | None]:
+    def _ask_all(self, jobs: Sequence[Job], lane: Lane) -> Iterator[JobOutcome | None]:
         """Outcomes as above, of the first at least; the others are to be asked for again."""
         gone, answered = "this process ends", 0
         bounds = {**self._bounds, "memoryBytes": lane.memory_bytes}
@@ -390,7 +393,9 @@ class Trials:
                 began = time.monotonic()
                 for ended, written, took in worker.ask_all([{**job, **bounds} for job in jobs]):
                     now = time.monotonic()
-                    yield self._said(jobs[answered], lane, ended, written, (*took, now - began))
+                    yield self._job_outcome(
+                        jobs[answered], lane, ended, written, (*took, now - began)
+                    )
                     answered, began = answered + 1, now
             except NoWorker as error:
                 gone = str(error)
@@ -404,7 +409,7 @@ class Trials:
             self._tell("a policy could not be tried", error=gone)
             yield _environment(gone)
 
-    def _said(
+    def _job_outcome(
         self,
         job: Job,
         lane: Lane,

@@ -118,6 +118,6 @@ def with_belongings(group: list[PolicyDocument], snapshot: Snapshot) -> list[Pol
         return group
     if all(gvk_of(one).group == constraint.GROUP for one in group):
         return [entry.template.document, *group]
-    own = {(gvk_of(one).kind, name_of(one)) for one in group}
-    others = [one.document for one in entry.constraints if one.key not in own]
+    identities = {(gvk_of(one).kind, name_of(one)) for one in group}
+    others = [one.document for one in entry.constraints if one.key not in identities]
     return [*group, *others[:CONSTRAINTS_MAX]]

@@ -68,8 +68,8 @@ def serve(answer: Callable[[Job], bytes], prepare: Callable[[Job], None]) -> Non
     each one's bounds; ``prepare`` before, in this one, to read code that is then there for every job.
     """
     with contextlib.suppress(OSError):
-        own = os.getpriority(os.PRIO_PROCESS, 0)
-        os.setpriority(os.PRIO_PROCESS, 0, max(own, int(sys.argv[1])))
+        priority = os.getpriority(os.PRIO_PROCESS, 0)
+        os.setpriority(os.PRIO_PROCESS, 0, max(priority, int(sys.argv[1])))
     asking = socket.socket(fileno=os.dup(0))
     door = socket.socket(fileno=int(sys.argv[2]))
     # A trial must not have it: whoever asked is to see when this process is gone.
@@ -173,9 +173,9 @@ class _Server:
         """Whether it has something to read within so long; who comes to the door is let in."""
         until = None if seconds is None else time.monotonic() + seconds
         while True:
-            left = None if until is None else max(0.0, until - time.monotonic())
+            seconds_left = None if until is None else max(0.0, until - time.monotonic())
             door = () if self._door is None else (self._door.fileno(),)
-            ready = select.select([source, *door], [], [], left)[0]
+            ready = select.select([source, *door], [], [], seconds_left)[0]
             if source in ready or not ready:
                 return bool(ready)
             self._let_in()
@@ -187,12 +187,12 @@ class _Server:
             # Not as soon as it ends: until then nothing else is known by its number.
             if os.waitpid(one, os.WNOHANG) != (0, 0):
                 self._begun.remove(one)
-        said, ends, _, _ = socket.recv_fds(self._door, 1, 1)
-        if not said:
+        message, ends, _, _ = socket.recv_fds(self._door, 1, 1)
+        if not message:
             self._door.close()
             self._door = None
         for number in ends:
-            if said == READS_CEL:
+            if message == READS_CEL:
                 self._prepare(ANY_CEL)
             with socket.socket(fileno=number) as end, contextlib.suppress(OSError):
                 try:

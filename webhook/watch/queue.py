@@ -52,7 +52,7 @@ class EventQueue:
 
     def __init__(self) -> None:
         self._waiting: dict[_Slot, _Waiting] = {}
-        self._told: dict[GroupVersionKind, set[Key | None]] = {}
+        self._delivered: dict[GroupVersionKind, set[Key | None]] = {}
         self._filled = asyncio.Event()
         self.coalesced = 0
 
@@ -71,7 +71,7 @@ class EventQueue:
         waiting = self._slot(slot)
         self.coalesced += waiting.set is not None
         waiting.set = None
-        if key in self._told.get(gvk, ()):
+        if key in self._delivered.get(gvk, ()):
             waiting.delete = waiting.delete or obj
         elif waiting.delete is None:
             # It came and went unseen: nothing is to be told.
@@ -85,7 +85,7 @@ class EventQueue:
         """The kind is not wanted any more: whatever waits of it is dropped, silently."""
         for slot in [slot for slot in self._waiting if slot[0] == gvk]:
             del self._waiting[slot]
-        self._told.pop(gvk, None)
+        self._delivered.pop(gvk, None)
 
     def renew(self, gvk: GroupVersionKind) -> None:
         """Drop the states that wait of a kind, which will all be told anew; deletions stay.
@@ -99,7 +99,7 @@ class EventQueue:
 
     def known(self, gvk: GroupVersionKind) -> Iterable[Key]:
         """The objects of the kind that the consumer has been told of."""
-        return [key for key in self._told.get(gvk, ()) if key is not None]
+        return [key for key in self._delivered.get(gvk, ()) if key is not None]
 
     def waiting(self, gvk: GroupVersionKind) -> dict[Key, Object]:
         """Return the objects of a kind whose state waits to be told, in their order."""
@@ -133,7 +133,7 @@ class EventQueue:
         waiting = self._waiting[slot]
         if waiting.delete is not None:
             deleted, waiting.delete = waiting.delete, None
-            self._told.get(gvk, set()).discard(key)
+            self._delivered.get(gvk, set()).discard(key)
             if waiting.set is None:
                 del self._waiting[slot]
             return Event("delete", gvk, key, deleted)
@@ -142,5 +142,5 @@ class EventQueue:
             self._waiting.clear()  # a dict keeps the place for all that it ever held
         if key is None:
             return Event("synced", gvk)
-        self._told.setdefault(gvk, set()).add(key)
+        self._delivered.setdefault(gvk, set()).add(key)
         return Event("set", gvk, key, waiting.set)

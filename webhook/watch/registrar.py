@@ -40,14 +40,14 @@ class Registrar:
         self.name = name
         self.queue = EventQueue()
         self._manager = manager
-        self._wanted: set[GroupVersionKind] = set()
+        self._requested: set[GroupVersionKind] = set()
         self.projections: dict[GroupVersionKind, Transform] = {}
         """What this registrar keeps of objects of a kind; all of those that are not named."""
 
     @property
-    def wanted(self) -> frozenset[GroupVersionKind]:
+    def requested(self) -> frozenset[GroupVersionKind]:
         """The kinds that this registrar wants."""
-        return frozenset(self._wanted)
+        return frozenset(self._requested)
 
     async def next(self) -> Event:
         """The next event."""
@@ -55,14 +55,14 @@ class Registrar:
 
     def add_watch(self, gvk: GroupVersionKind) -> None:
         """Want a kind, too. Wanting it again changes nothing."""
-        if gvk not in self._wanted:
-            self._wanted.add(gvk)
+        if gvk not in self._requested:
+            self._requested.add(gvk)
             self._manager.joined(self, gvk)
 
     def remove_watch(self, gvk: GroupVersionKind) -> None:
         """Want a kind no more. Nothing is told of it any more, not that its objects are gone."""
-        if gvk in self._wanted:
-            self._wanted.remove(gvk)
+        if gvk in self._requested:
+            self._requested.remove(gvk)
             self.queue.forget(gvk)
             self.projections.pop(gvk, None)
             self._manager.left(self, gvk)
@@ -80,13 +80,13 @@ class Registrar:
             self.projections.pop(gvk, None)
         else:
             self.projections[gvk] = projection
-        if gvk in self._wanted:
+        if gvk in self._requested:
             self._manager.projected(self, gvk, is_narrower=is_narrower)
 
     def replace_watch(self, gvks: Iterable[GroupVersionKind]) -> None:
         """Want exactly these kinds."""
-        wanted = set(gvks)
-        for gvk in self._wanted - wanted:
+        kinds = set(gvks)
+        for gvk in self._requested - kinds:
             self.remove_watch(gvk)
-        for gvk in sorted(wanted - self._wanted):
+        for gvk in sorted(kinds - self._requested):
             self.add_watch(gvk)

@@ -82,8 +82,10 @@ class WebhookEntry:
     def lock_outs(self) -> Iterator[str]:
         """What could not be written while nobody answers, and is needed to have answers again."""
         service = object_of(self.document.get("clientConfig")).get("service")
-        own = object_of(service).get("namespace")
-        for request in _of_repairs(*(one for one in (own, "kube-system") if type(one) is str)):
+        service_namespace = object_of(service).get("namespace")
+        for request in _of_repairs(
+            *(one for one in (service_namespace, "kube-system") if type(one) is str)
+        ):
             if self.fails_closed and self.withholds(request) is None:
                 where = f" of namespace {request.place}" if request.place else ""
                 yield (
@@ -118,11 +120,11 @@ class WebhookEntry:
             expression = condition.get("expression")
             if type(expression) is str and holds(expression, facts) is False:
                 name = condition.get("name")
-                what = f"{request.target}"
+                subject = f"{request.target}"
                 if request.place:
-                    what += f" in namespace {request.place}"
+                    subject += f" in namespace {request.place}"
                 return Withheld(
-                    2, f"the matchCondition {name} of {self.configuration} leaves out {what}"
+                    2, f"the matchCondition {name} of {self.configuration} leaves out {subject}"
                 )
         return None
 
@@ -262,12 +264,12 @@ def _requirements(selector: Mapping[str, Any]) -> Iterator[tuple[str, str, froze
         yield str(one.get("key")), str(one.get("operator")), frozenset(texts_of(one.get("values")))
 
 
-def _is_impossible(asked: list[tuple[str, frozenset[str]]]) -> bool:
-    operators = {operator for operator, _ in asked}
+def _is_impossible(requirements: list[tuple[str, frozenset[str]]]) -> bool:
+    operators = {operator for operator, _ in requirements}
     if "DoesNotExist" in operators and operators & {"In", "Exists"}:
         return True
-    allowed = [values for operator, values in asked if operator == "In"]
+    allowed = [values for operator, values in requirements if operator == "In"]
     if not allowed:
         return False  # some value is none of those that must not be
-    refused = (values for operator, values in asked if operator == "NotIn")
+    refused = (values for operator, values in requirements if operator == "NotIn")
     return not frozenset.intersection(*allowed).difference(*refused)

@@ -157,17 +157,17 @@ def _kinds_by_resource() -> dict[tuple[str, str], GroupAndKind]:
 
 def targets_of_rules(rules: Iterable[Mapping[str, Any]]) -> tuple[RuleTarget, ...]:
     """What a policy that names resources, as the API server's rules do, is about."""
-    made: dict[tuple[str, str, bool | None], dict[str, None]] = {}
+    targets: dict[tuple[str, str, bool | None], dict[str, None]] = {}
     for rule in rules:
         scope = {"Cluster": False, "Namespaced": True}.get(str(rule.get("scope")))
         operations = texts_of(rule.get("operations")) or (WILDCARD,)
         for group in texts_of(rule.get("apiGroups")):
             for resource in texts_of(rule.get("resources")):
-                named = made.setdefault((group, resource, scope), {})
+                named = targets.setdefault((group, resource, scope), {})
                 named |= dict.fromkeys(_offered(group, resource, operations))
     return tuple(
         RuleTarget(group, resource, kind, tuple(operations), _scope_of(kind, scope))
-        for (group, resource, scope), operations in made.items()
+        for (group, resource, scope), operations in targets.items()
         for kind in (_kinds_by_resource().get((group, resource), (group, WILDCARD)),)
     )
 

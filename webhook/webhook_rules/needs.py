@@ -57,8 +57,8 @@ class Need:
         """Of the operations that there are on a resource those that a policy should be asked about."""
         if self.targets:
             return tuple(offered)
-        wanted = self.operations or _BY_DEFAULT
-        return tuple(one for one in offered if one in wanted) or (
+        operations = self.operations or _BY_DEFAULT
+        return tuple(one for one in offered if one in operations) or (
             () if self.operations else tuple(offered)
         )
 

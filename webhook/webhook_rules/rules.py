@@ -95,10 +95,10 @@ def _kinds(
     waiting = list(need.kinds)
     yield from need.kinds if need.direct else ()
     while need.generated and waiting:
-        made = waiting.pop()
+        reached = waiting.pop()
         for whole, sources in generators.items():
             if not all(
-                WILDCARD in pair or pair[0] == pair[1] for pair in zip(whole, made, strict=True)
+                WILDCARD in pair or pair[0] == pair[1] for pair in zip(whole, reached, strict=True)
             ):
                 continue
             for source in sorted(sources - known):

@@ -62,9 +62,9 @@ class EntryUpkeep:
         missing, excess = _beyond(needed, live), _beyond(live, needed)
         self.unneeded = {one: self.unneeded.get(one, now) for one in excess}
         self.taken = {one: count for one, count in self.taken.items() if one not in needed}
-        left = {one: self.unneeded[one] + self._wait(one, delay) - now for one in excess}
-        due = {one for one in excess if left[one] <= 0}
-        again = min((left[one] for one in excess - due), default=None)
+        waits = {one: self.unneeded[one] + self._wait(one, delay) - now for one in excess}
+        due = {one for one in excess if waits[one] <= 0}
+        again = min((waits[one] for one in excess - due), default=None)
         if missing or due:
             return RuleChange(simplified((live - due) | needed), again, bool(missing))
         return RuleChange(None, again)
@@ -89,8 +89,8 @@ def _beyond(parts: frozenset[RulePart], known: frozenset[RulePart]) -> set[RuleP
 
 def delay_of(configuration: Mapping[str, Any]) -> float:
     """How long a rule of a configuration stays that nobody needs, in seconds."""
-    said = annotations_of(configuration).get(DELAY)
-    seconds = duration_seconds(said) if type(said) is str else None
+    value = annotations_of(configuration).get(DELAY)
+    seconds = duration_seconds(value) if type(value) is str else None
     return DELAY_SECONDS if seconds is None else max(seconds, DELAY_SECONDS_MIN)
 
 
@@ -111,18 +111,18 @@ def needed_parts(
     own_groups: Iterable[str],
 ) -> frozenset[RulePart]:
     """The rules that an entry needs; what fails open is asked about policies, too, as they change."""
-    own = {
+    own_parts = {
         RulePart(group, "*", operation)
         for group in (() if entry.fails_closed else own_groups)
         for operation in ("CREATE", "UPDATE")
     }
-    asked = (
+    parts = (
         one
         for one in needs
         if None in (entry.failure_policy, one.failure_policy)
         or one.failure_policy == entry.failure_policy
     )
-    return simplified(own | parts_of(asked, generators, served))
+    return simplified(own_parts | parts_of(parts, generators, served))
 
 
 def with_rules(entry: WebhookEntry, parts: frozenset[RulePart]) -> WebhookEntry:

@@ -95,13 +95,13 @@ def _stranger(stack: ExitStack, plane: Plane, replicas: list[Replica]) -> Iterat
     uid = plane.make_pod(STRANGER, {"app": STRANGER})
     plane.mark_pod(STRANGER, ready=True)
     stack.callback(plane.delete_pod, STRANGER)
-    said = pod_status(
+    status = pod_status(
         Pod(STRANGER, NAMESPACE, uid, ("status", "webhook")),
         status_subject(CONSTRAINT, plane.api.request("GET", place)),
         errors=[StatusError("ingest_error", "forged")],
         enforced=False,
     )
-    plane.api.request("POST", f"{STATUSES}/constraintpodstatuses", said)
+    plane.api.request("POST", f"{STATUSES}/constraintpodstatuses", status)
     plane.put_constraint(constraint("words", "drilled-anew", "Drilled"))
     for replica in replicas:
         until(lambda replica=replica: replica.denies("drilled-anew"), "each denies")

@@ -17,7 +17,7 @@ COUNT = 60
 
 def main(first: int, seeds: int) -> int:
     """Tell every difference; 1 where there is one."""
-    told = 0
+    count = 0
     with tempfile.TemporaryDirectory() as folder:
         cluster = Cluster.start(build("testcluster"), Path(folder) / "cluster")
         try:
@@ -25,12 +25,12 @@ def main(first: int, seeds: int) -> int:
                 for mutating in (False, True):
                     made = list(cases(seed, COUNT, mutating=mutating))
                     for line in differences(cluster.api, made):
-                        told += 1
+                        count += 1
                         print(line)
-                print(f"seed {seed}: {told} differences so far")
+                print(f"seed {seed}: {count} differences so far")
         finally:
             cluster.stop()
-    return 1 if told else 0
+    return 1 if count else 0
 
 
 if __name__ == "__main__":

@@ -196,18 +196,18 @@ def differences(api: Api, cases: Sequence[Case]) -> Iterator[str]:
     for case in taken:
         for obj in case.objects:
             ours, made = said_by_us(policies, obj)
-            told, stored = said_by_server(api, obj)
+            message, stored = said_by_server(api, obj)
             where = f"{case.name} {obj['metadata']['name']}"
             if not ours and case.policy["kind"] == "MutatingAdmissionPolicy":
                 # What we made, which no policy is about any more, becomes the same object, or is
                 # refused for the same reason.
                 again, stored_of_ours = said_by_server(api, _out_of(made))
-                if (again, stored_of_ours) != (told, stored and _out_of(stored)):
-                    yield f"{where}: the API server: {told or stored}; we: {again or stored_of_ours}"
-            elif bool(told) != bool(ours):
-                yield f"{where}: the API server: {told or 'admitted'}; we: {ours or 'admitted'}"
-            elif told and not any(_same_text(told, one) for one in ours):
-                yield f"{where}: the API server says {told}; we say {ours}"
+                if (again, stored_of_ours) != (message, stored and _out_of(stored)):
+                    yield f"{where}: the API server: {message or stored}; we: {again or stored_of_ours}"
+            elif bool(message) != bool(ours):
+                yield f"{where}: the API server: {message or 'admitted'}; we: {ours or 'admitted'}"
+            elif message and not any(_same_text(message, one) for one in ours):
+                yield f"{where}: the API server says {message}; we say {ours}"
 
 
 def _out_of(obj: Json) -> Json:
@@ -217,7 +217,7 @@ def _out_of(obj: Json) -> Json:
     return {**obj, "metadata": {**metadata, "labels": labels}}
 
 
-def _same_text(told: str, ours: str) -> bool:
+def _same_text(message: str, ours: str) -> bool:
     """Whether a message of ours has what the API server tells of why."""
-    why = re.split(r"denied request: ", told, maxsplit=1)[-1]
+    why = re.split(r"denied request: ", message, maxsplit=1)[-1]
     return why.strip() in ours

@@ -21,5 +21,7 @@ def test_the_api_server_says_what_we_say(cluster: Cluster, mutating: bool, count
         remove(cluster.api, made)
     # Of a seed that only admits, or only refuses, nothing would be learnt.
     usable = [one for one in made if "Unauthorized" not in str(one.policy)]
-    told = [bool(said_by_us(policies_of([one]), obj)[0]) for one in usable for obj in one.objects]
-    assert {True, False} == set(told)
+    verdicts = [
+        bool(said_by_us(policies_of([one]), obj)[0]) for one in usable for obj in one.objects
+    ]
+    assert {True, False} == set(verdicts)

@@ -39,10 +39,10 @@ def questions(seed: int, *, strange: float = 0.06) -> Iterator[Question]:
 _Asked = TypeVar("_Asked")
 
 
-def until(asked: Iterator[_Asked], seconds: float) -> Iterator[_Asked]:
+def until(questions: Iterator[_Asked], seconds: float) -> Iterator[_Asked]:
     """Those that are asked for so long."""
     deadline = time.monotonic() + seconds
-    return itertools.takewhile(lambda _: time.monotonic() < deadline, asked)
+    return itertools.takewhile(lambda _: time.monotonic() < deadline, questions)
 
 
 def main(arguments: list[str]) -> int:
@@ -58,28 +58,28 @@ def main(arguments: list[str]) -> int:
     found: list[tuple[int, str]] = []
     kinds: Counter[str] = Counter()
 
-    def report(question: Question, told: str) -> None:
-        kind = re.sub(r"\d+|'[^']*'", "", shown(told))[:80]
+    def report(question: Question, text: str) -> None:
+        kind = re.sub(r"\d+|'[^']*'", "", shown(text))[:80]
         kinds[kind] += 1
         if kinds[kind] <= EACH:
-            found.append((len(question.expression), f"{question.expression}\n    {shown(told)}"))
+            found.append((len(question.expression), f"{question.expression}\n    {shown(text)}"))
 
-    def told_of_pair(told: str, why: str) -> None:
-        report(Question(told), why)
+    def told_of_pair(text: str, why: str) -> None:
+        report(Question(text), why)
 
     with CelOracle(build("cel-oracle")) as oracle:
-        asked = until(questions(seed, strange=options.strange), options.seconds * 0.55)
-        compare(oracle, asked, report, counted)
+        asking = until(questions(seed, strange=options.strange), options.seconds * 0.55)
+        compare(oracle, asking, report, counted)
         named = until(map(Question, macros(random.Random(seed))), options.seconds * 0.1)
         compare(oracle, named, report, counted)
         changed = until(map(Question, mutations(random.Random(seed))), options.seconds * 0.1)
         compare(oracle, changed, report, counted)
         pairs = until(composition.compositions(random.Random(seed)), options.seconds / 4)
         composition.compare(oracle, pairs, told_of_pair, counted)
-    for _, told in sorted(found):
-        print(f"==== {told}")
-    for what, count in counted.most_common():
-        print(f"{count} {what}")
+    for _, text in sorted(found):
+        print(f"==== {text}")
+    for outcome, count in counted.most_common():
+        print(f"{count} {outcome}")
     print(f"{kinds.total()} differences of {len(kinds)} kinds")
     return int(bool(found))
 

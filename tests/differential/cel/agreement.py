@@ -51,9 +51,9 @@ def compare(
     Of a value that the oracle cannot show each part is asked for.
     """
     for batch in _batches(questions):
-        asked = batch
-        while asked:
-            asked = _compared(oracle, asked, report, counted)
+        pending = batch
+        while pending:
+            pending = _compared(oracle, pending, report, counted)
 
 
 def _compared(
@@ -63,41 +63,41 @@ def _compared(
     answers = oracle.ask([{"expr": one.expression, "vars": one.variables} for one in batch])
     further: list[Question] = []
     for question, answer in zip(batch, answers, strict=True):
-        wanted = _by_itself(answer)
+        expected = _by_itself(answer)
         found = _by_itself(found_of(question.expression, question.variables))
-        why = passed_over(question.expression, found, wanted)
+        why = passed_over(question.expression, found, expected)
         if why:
             counted[f"passed over: {why}"] += 1
             continue
-        told, parts = _told_of(question, found, wanted)
+        difference, parts = _difference_or_parts(question, found, expected)
         further += parts
-        if told and _is_by_chance(oracle, question, found, wanted):
+        if difference and _is_by_chance(oracle, question, found, expected):
             counted["passed over: the order in which Go goes through a map"] += 1
             continue
-        if told:
-            report(question, told)
-        counted["asked for its parts" if parts else wanted.get("stage") or "value"] += 1
+        if difference:
+            report(question, difference)
+        counted["asked for its parts" if parts else expected.get("stage") or "value"] += 1
     return further
 
 
-def _told_of(
-    question: Question, found: dict[str, Any], wanted: dict[str, Any]
+def _difference_or_parts(
+    question: Question, found: dict[str, Any], expected: dict[str, Any]
 ) -> tuple[str | None, list[Question]]:
     """What differs, or by which questions that is to be found out."""
-    if "stage" in wanted or "stage" in found or is_shown(found["value"]):
-        return _difference(found, wanted), []
-    if found["type"] != wanted["type"]:
-        return f"type: {found['type']!r} instead of {wanted['type']!r}", []
+    if "stage" in expected or "stage" in found or is_shown(found["value"]):
+        return _difference(found, expected), []
+    if found["type"] != expected["type"]:
+        return f"type: {found['type']!r} instead of {expected['type']!r}", []
     parts = parts_of(question.expression, found["value"])
     return None, [Question(part, question.variables) for part in parts]
 
 
-def _difference(found: dict[str, Any], wanted: dict[str, Any]) -> str | None:
+def _difference(found: dict[str, Any], expected: dict[str, Any]) -> str | None:
     """What differs; a value of which the oracle tells what it holds is another than one shown."""
     try:
-        return difference(found, wanted)
+        return difference(found, expected)
     except UnreadableError:
-        return f"{found['value']!r} instead of {wanted['value']}"
+        return f"{found['value']!r} instead of {expected['value']}"
 
 
 def _by_itself(answer: dict[str, Any]) -> dict[str, Any]:
@@ -114,29 +114,29 @@ def unnumbered(text: str) -> str:
     return re.sub(r"_var\d+", "_var", re.sub(r"\{(\w+) 0x[0-9a-f]+ \d+\}", r"\1", text))
 
 
-def shown(told: str) -> str:
+def shown(text: str) -> str:
     """A difference without the lines that show an expression and point into it."""
-    return "\\n".join(line for line in told.split("\\n") if not line.startswith(" | "))
+    return "\\n".join(line for line in text.split("\\n") if not line.startswith(" | "))
 
 
 def _batches(questions: Iterable[Question]) -> Iterator[list[Question]]:
-    asked = iter(questions)
-    while batch := list(islice(asked, AT_ONCE)):
+    remaining = iter(questions)
+    while batch := list(islice(remaining, AT_ONCE)):
         yield batch
 
 
 def _is_by_chance(
-    oracle: CelOracle, question: Question, found: dict[str, Any], wanted: dict[str, Any]
+    oracle: CelOracle, question: Question, found: dict[str, Any], expected: dict[str, Any]
 ) -> bool:
     """Whether the oracle says what we say when it is asked again, or each time the same items."""
-    if wanted.get("stage") == "compile":
+    if expected.get("stage") == "compile":
         return False
-    asked = [{"expr": question.expression, "vars": question.variables}] * AGAIN
-    answers = [_by_itself(again) for again in oracle.ask(asked)]
+    questions = [{"expr": question.expression, "vars": question.variables}] * AGAIN
+    answers = [_by_itself(again) for again in oracle.ask(questions)]
     if any(_difference(found, again) is None for again in answers):
         return True
     # Of a large map no order comes up twice.
-    is_certain = all(_content(again) == _content(wanted) for again in answers)
+    is_certain = all(_content(again) == _content(expected) for again in answers)
     return not is_certain and all(_is_reordered(found, again) for again in answers)
 
 
@@ -144,12 +144,12 @@ def _content(answer: dict[str, Any]) -> tuple[Any, Any]:
     return answer.get("value"), answer.get("error")
 
 
-def _is_reordered(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+def _is_reordered(found: dict[str, Any], expected: dict[str, Any]) -> bool:
     """Whether it is an error of the same characters, or a list of the same items."""
-    if found.get("error") or wanted.get("error"):
-        return sorted(found.get("error", "")) == sorted(wanted.get("error", ""))
+    if found.get("error") or expected.get("error"):
+        return sorted(found.get("error", "")) == sorted(expected.get("error", ""))
     items = _in_order(found["value"])
-    return items is not None and same(items, _in_order(_read(wanted.get("value"))))
+    return items is not None and same(items, _in_order(_read(expected.get("value"))))
 
 
 def _read(written: dict[str, Any] | None) -> Any:
@@ -163,11 +163,11 @@ def _in_order(value: Any) -> list[Any] | None:
     return sorted(value, key=repr) if type(value) is list else None
 
 
-def passed_over(expression: str, found: dict[str, Any], wanted: dict[str, Any]) -> str:
+def passed_over(expression: str, found: dict[str, Any], expected: dict[str, Any]) -> str:
     """Why a difference is none; see docs/compatibility/cel.md."""
-    mine, real = str(found.get("error", "")), str(wanted.get("error", ""))
-    text = str(wanted.get("text", ""))
-    if wanted.get("stage") == "panic" and (
+    mine, real = str(found.get("error", "")), str(expected.get("error", ""))
+    text = str(expected.get("text", ""))
+    if expected.get("stage") == "panic" and (
         has_unsure_item(expression)
         or _instantiated(mine) == real.removeprefix("panic: ")
         or _is_copied_after_a_syntax_error(expression, mine, real)
@@ -175,13 +175,13 @@ def passed_over(expression: str, found: dict[str, Any], wanted: dict[str, Any]) 
         return "the oracle's own panic"
     if mine and mine in text:
         return "a list that holds an error, which is one where it is what an expression gives"
-    if mine == "no such attribute(s): variables" and not wanted.get("stage"):
+    if mine == "no such attribute(s): variables" and not expected.get("stage"):
         return "variables, which an expression by itself has there alone"
     if text and isinstance(found.get("value"), Timestamp):
         return "times beyond the years that protobuf's JSON has"
     if EXCEEDED in mine or EXCEEDED in real:
         return "cost, which each counts by its own measure"
-    if any(name in told for name in (_MUTABLE, _CONCATENATED) for told in (real, text)):
+    if any(name in answer for name in (_MUTABLE, _CONCATENATED) for answer in (real, text)):
         return (
             "the type in Go of a list that was put together, or of what optMap names and is empty"
         )

@@ -157,10 +157,10 @@ def _composed(chance: random.Random, first: str, second: str) -> Asked:
     variables = (("x", one), ("y", two)) if "variables" in place else ()
     for of in ("({})", "dyn({})")[chance.random() < 0.3 :]:
         text = written(place, {"X": of.format(one), "Y": of.format(two)})
-        asked = Asked(text, variables)
-        if is_accepted(asked) or chance.random() < 0.1:
+        question = Asked(text, variables)
+        if is_accepted(question) or chance.random() < 0.1:
             break
-    return asked
+    return question
 
 
 def written(text: str, names: dict[str, str]) -> str:
@@ -198,10 +198,10 @@ def _field_named(name: str) -> str:
     return "object['null']" if name == "null" else f"object.{name}"
 
 
-def variables_of(asked: Asked) -> dict[str, Type] | None:
+def variables_of(question: Asked) -> dict[str, Type] | None:
     """The types of its composed variables; None where one is refused."""
     types: dict[str, Type] = {"anyObject": DYN, "params": DYN}
-    for name, text in asked.variables:
+    for name, text in question.variables:
         try:
             types[name] = checked_expression(text, admission(types, params=True)).type
         except CompileError:
@@ -209,21 +209,21 @@ def variables_of(asked: Asked) -> dict[str, Type] | None:
     return types
 
 
-def is_accepted(asked: Asked) -> bool:
+def is_accepted(question: Asked) -> bool:
     """Whether it has a type."""
-    types = variables_of(asked)
+    types = variables_of(question)
     try:
-        checked_expression(asked.expression, admission(types or {}, params=False))
+        checked_expression(question.expression, admission(types or {}, params=False))
     except CompileError:
         return False
     return types is not None
 
 
 def compare(
-    oracle: CelOracle, asked: Iterator[Asked], report: Report, counted: Counter[str]
+    oracle: CelOracle, questions: Iterator[Asked], report: Report, counted: Counter[str]
 ) -> None:
     """Ask both until there is no more; ``report`` gets each difference."""
-    while batch := list(islice(asked, AT_ONCE)):
+    while batch := list(islice(questions, AT_ONCE)):
         accepted = []
         for number, one in enumerate(batch):
             if variables_of(one) is None:
@@ -232,49 +232,49 @@ def compare(
             accepted.append(_renamed(one, number))
         answers = answers_there(oracle, accepted)
         mine = answers_here(accepted, answers)
-        for one, wanted, found in zip(accepted, answers, mine, strict=True):
-            why = "" if found == wanted else _passed_over(found, wanted)
-            if found != wanted and not why and _is_by_chance(oracle, one, found):
+        for one, expected, found in zip(accepted, answers, mine, strict=True):
+            why = "" if found == expected else _passed_over(found, expected)
+            if found != expected and not why and _is_by_chance(oracle, one, found):
                 why = "the order in which Go goes through a map"
-            counted[f"passed over: {why}" if why else _outcome(wanted)] += 1
-            if found != wanted and not why:
-                report(_told(one), f"{found!r} instead of {wanted!r}")
+            counted[f"passed over: {why}" if why else _outcome(expected)] += 1
+            if found != expected and not why:
+                report(_question_text(one), f"{found!r} instead of {expected!r}")
 
 
-def _is_by_chance(oracle: CelOracle, asked: Asked, found: str) -> bool:
+def _is_by_chance(oracle: CelOracle, question: Asked, found: str) -> bool:
     """Whether the oracle says what we say when it is asked again.
 
     Each time with variables of its own: within one policy a variable has one value, and its order.
     """
-    again = [_copied(asked, number) for number in range(AGAIN)]
+    again = [_copied(question, number) for number in range(AGAIN)]
     return found in answers_there(oracle, again)
 
 
-def _copied(asked: Asked, number: int) -> Asked:
+def _copied(question: Asked, number: int) -> Asked:
     """With other names for its variables."""
-    names = {name: f"{name}c{number}" for name, _ in asked.variables}
+    names = {name: f"{name}c{number}" for name, _ in question.variables}
     text = re.sub(
         r"\bvariables\.(\w+)",
         lambda found: f"variables.{names.get(found[1], found[1])}",
-        asked.expression,
+        question.expression,
     )
-    return Asked(text, tuple((names[name], of) for name, of in asked.variables))
+    return Asked(text, tuple((names[name], of) for name, of in question.variables))
 
 
-def _renamed(asked: Asked, number: int) -> Asked:
+def _renamed(question: Asked, number: int) -> Asked:
     """With variables that no other question of the policy has."""
-    text = re.sub(r"\bvariables\.([xy])\b", rf"variables.\g<1>{number}", asked.expression)
-    return Asked(text, tuple((f"{name}{number}", of) for name, of in asked.variables))
+    text = re.sub(r"\bvariables\.([xy])\b", rf"variables.\g<1>{number}", question.expression)
+    return Asked(text, tuple((f"{name}{number}", of) for name, of in question.variables))
 
 
-def _told(asked: Asked) -> str:
-    return "; ".join([*(f"{name} := {of}" for name, of in asked.variables), asked.expression])
+def _question_text(question: Asked) -> str:
+    return "; ".join([*(f"{name} := {of}" for name, of in question.variables), question.expression])
 
 
-def _validation(asked: Asked) -> dict[str, str]:
+def _validation(question: Asked) -> dict[str, str]:
     return {
-        "expression": f"dyn({asked.expression}) == null",
-        "messageExpression": f"'is %s'.format([dyn({asked.expression})])",
+        "expression": f"dyn({question.expression}) == null",
+        "messageExpression": f"'is %s'.format([dyn({question.expression})])",
     }
 
 
@@ -286,13 +286,13 @@ def _outcome(message: str) -> str:
     return "null" if not message else "error" if " error" in message else "without text"
 
 
-def answers_there(oracle: CelOracle, asked: list[Asked]) -> list[str]:
+def answers_there(oracle: CelOracle, questions: list[Asked]) -> list[str]:
     """What Kubernetes' validator says of each; empty where it admits."""
-    named = [{"name": name, "expression": of} for one in asked for name, of in one.variables]
+    named = [{"name": name, "expression": of} for one in questions for name, of in one.variables]
     gvk = {"group": "", "version": "v1", "kind": "ConfigMap"}
     resource = {"group": "", "version": "v1", "resource": "configmaps"}
     question = {
-        "policy": {"variables": named, "validations": [_validation(one) for one in asked]},
+        "policy": {"variables": named, "validations": [_validation(one) for one in questions]},
         "request": {"kind": gvk, "resource": resource, "operation": "CREATE", "object": VALUES},
         "budget": 10**9,
     }
@@ -300,10 +300,10 @@ def answers_there(oracle: CelOracle, asked: list[Asked]) -> list[str]:
     return [one["message"] for one in answer["decisions"]]
 
 
-def answers_here(asked: list[Asked], wanted: list[str]) -> list[str]:
+def answers_here(questions: list[Asked], expected: list[str]) -> list[str]:
     """What ours says, by the evaluator of a template."""
     found = []
-    for one, there in zip(asked, wanted, strict=True):
+    for one, there in zip(questions, expected, strict=True):
         validation = _validation(one)
         types = variables_of(one)
         assert types is not None
@@ -312,7 +312,7 @@ def answers_here(asked: list[Asked], wanted: list[str]) -> list[str]:
             compile_expression(validation["expression"], environment)
             compile_expression(validation["messageExpression"], environment)
         except CompileError as error:
-            found.append("refused" if _is_told(str(error), there) else f"refused: {error}")
+            found.append("refused" if _is_same_refusal(str(error), there) else f"refused: {error}")
             continue
         variables = tuple(Named(name, of) for name, of in one.variables)
         validations = (Validation(validation["expression"], "", validation["messageExpression"]),)
@@ -321,22 +321,22 @@ def answers_here(asked: list[Asked], wanted: list[str]) -> list[str]:
         evaluator = CelEvaluator(source)
         review = {"object": VALUES, "operation": "CREATE"}
         state = evaluator.begin(UNLIMITED, {})
-        told = [violation.msg for violation in evaluator.evaluate(None, review, state)]
-        found.append(told[0] if told else "")
+        messages = [violation.msg for violation in evaluator.evaluate(None, review, state)]
+        found.append(messages[0] if messages else "")
     for at, told_here in enumerate(found):
         if told_here == "refused":
-            wanted[at] = "refused"
+            expected[at] = "refused"
     return found
 
 
-def _is_told(mine: str, there: str) -> bool:
+def _is_same_refusal(mine: str, there: str) -> bool:
     """Whether Kubernetes refuses an expression with these words."""
     of_syntax = "Syntax error" in mine and "Syntax error" in there
     return "compilation error" in there and (of_syntax or unnumbered(mine) in unnumbered(there))
 
 
-def _passed_over(found: str, wanted: str) -> str:
+def _passed_over(found: str, expected: str) -> str:
     """Why a difference is none; see docs/compatibility/cel.md."""
-    if EXCEEDED in found or EXCEEDED in wanted:
+    if EXCEEDED in found or EXCEEDED in expected:
         return "cost, which each counts by its own measure"
     return ""

@@ -120,62 +120,64 @@ class Grammar:
         name = self.chance.choice(tuple(LITERALS))
         return types.NULL if name == "null_type" else Type(name)
 
-    def of(self, wanted: Type, depth: int) -> str:
+    def of(self, result_type: Type, depth: int) -> str:
         """An expression of a type, nearly always."""
         chance = self.chance
         if chance.random() < self.strange:
-            wanted = self.any_type(1)
+            result_type = self.any_type(1)
         if depth <= 0:
-            return self.leaf(wanted)
+            return self.leaf(result_type)
         pick = chance.random()
         if pick < 0.1:
-            return self.leaf(wanted)
-        if wanted.is_dyn and chance.random() < 0.35:
+            return self.leaf(result_type)
+        if result_type.is_dyn and chance.random() < 0.35:
             return f"dyn({self.of(self.any_type(1), depth - 1)})"
-        if wanted.name in {"list", "map"} and chance.random() < 0.15:
-            return self.literal(wanted, depth - 1)
+        if result_type.name in {"list", "map"} and chance.random() < 0.15:
+            return self.literal(result_type, depth - 1)
         if chance.random() < 0.03:
-            return f"{self.chain(depth - 1)}.orValue({self.of(wanted, depth - 1)})"
+            return f"{self.chain(depth - 1)}.orValue({self.of(result_type, depth - 1)})"
         if pick < 0.28:
-            made = self.macro(wanted, depth)
+            made = self.macro(result_type, depth)
             if made is not None:
                 return made
         if pick < 0.34:
-            test, then, other = (self.of(one, depth - 1) for one in (types.BOOL, wanted, wanted))
+            test, then, other = (
+                self.of(one, depth - 1) for one in (types.BOOL, result_type, result_type)
+            )
             return f"({test} ? {then} : {other})"
-        return self.call(wanted, depth)
+        return self.call(result_type, depth)
 
     # --- leaves -------------------------------------------------------------------------------
 
-    def leaf(self, wanted: Type) -> str:
+    def leaf(self, result_type: Type) -> str:
         """A literal, a variable, a field."""
         chance = self.chance
         seen = dict(self.scope)  # of two of one name the inner one
-        fitting = [name for name, of in seen.items() if of == wanted or of.is_dyn]
+        fitting = [name for name, of in seen.items() if of == result_type or of.is_dyn]
         if fitting and chance.random() < 0.6:
             name = chance.choice(fitting)
             return name if chance.random() < 0.8 else f"dyn({name})"
-        if wanted.is_dyn and chance.random() < 0.3:
+        if result_type.is_dyn and chance.random() < 0.3:
             return chance.choice(MIXED)
-        if wanted.is_dyn or chance.random() < 0.15:
+        if result_type.is_dyn or chance.random() < 0.15:
             return self.field()
-        if wanted.name in {"list", "map"}:
-            return self.literal(wanted, 0)
-        if wanted.name == "optional_type":
-            part = self.leaf(wanted.parts[0])
+        if result_type.name in {"list", "map"}:
+            return self.literal(result_type, 0)
+        if result_type.name == "optional_type":
+            part = self.leaf(result_type.parts[0])
             return chance.choice(
                 (f"optional.of({part})", "optional.none()", f"optional.ofNonZeroValue({part})")
             )
-        if wanted.name == "type":
+        if result_type.name == "type":
             return chance.choice(("int", "string", "type(1)", "list", "null_type"))
-        listed = LITERALS.get(wanted.name)
+        listed = LITERALS.get(result_type.name)
         return chance.choice(listed) if listed else self.field()
 
-    def literal(self, wanted: Type, depth: int) -> str:
+    def literal(self, result_type: Type, depth: int) -> str:
         """A list or a map, some of what is in it there or not."""
         chance = self.chance
-        of = wanted.parts[-1]
-        key = wanted.parts[0]
+        of = result_type.parts[-1]
+        key = result_type.parts[0]
         is_mixed = chance.random() < 0.4  # what is said to be dyn may stand beside all else
         shown = (lambda text: f"dyn({text})") if is_mixed else (lambda text: text)
         parts = []
@@ -185,10 +187,10 @@ class Grammar:
                 mark = "?"
             else:
                 part, mark = shown(self.of(of, depth)), ""
-            if wanted.name == "map":
+            if result_type.name == "map":
                 part = f"{shown(self.of(key, 0))}: {part}"
             parts.append(f"{mark}{part}")
-        return f"[{', '.join(parts)}]" if wanted.name == "list" else f"{{{', '.join(parts)}}}"
+        return f"[{', '.join(parts)}]" if result_type.name == "list" else f"{{{', '.join(parts)}}}"
 
     def chain(self, depth: int) -> str:
         """A path with a question mark somewhere."""
@@ -218,14 +220,14 @@ class Grammar:
 
     # --- calls --------------------------------------------------------------------------------
 
-    def call(self, wanted: Type, depth: int) -> str:
+    def call(self, result_type: Type, depth: int) -> str:
         """A call of an overload that gives the type."""
-        listed = _fitting(wanted)
+        listed = _fitting(result_type)
         if not listed:
-            return self.leaf(wanted)
+            return self.leaf(result_type)
         name, overload = self.chance.choice(listed)
         known: dict[Type, Type] = {}
-        bound(overload.result, wanted, known)
+        bound(overload.result, result_type, known)
         for free in overload.free:
             known.setdefault(free, self.chance.choice(SIMPLE))
         args = [self.of(filled(one, known), depth - 1) for one in overload.args]
@@ -253,26 +255,26 @@ class Grammar:
 
     # --- macros -------------------------------------------------------------------------------
 
-    def macro(self, wanted: Type, depth: int) -> str | None:
+    def macro(self, result_type: Type, depth: int) -> str | None:
         """A macro that gives the type; None where there is none."""
         chance = self.chance
-        if wanted.name == "bool":
+        if result_type.name == "bool":
             kind = chance.choice(
                 ("all", "exists", "exists_one", "all2", "exists2", "existsOne2", "has")
             )
-        elif wanted.name == "list":
+        elif result_type.name == "list":
             kind = chance.choice(
                 ("map", "map3", "filter", "transformList", "transformList4", "sortBy")
             )
-        elif wanted.name == "map":
+        elif result_type.name == "map":
             kind = chance.choice(("transformMap", "transformMap4", "transformMapEntry"))
-        elif wanted.name == "optional_type":
+        elif result_type.name == "optional_type":
             kind = chance.choice(("optMap", "optFlatMap", "select"))
         else:
             return None
-        return self._macro(kind, wanted, depth - 1)
+        return self._macro(kind, result_type, depth - 1)
 
-    def _macro(self, kind: str, wanted: Type, depth: int) -> str:
+    def _macro(self, kind: str, result_type: Type, depth: int) -> str:
         chance = self.chance
         if kind == "has":
             return f"has({self.field().split('[')[0].split('.?')[0]}.{chance.choice('axs')})"
@@ -280,10 +282,10 @@ class Grammar:
             return f"{self.of(types.DYN, depth)}.?{chance.choice(('a', 'x', 'app', 'i'))}"
         item = chance.choice(SIMPLE)
         if kind in {"filter", "sortBy"}:
-            item = wanted.parts[0]
+            item = result_type.parts[0]
         if kind in {"optMap", "optFlatMap"}:
             target = self.of(types.optional_of(item), depth)
-            result = wanted if kind == "optFlatMap" else wanted.parts[0]
+            result = result_type if kind == "optFlatMap" else result_type.parts[0]
             return f"{target}.{kind}({self._bound([item], lambda: self.of(result, depth))})"
         over_map = chance.random() < 0.3 and kind not in {"filter", "sortBy"}
         key = chance.choice(KEYS)
@@ -295,7 +297,7 @@ class Grammar:
         one = [key if over_map else item]
         two = [key if over_map else types.INT, item]
         test = lambda: self.of(types.BOOL, depth)  # noqa: E731
-        part = wanted.parts[-1] if wanted.parts else types.BOOL
+        part = result_type.parts[-1] if result_type.parts else types.BOOL
         value = lambda: self.of(part, depth)  # noqa: E731
         match kind:
             case "all" | "exists" | "exists_one" | "filter":
@@ -313,7 +315,7 @@ class Grammar:
             case "transformList4" | "transformMap4":
                 within = self._bound(two, test, value)
             case _:
-                entry = lambda: f"{{{self.of(wanted.parts[0], depth)}: {value()}}}"  # noqa: E731
+                entry = lambda: f"{{{self.of(result_type.parts[0], depth)}: {value()}}}"  # noqa: E731
                 if chance.random() < 0.2:
                     entry = lambda: self.of(types.DYN, depth)  # noqa: E731
                 within = self._bound(two, entry)
@@ -336,8 +338,8 @@ class Grammar:
 
 
 @cache
-def _fitting(wanted: Type) -> tuple[tuple[str, Overload], ...]:
-    return tuple((name, one) for name, one in overloads() if bound(one.result, wanted, {}))
+def _fitting(result_type: Type) -> tuple[tuple[str, Overload], ...]:
+    return tuple((name, one) for name, one in overloads() if bound(one.result, result_type, {}))
 
 
 _OPERATORS: Final = {

@@ -71,15 +71,15 @@ def readings() -> Iterator[str]:
         known = dict.fromkeys(overload.free, types.INT)
         for at, of in enumerate(overload.args):
             for text in READ.get((name, at), ()) if of == types.STRING else ():
-                for said in _said(text):
+                for reading in _reading(text):
                     args = [right(filled(one, known)) for one in overload.args]
-                    args[at] = said
+                    args[at] = reading
                     call = written(name, args, member=overload.member)
                     yield call
                     yield from _parts(call, overload.result)
 
 
-def _said(text: str) -> tuple[str, str]:
+def _reading(text: str) -> tuple[str, str]:
     literal = json.dumps(text, ensure_ascii=False)
     return literal, f"({literal} + object.empty)"
 

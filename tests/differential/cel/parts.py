@@ -34,8 +34,10 @@ def parts_of(expression: str, value: Any) -> list[str]:
     """Expressions for all that is to be known of a value which is not shown."""
     match value:
         case Optional():
-            asked = [f"({expression}).hasValue()"]
-            return asked if value.value is NOTHING else [*asked, f"({expression}).value()"]
+            conditions = [f"({expression}).hasValue()"]
+            return (
+                conditions if value.value is NOTHING else [*conditions, f"({expression}).value()"]
+            )
         case list():
             indices = range(min(len(value), MOST))
             return [f"size({expression})", *(f"({expression})[{at}]" for at in indices)]

@@ -198,7 +198,7 @@ def oracle(program: Programs) -> Iterator[CelOracle]:
         yield running
 
 
-def told(expression: str) -> str:
+def parse_error(expression: str) -> str:
     try:
         parse(expression)
     except ParseError as error:
@@ -214,4 +214,4 @@ def test_a_broken_expression_is_told_as_kubernetes_tells_it(oracle: CelOracle) -
     }
     syntax = {e: text for e, text in found.items() if "Syntax error" in text}
     assert len(syntax) > len(EXPRESSIONS) / 2
-    assert {expression: told(expression).strip() for expression in syntax} == syntax
+    assert {expression: parse_error(expression).strip() for expression in syntax} == syntax

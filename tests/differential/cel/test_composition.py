@@ -25,19 +25,19 @@ def oracle(program: Programs) -> Iterator[CelOracle]:
         yield running
 
 
-def differences(oracle: CelOracle, asked: Iterator[Asked]) -> tuple[list[str], Counter[str]]:
+def differences(oracle: CelOracle, questions: Iterator[Asked]) -> tuple[list[str], Counter[str]]:
     """What differs, and what was asked."""
     found: list[str] = []
     counted: Counter[str] = Counter()
-    compare(oracle, asked, lambda one, why: found.append(f"{one}: {why}"), counted)
+    compare(oracle, questions, lambda one, why: found.append(f"{one}: {why}"), counted)
     return found, counted
 
 
 @pytest.mark.slow(30)
 @pytest.mark.timeout(900)
 def test_pairs_of_forms_in_every_place_give_what_kubernetes_gives(oracle: CelOracle) -> None:
-    asked = itertools.islice(compositions(random.Random(SEED)), PAIRS)
-    found, counted = differences(oracle, asked)
+    questions = itertools.islice(compositions(random.Random(SEED)), PAIRS)
+    found, counted = differences(oracle, questions)
     assert found == []
     assert counted["value"] > 0.2 * PAIRS
     assert counted["error"] > 0.2 * PAIRS
@@ -56,8 +56,8 @@ def test_an_answer_of_another_value_is_a_difference(
 ) -> None:
     real = composition.answers_there
 
-    def wrong(oracle: CelOracle, asked: list[Asked]) -> list[str]:
-        return [answer.replace("is 3", "is 4") for answer in real(oracle, asked)]
+    def wrong(oracle: CelOracle, questions: list[Asked]) -> list[str]:
+        return [answer.replace("is 3", "is 4") for answer in real(oracle, questions)]
 
     monkeypatch.setattr(composition, "answers_there", wrong)
     found, counted = differences(oracle, iter([Asked("object.i + 2"), Asked("object.i + 3")]))
@@ -73,11 +73,11 @@ def test_a_variable_whose_order_is_gos_is_no_difference_and_another_value_is(
     certain = Asked("variables.x[0]", (("x", "[3, 4].map(i, i)"),))
     mine = [*composition.answers_here([by_chance, certain], ["", ""])]
 
-    def otherwise(_asked: list[Asked], wanted: list[str]) -> list[str]:
-        return ["is abc" if wanted[0] != "is abc" else "is bca", mine[1] + "!"]
+    def otherwise(_asked: list[Asked], expected: list[str]) -> list[str]:
+        return ["is abc" if expected[0] != "is abc" else "is bca", mine[1] + "!"]
 
     monkeypatch.setattr(composition, "answers_here", otherwise)
     found, counted = differences(oracle, iter([by_chance, certain]))
     assert counted["passed over: the order in which Go goes through a map"] == 1
-    (told,) = found
-    assert told.endswith(": 'is 3!' instead of 'is 3'")
+    (difference,) = found
+    assert difference.endswith(": 'is 3!' instead of 'is 3'")

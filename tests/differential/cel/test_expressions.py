@@ -25,22 +25,22 @@ def oracle(program: Programs) -> Iterator[CelOracle]:
         yield running
 
 
-def differences(oracle: CelOracle, asked: Iterator[Question]) -> tuple[list[str], Counter[str]]:
+def differences(oracle: CelOracle, questions: Iterator[Question]) -> tuple[list[str], Counter[str]]:
     """What differs, and what was asked."""
     found: list[str] = []
     counted: Counter[str] = Counter()
 
-    def report(one: Question, told: str) -> None:
-        found.append(f"{one.expression}: {shown(told)}")
+    def report(one: Question, text: str) -> None:
+        found.append(f"{one.expression}: {shown(text)}")
 
-    compare(oracle, asked, report, counted)
+    compare(oracle, questions, report, counted)
     return found, counted
 
 
 def test_every_function_with_operands_of_every_kind(oracle: CelOracle) -> None:
     """Each overload as it should be, and with each operand in turn a wrong one."""
-    asked = dict.fromkeys((*calls(), *arities()))
-    found, counted = differences(oracle, map(Question, asked))
+    questions = dict.fromkeys((*calls(), *arities()))
+    found, counted = differences(oracle, map(Question, questions))
     assert found == []
     assert counted["eval"] > 2000
     assert counted["value"] > 500
@@ -85,9 +85,9 @@ def test_macros_with_names_of_everything(oracle: CelOracle) -> None:
 
 def test_keys_behind_operands_of_every_form(oracle: CelOracle) -> None:
     """Fields and items of paths, conditionals, macros and optionals, one after the other."""
-    asked = list(dict.fromkeys(paths()))
-    random.Random(5).shuffle(asked)
-    found, counted = differences(oracle, map(Question, asked[:900]))
+    questions = list(dict.fromkeys(paths()))
+    random.Random(5).shuffle(questions)
+    found, counted = differences(oracle, map(Question, questions[:900]))
     assert found == []
     assert counted["value"] > 300
     assert counted["eval"] > 200
@@ -95,18 +95,18 @@ def test_keys_behind_operands_of_every_form(oracle: CelOracle) -> None:
 
 def test_lists_and_maps_as_keys(oracle: CelOracle) -> None:
     """Each is found by itself alone: what is read twice is two, and what was made is one."""
-    asked = list(dict.fromkeys(identities()))
-    random.Random(6).shuffle(asked)
-    found, counted = differences(oracle, map(Question, asked[:600]))
+    questions = list(dict.fromkeys(identities()))
+    random.Random(6).shuffle(questions)
+    found, counted = differences(oracle, map(Question, questions[:600]))
     assert found == []
     assert counted["value"] > 400
 
 
 def test_optionals_in_every_place(oracle: CelOracle) -> None:
     """Values that are there, are not, are within others or were lost, of functions and operators."""
-    asked = list(dict.fromkeys(optionals()))
-    random.Random(7).shuffle(asked)
-    found, counted = differences(oracle, map(Question, asked[:900]))
+    questions = list(dict.fromkeys(optionals()))
+    random.Random(7).shuffle(questions)
+    found, counted = differences(oracle, map(Question, questions[:900]))
     assert found == []
     assert counted["value"] > 300
     assert counted["eval"] > 50

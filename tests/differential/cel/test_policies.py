@@ -80,8 +80,8 @@ def said_by_kubernetes(
         "matchConditions": source.get("matchCondition", []),
         "failurePolicy": source.get("failurePolicy", "Fail"),
     }
-    asked = {"policy": policy, "request": request, "params": params}
-    (answer,) = oracle.ask([{**asked, "namespace": NAMESPACE, "budget": BUDGET}])
+    question = {"policy": policy, "request": request, "params": params}
+    (answer,) = oracle.ask([{**question, "namespace": NAMESPACE, "budget": BUDGET}])
     return [one["message"] for one in answer.get("decisions", ()) if one["action"] == "deny"]
 
 
@@ -102,11 +102,11 @@ def test_a_policy_says_what_kubernetes_says(oracle: CelOracle, case: dict[str, A
         document = {"apiVersion": "v1", "kind": "ConfigMap", **given}
         metadata = {"name": f"case-{number}", "namespace": "shop", **given.get("metadata", {})}
         request = request_of({**document, "metadata": metadata})
-        wanted = said_by_kubernetes(oracle, source, params, request)
+        expected = said_by_kubernetes(oracle, source, params, request)
         if refused:
-            assert wanted
+            assert expected
             assert "compilation failed: source." in refused
             continue
         review = AugmentedReview(read_request(request), namespace=NAMESPACE)
         found = [one.msg for one in client.snapshot.review(review, limits=UNLIMITED).results]
-        assert sorted(found) == sorted(wanted)
+        assert sorted(found) == sorted(expected)

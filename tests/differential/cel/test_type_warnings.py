@@ -50,8 +50,8 @@ def described(cluster: Cluster) -> Described:
         definitions = document["components"]["schemas"]
         made = kind_type(document, gvk)
         assert made is not None
-        asked = {"ref": schema_name(definitions, gvk), "definitions": definitions}
-        found[gvk] = asked, made
+        request = {"ref": schema_name(definitions, gvk), "definitions": definitions}
+        found[gvk] = request, made
     return found
 
 
@@ -78,7 +78,7 @@ def theirs(oracle: Oracle, source: CelSource, kinds: Described) -> list[dict[str
             ],
         }
     }
-    schemas = {str(gvk): asked for gvk, (asked, _) in kinds.items()}
+    schemas = {str(gvk): schema for gvk, (schema, _) in kinds.items()}
     found: list[dict[str, str]] = json.loads(oracle.line({"policy": policy, "schemas": schemas}))
     for one in found:  # types are named after the kind and a time there
         for gvk in kinds:

@@ -54,7 +54,7 @@ class Asked:
 class Difference:
     """What a rule gives here and there."""
 
-    asked: Asked
+    rule: Asked
     way: str
     """How our engine came to its answer."""
     mine: Any
@@ -63,7 +63,7 @@ class Difference:
     def shown(self) -> str:
         """For whoever reads it."""
         only_mine, only_real = _without_what_is_shared(self.mine, self.real)
-        return f"{self.way}, {self.asked.place}:\n{self.asked.text}\n  here {only_mine}\n  OPA  {only_real}"
+        return f"{self.way}, {self.rule.place}:\n{self.rule.text}\n  here {only_mine}\n  OPA  {only_real}"
 
 
 def _without_what_is_shared(mine: Any, real: Any) -> tuple[str, str]:
@@ -76,7 +76,7 @@ def _without_what_is_shared(mine: Any, real: Any) -> tuple[str, str]:
 class Batch:
     """A module of many rules, without those that either engine refuses."""
 
-    asked: list[Asked]
+    rules: list[Asked]
     terms: tuple[str, ...] = field(default_factory=values.terms)
     level: str = LATEST
     """The OPA that is asked."""
@@ -86,34 +86,34 @@ class Batch:
         """What stands before the rules."""
         return (
             HEADER
-            + (IMPORTS if self.level == LATEST and any(one.imports for one in self.asked) else "")
+            + (IMPORTS if self.level == LATEST and any(one.imports for one in self.rules) else "")
             + HELPERS
         )
 
     def modules(self) -> tuple[str, str]:
         """The sources."""
-        text = "\n".join(one.text for one in self.asked)
+        text = "\n".join(one.text for one in self.rules)
         # The package beside comes first: OPA finds out about types in the order of files.
         return OTHER, f"{self.header}{text}\n"
 
     def at(self, row: int) -> Asked | None:
         """Whose line it is."""
         line = self.header.count("\n") + 1
-        for one in self.asked:
+        for one in self.rules:
             line += 1 + one.text.count("\n")
             if row < line:
                 return one
         return None
 
 
-def batches(asked: Iterable[Asked], level: str = LATEST) -> Iterator[Batch]:
+def batches(questions: Iterable[Asked], level: str = LATEST) -> Iterator[Batch]:
     """The rules in modules, each of one place: what is replaced in one is replaced in all of it.
 
     What is too new for the level is left out.
     """
     waiting: dict[tuple[str, bool], list[Asked]] = {}
     about = values.terms(large=level == LATEST)
-    for one in asked:
+    for one in questions:
         imports = level == LATEST and one.imports
         if level != LATEST and (NEW.search(one.text) or NEWER.search(one.text)):
             continue
@@ -132,7 +132,7 @@ Refused = dict[str, tuple[Asked, str]]
 def refused_here(batch: Batch) -> tuple[Refused, Program | None]:
     """Leave out of the batch what our engine refuses; what it makes of the others, if there are any."""
     found: Refused = {}
-    while batch.asked:
+    while batch.rules:
         try:
             program = compile_modules(parsed(batch), options=CompileOptions(level=batch.level))
         except RegoErrors as errors:
@@ -146,7 +146,7 @@ def refused_here(batch: Batch) -> tuple[Refused, Program | None]:
 def refused_there(oracle: Oracle, batch: Batch) -> Refused:
     """Leave out of the batch what OPA refuses."""
     found: Refused = {}
-    while batch.asked:
+    while batch.rules:
         answer = oracle.ask(op="many", modules=list(batch.modules()), version="v1", queries=[])
         if "stage" not in answer:
             break
@@ -156,13 +156,13 @@ def refused_there(oracle: Oracle, batch: Batch) -> Refused:
 
 
 def _leave_out(batch: Batch, rows: list[tuple[int, str]], found: Refused, why: str) -> None:
-    before = len(batch.asked)
+    before = len(batch.rules)
     for row, code in rows:
         one = batch.at(row)
         if one is not None and one.name not in found:
             found[one.name] = one, code
-    batch.asked = [one for one in batch.asked if one.name not in found]
-    assert len(batch.asked) < before, f"no rule is at fault: {why[:2000]}"
+    batch.rules = [one for one in batch.rules if one.name not in found]
+    assert len(batch.rules) < before, f"no rule is at fault: {why[:2000]}"
 
 
 def parsed(batch: Batch) -> list[Any]:
@@ -175,7 +175,7 @@ def parsed(batch: Batch) -> list[Any]:
 
 def answers_there(oracle: Oracle, batch: Batch) -> dict[str, Any]:
     """What OPA gives for each rule."""
-    names = [one.name for one in batch.asked]
+    names = [one.name for one in batch.rules]
     found = oracle.ask(
         op="many",
         modules=list(batch.modules()),
@@ -230,9 +230,9 @@ def answered_after_another(
 
 def compared(oracle: Oracle, batch: Batch, counted: Counter[str]) -> Iterator[Difference]:
     """Ask for each rule in each way that our engine has; what differs."""
-    everything = {one.name: one for one in batch.asked}
+    everything = {one.name: one for one in batch.rules}
     here, program = refused_here(batch)
-    accepted = len(batch.asked)
+    accepted = len(batch.rules)
     there = refused_there(oracle, batch)
     if here:
         # What we refuse OPA is to refuse as well.
@@ -241,22 +241,22 @@ def compared(oracle: Oracle, batch: Batch, counted: Counter[str]) -> Iterator[Di
     for name in here.keys() | there.keys():
         mine, real = here.get(name), there.get(name)
         if mine is None or real is None:  # where both refuse one fault may hide another
-            told = [
+            answers = [
                 ("accepted", None) if one is None else ("refused", one[1]) for one in (mine, real)
             ]
-            yield Difference(everything[name], "load", *told)
+            yield Difference(everything[name], "load", *answers)
         else:
             counted["refused"] += 1
-    if not batch.asked:
+    if not batch.rules:
         return
     real_answers = answers_there(oracle, batch)
     input_value = values.input_value(batch.terms)
     parameters = input_value["parameters"]
     options = CompileOptions(level=batch.level)
-    if program is None or len(batch.asked) < accepted:
+    if program is None or len(batch.rules) < accepted:
         program = compile_modules(parsed(batch), options=options)
     own = specialise_modules(parsed(batch), parameters, options=options)
-    for one in batch.asked:
+    for one in batch.rules:
         real = real_answers[one.name]
         counted["asked"] += 1
         counted[_kind(real)] += 1

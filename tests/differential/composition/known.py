@@ -13,13 +13,13 @@ KNOWN: Final = {
     "OPA 1.17 lets what comes of an empty collection be of any type": (
         lambda one: (
             one.way == "load"
-            and "some i, v in []; " in one.asked.text
+            and "some i, v in []; " in one.rule.text
             and (one.mine, one.real) == (("refused", "rego_type_error"), ("accepted", None))
         )
     ),
     "a fault of OPA 1.22: its index of rules with a member of the input that equals a constant": (
         lambda one: (
-            INDEXED.search(one.asked.text) is not None
+            INDEXED.search(one.rule.text) is not None
             and one.mine[0] == one.real[0] == "set"
             and one.real[1] < one.mine[1]
         )

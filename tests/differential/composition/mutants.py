@@ -72,13 +72,13 @@ LEFT_OUT: Final = {"statement.py", "payment.py", "common_reads.py", "__init__.py
 SURVIVING: Final = (Fate.SURVIVED, Fate.UNTOLD)
 
 
-def through_lines(asked: Sequence[Question]) -> dict[tuple[str, int], list[int]]:
+def through_lines(questions: Sequence[Question]) -> dict[tuple[str, int], list[int]]:
     """Which questions go through each line of the generator."""
     measured = coverage.Coverage(
         data_file=None, config_file=False, include=[f"{GENERATOR}/*"], branch=False
     )
     measured.start()
-    for number, one in enumerate(asked):
+    for number, one in enumerate(questions):
         measured.switch_context(str(number))
         one.write()
     measured.stop()
@@ -94,7 +94,7 @@ def through_lines(asked: Sequence[Question]) -> dict[tuple[str, int], list[int]]
 class Chooser:
     """Which questions a mutant is tried with, the most promising first."""
 
-    asked: Sequence[Question]
+    questions: Sequence[Question]
     through: Mapping[tuple[str, int], list[int]]
     chance: random.Random
     killers: dict[Question, None] = field(default_factory=dict)
@@ -103,11 +103,11 @@ class Chooser:
     def chosen(self, mutant: Mutant) -> list[Question]:
         """Those that go through its line."""
         # What runs while modules are imported is in no question's way: a table, a constant.
-        numbers = self.through.get((mutant.module, mutant.line), []) or range(len(self.asked))
+        numbers = self.through.get((mutant.module, mutant.line), []) or range(len(self.questions))
         corners_: list[Question] = []
         others: list[Question] = []
-        for one in map(self.asked.__getitem__, numbers):
-            (corners_ if one.rule.asked.place.endswith("corner") else others).append(one)
+        for one in map(self.questions.__getitem__, numbers):
+            (corners_ if one.rule.rule.place.endswith("corner") else others).append(one)
         others = self.chance.sample(others, min(QUESTIONS, len(others)))
         within = {*corners_, *others}
         first = [one for one in reversed(self.killers) if one in within]
@@ -183,8 +183,8 @@ class Tally:
             return
         self.able += is_caught
         self.unexplained += not is_caught
-        told = f"line {mutant.line}, {tried} questions, {fate.value}"
-        print(f"{mutant.name}   ({told})", flush=True)
+        detail = f"line {mutant.line}, {tried} questions, {fate.value}"
+        print(f"{mutant.name}   ({detail})", flush=True)
 
     @property
     def killed(self) -> int:
@@ -226,15 +226,15 @@ def main(arguments: list[str]) -> int:
     chance = random.Random(options.seed)
     began = time.monotonic()
     with Oracle(build("tests/oracles/opa")) as oracle:
-        asked = asked_questions(oracle, options.seed, options.pairs, options.bodies)
-    chooser = Chooser(asked, through_lines(asked), chance)
-    print(f"{len(asked)} questions, prepared in {time.monotonic() - began:.0f} s", flush=True)
+        questions = asked_questions(oracle, options.seed, options.pairs, options.bodies)
+    chooser = Chooser(questions, through_lines(questions), chance)
+    print(f"{len(questions)} questions, prepared in {time.monotonic() - began:.0f} s", flush=True)
     os.chdir(ROOT)
     gc.collect()
     gc.freeze()  # or each mutant's process would go through, and so copy, all that is prepared
     right = without_a_fault("function_requests.py")
     tests = (OF_EXPRESSIONS, *UNIT_TESTS)
-    assert Trial(right, asked[:60], tests).outcome().fate is Fate.UNTOLD, "it is right"
+    assert Trial(right, questions[:60], tests).outcome().fate is Fate.UNTOLD, "it is right"
     some = [one for one in all_mutants(options.modules) if chance.random() < options.share]
     tally = Tally(some, reasons(SURVIVORS), reasons(CAUGHT))
     trials = (begun(chooser, mutant) for mutant in tally.mutants)
@@ -243,7 +243,7 @@ def main(arguments: list[str]) -> int:
         tally.add(trial.mutant, found.fate, len(trial.questions))
         if found.killer is not None:
             chooser.learn(found.killer)
-    assert Trial(right, asked[:60]).outcome().fate is Fate.UNTOLD, "sources changed meanwhile"
+    assert Trial(right, questions[:60]).outcome().fate is Fate.UNTOLD, "sources changed meanwhile"
     everything = options.share == 1 and not options.modules
     known = {*tally.survivors, *tally.caught}
     for name in sorted(known - tally.explained.keys()) if everything else ():

@@ -45,7 +45,7 @@ class Mutant:
 
     module: str
     line: int
-    what: str
+    description: str
     source: str
     """The line as it is without the fault."""
     tree: Callable[[], ast.Module]
@@ -54,7 +54,7 @@ class Mutant:
     @property
     def name(self) -> str:
         """For a list of those that survive; lines move, their text seldom does."""
-        return f"{self.module} | {self.what} | {self.source}"
+        return f"{self.module} | {self.description} | {self.source}"
 
 
 def mutants(module: str, text: str) -> Iterator[Mutant]:
@@ -65,9 +65,11 @@ def mutants(module: str, text: str) -> Iterator[Mutant]:
     for at, node in enumerate(ast.walk(tree)):
         if id(node) in skipped or not hasattr(node, "lineno"):
             continue
-        for what, change in _changes(node):
+        for description, change in _changes(node):
             source = lines[node.lineno - 1].strip()
-            yield Mutant(module, node.lineno, what, source, partial(_changed, tree, at, change))
+            yield Mutant(
+                module, node.lineno, description, source, partial(_changed, tree, at, change)
+            )
 
 
 def _changed(tree: ast.Module, at: int, change: Change) -> ast.Module:
@@ -123,8 +125,8 @@ def _skipped(tree: ast.Module) -> set[int]:
 def _changes(node: ast.AST) -> Iterator[tuple[str, Change]]:
     if isinstance(node, ast.BoolOp):
         other = ast.Or if isinstance(node.op, ast.And) else ast.And
-        what = "or for and" if other is ast.Or else "and for or"
-        yield what, lambda one: ast.BoolOp(other(), one.values)  # type: ignore[attr-defined]
+        description = "or for and" if other is ast.Or else "and for or"
+        yield description, lambda one: ast.BoolOp(other(), one.values)  # type: ignore[attr-defined]
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield "a dropped not", lambda one: one.operand  # type: ignore[attr-defined]
     elif isinstance(node, ast.Call):
@@ -146,13 +148,13 @@ def _calls(node: ast.Call) -> Iterator[tuple[str, Change]]:
     called = _called(node)
     swapped = {"all_of": "any_of", "any_of": "all_of", "all": "any", "any": "all"}.get(called)
     if swapped:
-        what = f"{swapped} for {called}"
+        description = f"{swapped} for {called}"
 
         def swap(one: ast.AST) -> ast.AST:
             assert isinstance(one, ast.Call)
             return ast.Call(ast.Name(swapped, ast.Load()), one.args, one.keywords)
 
-        yield what, swap
+        yield description, swap
     if called == "negation" and node.args:
         yield "a dropped not", lambda one: one.args[0]  # type: ignore[attr-defined]
     if called in ("within", "_within"):
@@ -185,10 +187,10 @@ def _renamed(node: ast.Attribute | ast.Name, name: str) -> Change:
 
 
 def _texts(text: str) -> Iterator[tuple[str, Change]]:
-    for what, pattern, other in TEXTS:
+    for description, pattern, other in TEXTS:
         for found in pattern.finditer(text):
             changed = text[: found.start()] + other + text[found.end() :]
-            yield what, lambda _, changed=changed: ast.Constant(changed)  # type: ignore[misc]
+            yield description, lambda _, changed=changed: ast.Constant(changed)  # type: ignore[misc]
     if text.startswith("(") and text.endswith(")") and text.count("(") == 1:
         yield "a parenthesis less", lambda _: ast.Constant(text[1:-1])
 

@@ -31,7 +31,7 @@ GENERAL, FOR_PARAMETERS = "general", "written for the parameters"
 class Prepared:
     """A rule of a checked program, and what OPA gives for it."""
 
-    asked: Asked
+    rule: Asked
     way: str
     compiled: Compiled
     again: Callable[[], Compiled]
@@ -42,24 +42,24 @@ class Prepared:
     @property
     def path(self) -> tuple[str, str]:
         """Which document is asked for."""
-        return "t", self.asked.name
+        return "t", self.rule.name
 
 
 def prepared(
-    oracle: Oracle, asked: Iterable[Asked], options: CompileOptions = GENERAL_OPTIONS
+    oracle: Oracle, questions: Iterable[Asked], options: CompileOptions = GENERAL_OPTIONS
 ) -> Iterator[Prepared]:
     """Those that both engines accept, for the general code and for a constraint's own."""
-    for batch in batches(asked, options.level):
+    for batch in batches(questions, options.level):
         refused_here(batch)
         refused_there(oracle, batch)
-        if not batch.asked:
+        if not batch.rules:
             continue
         answers = answers_there(oracle, batch)
         input_value = values.input_value(batch.terms)
         for way in (GENERAL, FOR_PARAMETERS):
             again = partial(_compiled, batch, way, input_value, options)
             compiled = again()
-            for one in batch.asked:
+            for one in batch.rules:
                 yield Prepared(one, way, compiled, again, input_value, answers[one.name])
 
 

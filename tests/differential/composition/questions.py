@@ -22,7 +22,7 @@ def every_pair(seed: int) -> Iterator[Asked]:
     for count, number in enumerate(numbers):
         pair, place = divmod(number, len(places))
         first, second = divmod(pair, len(found))
-        yield _asked(count, places[place], found[first], found[second], chance)
+        yield _composed(count, places[place], found[first], found[second], chance)
 
 
 def some_pairs(seed: int, count: int) -> Iterator[Asked]:
@@ -40,10 +40,10 @@ def some_pairs(seed: int, count: int) -> Iterator[Asked]:
             seconds = list(found)
             chance.shuffle(seconds)
         first, place = firsts.pop()
-        yield _asked(number, place, first, seconds.pop(), chance)
+        yield _composed(number, place, first, seconds.pop(), chance)
 
 
-def _asked(number: int, place: str, first: Form, second: Form, chance: random.Random) -> Asked:
+def _composed(number: int, place: str, first: Form, second: Form, chance: random.Random) -> Asked:
     pair = Pair(first, second, chance.choice(forms()), chance.randrange(TURNS))
     name = f"r{number}"
     return Asked(name, place, PLACES[place](name, pair))

@@ -76,8 +76,8 @@ def gaps(measured: coverage.Coverage) -> Iterator[Gap]:
 
 def ask(oracle: Oracle) -> None:
     """Everything that is compared with OPA; here only the writing of code matters, and its run."""
-    for asked in (some_pairs(SEED, PAIRS), some_bodies(SEED, BODIES), corners()):
-        for one in prepared(oracle, asked):
+    for questions in (some_pairs(SEED, PAIRS), some_bodies(SEED, BODIES), corners()):
+        for one in prepared(oracle, questions):
             one.compiled.document(one.path)
     nested = [deep_question(form) for form in DEEP]
     levels = [

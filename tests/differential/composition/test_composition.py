@@ -14,10 +14,10 @@ from tests.differential.oracle import Oracle
 from webhook.rego.builtins.registry import GATEKEEPER, LATEST
 
 
-def differences(oracle: Oracle, asked, counted: Counter[str], level: str = LATEST) -> list[str]:
+def differences(oracle: Oracle, questions, counted: Counter[str], level: str = LATEST) -> list[str]:
     """What differs and is not known; what is known is counted."""
     found = []
-    for batch in batches(asked, level):
+    for batch in batches(questions, level):
         for one in compared(oracle, batch, counted):
             why = reason(one)
             counted[f"known: {why}"] += bool(why)
@@ -63,7 +63,7 @@ def test_rare_rules_give_what_opa_gives(opa: Oracle):
 
 def test_a_rule_that_answers_otherwise_is_found(opa: Oracle, monkeypatch: pytest.MonkeyPatch):
     """The comparison sees one wrong member, and rules that are refused do not hide the others."""
-    asked = [
+    questions = [
         Asked("a", "body", "a contains v if some v in input.parameters.vs"),
         Asked("b", "body", "b contains v if { v := 1; startswith(v, 2) }"),
         Asked("c", "body", "c := x if x := 1"),
@@ -77,9 +77,9 @@ def test_a_rule_that_answers_otherwise_is_found(opa: Oracle, monkeypatch: pytest
 
     monkeypatch.setattr(comparison, "answers_there", wrong)
     counted: Counter[str] = Counter()
-    (batch,) = batches(asked)
+    (batch,) = batches(questions)
     (found,) = compared(opa, batch, counted)
-    assert (found.asked.name, found.way) == ("a", "general")
+    assert (found.rule.name, found.way) == ("a", "general")
     assert "ab" in found.shown()
     assert counted["refused"] == 1
     assert counted["asked"] == 2
@@ -87,9 +87,9 @@ def test_a_rule_that_answers_otherwise_is_found(opa: Oracle, monkeypatch: pytest
 
 def test_only_the_very_fault_of_opa_is_passed_over():
     """Another internal error of OPA is a difference."""
-    asked = Asked("a", "body", "a := 1")
+    question = Asked("a", "body", "a := 1")
     message = "built-in function lt called with operand 1 that requires evaluation: __local1__"
     mine = ("set", frozenset())
-    assert reason(Difference(asked, "general", mine, ("error", "eval_internal_error", message)))
-    assert not reason(Difference(asked, "general", mine, ("error", "eval_internal_error", "x")))
-    assert not reason(Difference(asked, "general", mine, ("undefined", None)))
+    assert reason(Difference(question, "general", mine, ("error", "eval_internal_error", message)))
+    assert not reason(Difference(question, "general", mine, ("error", "eval_internal_error", "x")))
+    assert not reason(Difference(question, "general", mine, ("undefined", None)))

@@ -56,8 +56,8 @@ TOLD = {
 
 @pytest.mark.parametrize("rule", FOUND.values(), ids=FOUND.keys())
 def test_what_composed_literals_have_found_is_as_in_opa(rule: str, opa: Oracle):
-    asked = question(rule)
-    assert difference(asked, ours(asked), theirs(opa, asked)) == ""
+    query = question(rule)
+    assert difference(query, ours(query), theirs(opa, query)) == ""
 
 
 @pytest.mark.parametrize("rule", ABOUT_VALUES.values(), ids=ABOUT_VALUES.keys())
@@ -71,13 +71,13 @@ def test_what_was_found_about_values_is_as_in_opa_in_each_way(rule: str, opa: Or
 @pytest.mark.parametrize("rule", TOLD.values(), ids=TOLD.keys())
 def test_what_is_told_to_differ_does(rule: str, opa: Oracle):
     """Or the page is to say so no longer."""
-    asked = question(rule)
-    (kind, found), (there, told) = ours(asked), theirs(opa, asked)
+    query = question(rule)
+    (kind, found), (there, answer) = ours(query), theirs(opa, query)
     assert (kind, _members(found)) == ("results", 1)
     if _IN_CONFLICT in rule:
-        assert [code for code, _ in told] == ["eval_conflict_error"]
+        assert [code for code, _ in answer] == ["eval_conflict_error"]
     else:
-        assert (there, _members(told)) == ("results", 0)
+        assert (there, _members(answer)) == ("results", 0)
 
 
 def test_a_conflict_for_what_is_not_sought_is_met_where_the_page_says_so(opa: Oracle):
@@ -87,10 +87,10 @@ def test_a_conflict_for_what_is_not_sought_is_met_where_the_page_says_so(opa: Or
         f"x := [j | some j, w in input.parameters.xs; w == v; f(w)] }}{_IN_CONFLICT}"
     )
     input_value = {"review": {"vs": [2]}, "parameters": {"xs": [1, 2]}}
-    asked = Question((f"package t\n{rule}",), "data.t.p = x", input=input_value, has_input=True)
-    mine = ours(asked)
-    assert (mine[0], difference(asked, mine, theirs(opa, asked))) == ("eval", "")
-    (module,) = (parse_module(source, "t.rego", "v1") for source in asked.modules)
+    query = Question((f"package t\n{rule}",), "data.t.p = x", input=input_value, has_input=True)
+    mine = ours(query)
+    assert (mine[0], difference(query, mine, theirs(opa, query))) == ("eval", "")
+    (module,) = (parse_module(source, "t.rego", "v1") for source in query.modules)
     own = specialise_modules([module], input_value["parameters"])
     assert own is not None
     assert own.rule("data.t.p")(input_value, {}, EvaluationContext()) == RegoSet([[1]])

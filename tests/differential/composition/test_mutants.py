@@ -67,10 +67,10 @@ RULES = {
 def questions(opa: Oracle, *rules: Asked) -> list[Question]:
     """Prepared, and answered as by OPA."""
     options = CompileOptions(compile_parts=WRITTEN.compile_parts)
-    asked = [*map(Question, prepared(opa, rules, options))]
-    assert all(one.is_as_real() for one in asked)
-    assert through_lines(asked)
-    return asked
+    prepared_questions = [*map(Question, prepared(opa, rules, options))]
+    assert all(one.is_as_real() for one in prepared_questions)
+    assert through_lines(prepared_questions)
+    return prepared_questions
 
 
 def fault(module: str, right: str, wrong: str) -> Mutant:
@@ -82,17 +82,17 @@ def fault(module: str, right: str, wrong: str) -> Mutant:
 
 @alone
 def test_a_generator_without_a_fault_writes_the_same_code_and_one_with_it_is_killed(opa: Oracle):
-    asked = questions(opa, *(Asked(name, "body", rule) for name, rule in RULES.items()))
+    batch = questions(opa, *(Asked(name, "body", rule) for name, rule in RULES.items()))
     for module in ("inline.py", "expression.py", "function_requests.py"):
-        assert Trial(without_a_fault(module), asked).outcome().fate is Fate.UNTOLD
-    found = Trial(fault("expression.py", '" and ".join', '" or ".join'), asked).outcome()
+        assert Trial(without_a_fault(module), batch).outcome().fate is Fate.UNTOLD
+    found = Trial(fault("expression.py", '" and ".join', '" or ".join'), batch).outcome()
     assert found.fate is Fate.KILLED
-    assert found.killer in asked
+    assert found.killer in batch
 
 
 @alone
 def test_several_at_once_are_told_apart(opa: Oracle):
-    asked = questions(opa, Asked("p", "body", RULES["p"]))
+    batch = questions(opa, Asked("p", "body", RULES["p"]))
     wrong = fault("expression.py", '" and ".join', '" or ".join')
     broken = fault("expression.py", '" and ".join', '" and ) ".join')
     some = [
@@ -106,14 +106,14 @@ def test_several_at_once_are_told_apart(opa: Oracle):
 
     def trials() -> Iterator[Trial]:
         for one in some:
-            begun.append(Trial(one, asked))
+            begun.append(Trial(one, batch))
             yield begun[-1]
 
     over = []
     for trial in ended(trials(), jobs=2):
         assert len(begun) - len(over) <= 2
         over.append(trial)
-        expected = Fate.UNTOLD if trial.mutant.what == "no fault" else Fate.KILLED
+        expected = Fate.UNTOLD if trial.mutant.description == "no fault" else Fate.KILLED
         assert trial.outcome().fate is expected
     assert sorted(map(id, over)) == sorted(map(id, begun))
     assert [one.mutant for one in begun] == some
@@ -121,12 +121,12 @@ def test_several_at_once_are_told_apart(opa: Oracle):
 
 @alone
 def test_a_fault_that_only_costs_time_is_killed_by_the_tests_of_fast_ways(opa: Oracle):
-    asked = questions(
+    batch = questions(
         opa, Asked("p", "body", "p contains i if { some i, v in input.parameters.vs; v == null }")
     )
     mutant = fault("unification.py", "if a.value is None or", "if a.value is None and")
-    assert Trial(mutant, asked).outcome().fate is Fate.SURVIVED
-    assert Trial(mutant, asked, UNIT_TESTS).outcome().fate is Fate.CAUGHT
+    assert Trial(mutant, batch).outcome().fate is Fate.SURVIVED
+    assert Trial(mutant, batch, UNIT_TESTS).outcome().fate is Fate.CAUGHT
 
 
 def test_each_fault_that_has_a_reason_can_be_put_in():
@@ -154,10 +154,10 @@ def test_what_may_change_an_answer_is_to_be_killed_by_questions(capsys):
     assert (tally.killed, tally.same, tally.able, tally.unexplained) == (4, 1, 1, 1)
     assert tally.share == 4 / 6
     tally.report()
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].startswith("m.py | a fault | line 4   (line 4, 3 questions, killed by the")
-    assert told[1].startswith("m.py | a fault | line 7 ")
-    assert told[-1] == "66.7 % of 6 that may change an answer killed by questions"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("m.py | a fault | line 4   (line 4, 3 questions, killed by the")
+    assert lines[1].startswith("m.py | a fault | line 7 ")
+    assert lines[-1] == "66.7 % of 6 that may change an answer killed by questions"
 
 
 def test_each_line_that_has_a_reason_is_there():

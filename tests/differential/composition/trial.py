@@ -198,11 +198,11 @@ class Trial:
     def outcome(self) -> Outcome:
         """Wait for the process."""
         with os.fdopen(self.answer) as answer:
-            told = answer.read()
+            output = answer.read()
         os.waitpid(self._process, 0)
-        if not told:  # it has ended: the generator, or its code, does not work or does not end
+        if not output:  # it has ended: the generator, or its code, does not work or does not end
             return Outcome(Fate.KILLED)
-        fate, _, killer = told.partition(":")
+        fate, _, killer = output.partition(":")
         return Outcome(Fate[fate], self.questions[int(killer)] if killer else None)
 
 
@@ -214,8 +214,8 @@ def ended(trials: Iterator[Trial], jobs: int) -> Iterator[Trial]:
             running[trial.answer] = trial
         if not running:
             return
-        told, _, _ = select.select(list(running), (), ())
-        for answer in told:
+        readable, _, _ = select.select(list(running), (), ())
+        for answer in readable:
             yield running.pop(answer)
 
 
@@ -225,9 +225,9 @@ def _tried(mutant: Mutant, questions: Sequence[Question], unit_tests: Sequence[s
     except Exception:  # noqa: BLE001  # whatever it is: the generator does not even begin
         return Fate.KILLED.name
     if mutant.module in BEFORE_WRITING:
-        fate, killer = _asked(checked_again(questions[:CHECKED_AGAIN]))
+        fate, killer = _fate_by(checked_again(questions[:CHECKED_AGAIN]))
     else:
-        fate, killer = _asked(questions)
+        fate, killer = _fate_by(questions)
     if fate is not Fate.KILLED and unit_tests and _fails(unit_tests):
         fate = Fate.CAUGHT
     return f"{fate.name}:{killer}"
@@ -243,7 +243,7 @@ def checked_again(questions: Iterable[Question]) -> Iterator[Question]:
         yield Question(replace(one.rule, compiled=programs[at]), one.digest)
 
 
-def _asked(questions: Iterable[Question]) -> tuple[Fate, int | str]:
+def _fate_by(questions: Iterable[Question]) -> tuple[Fate, int | str]:
     fate = Fate.UNTOLD
     for number, one in enumerate(questions):
         WRITTEN.same = one.digest

@@ -25,8 +25,8 @@ def main() -> int:
     print(f"seed {options.seed}", flush=True)
     with Oracle(build("tests/oracles/mutation")) as oracle:
         counted = search(oracle, options.seed, options.seconds, options.questions, report)
-    for what, count in counted.most_common():
-        print(f"{count:8} {what}")
+    for outcome, count in counted.most_common():
+        print(f"{count:8} {outcome}")
     print(f"{len(found)} differences")
     return 1 if found else 0
 

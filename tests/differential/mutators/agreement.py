@@ -16,7 +16,7 @@ from webhook.constraint.expansion import ExpansionSet, InvalidExpansion, read_ex
 from webhook.mutation.annotations import annotated
 from webhook.mutation.errors import InvalidMutator, MutationError
 from webhook.mutation.expanding import expand
-from webhook.mutation.external import settled, wanted
+from webhook.mutation.external import settled, unanswered_keys
 from webhook.mutation.location import canonical, parse
 from webhook.mutation.mutator import MutatorId
 from webhook.mutation.patch import make_patch
@@ -106,7 +106,7 @@ def _mutate(question: Question, mutators: Mutators, found: Found) -> None:
         found["iterations"] = mutated.iterations
         found["asked"] = {
             name: sorted(keys)
-            for name, keys in wanted(mutated).items()
+            for name, keys in unanswered_keys(mutated).items()
             if name in question["providers"]
         }
         after = settled(mutated, answers_of(question["providers"]))

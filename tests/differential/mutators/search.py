@@ -24,22 +24,28 @@ def search(
     for number in range(questions):
         if time.monotonic() > end:
             break
-        asked = question(random.Random(f"{seed}/{number}"))
-        mine, real = ours(asked), theirs(oracle, asked)
-        counted[_kind(asked, bool(real["error"]))] += 1
-        if different := difference(asked, mine, real):
-            if why := reason(oracle, asked):
+        case = question(random.Random(f"{seed}/{number}"))
+        mine, real = ours(case), theirs(oracle, case)
+        counted[_kind(case, bool(real["error"]))] += 1
+        if different := difference(case, mine, real):
+            if why := reason(oracle, case):
                 counted[why] += 1
             else:
-                report(shown(f"{seed}/{number}", asked, different))
+                report(shown(f"{seed}/{number}", case, different))
     return counted
 
 
-def _kind(asked: Question, failed: bool) -> str:
-    kind = "location" if "location" in asked else "expansion" if "expand" in asked else "mutation"
+def _kind(question: Question, failed: bool) -> str:
+    kind = (
+        "location"
+        if "location" in question
+        else "expansion"
+        if "expand" in question
+        else "mutation"
+    )
     return f"{kind}, {'an error' if failed else 'answered'}"
 
 
-def shown(name: str, asked: Question, different: str) -> str:
+def shown(name: str, question: Question, different: str) -> str:
     """A difference with its question."""
-    return f"question {name}: {different}\n  {json.dumps(asked)}"
+    return f"question {name}: {different}\n  {json.dumps(question)}"

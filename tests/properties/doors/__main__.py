@@ -14,8 +14,8 @@ def main() -> int:
     first, count = (int(word) for word in (*sys.argv[1:3], *("0", "100")[len(sys.argv) - 1 :]))
     for seed in range(first, first + count):
         with tempfile.TemporaryDirectory() as folder:
-            if told := differences(world(seed), Path(folder)):
-                print("\n".join(told))
+            if differing := differences(world(seed), Path(folder)):
+                print("\n".join(differing))
                 return 1
         gc.unfreeze()  # Each command freezes what it stands on: one process runs thousands.
     print(f"{count} worlds: every door says the same")

@@ -41,7 +41,7 @@ from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.result import Responses
 from webhook.constraint.targets.known import TARGETS
-from webhook.decisions.exporter.admission import asked
+from webhook.decisions.exporter.admission import calls_of
 from webhook.log import Log
 from webhook.metrics.registry import Registry
 from webhook.policies.loader import PolicyLoader
@@ -96,7 +96,7 @@ class Files:
         self.log = Log(lambda _: None).logger("doors")
         self.stored: dict[str, Json] = {}
         """The objects as the server's mutators leave them."""
-        self.asked: dict[str, list[Json]] = {}
+        self.provider_calls: dict[str, list[Json]] = {}
         """What the server's records say of providers, by object."""
         self.excused: dict[str, Sequence[Result]] = {}
         """What exceptions take out of what the server finds, by object."""
@@ -129,7 +129,7 @@ class _Server:
         )
         assert loader.load(), loader.faults()
         preparations = Preparations(providers=_Asker(files.ask))
-        self.heard = _Heard()
+        self.listener = _Listener()
         self._mutation = Mutation(
             serving,
             MutationOptions(10.0, on_error="reject"),
@@ -139,7 +139,7 @@ class _Server:
         )
         options = AdmissionOptions(10.0, mutation_on_error="reject")
         self._admission = Admission(
-            serving, options, registry, files.log, self.heard, preparations=preparations
+            serving, options, registry, files.log, self.listener, preparations=preparations
         )
 
     def admit(self, obj: Json, old: Json | None = None) -> Json:
@@ -148,7 +148,7 @@ class _Server:
         assert answer.allowed, answer
         patch = [] if answer.patch is None else decode(base64.b64decode(answer.patch))
         stored: Json = apply_patch(obj, patch)
-        self.heard.responses = None
+        self.listener.responses = None
         self._admission(read_review(review_of(stored, old)), b"", time.monotonic())
         return stored
 
@@ -160,10 +160,12 @@ def serve(files: Files) -> Findings:
     for obj in files.world.objects:
         name, stored = obj["metadata"]["name"], server.admit(obj)
         files.stored[name] = stored
-        responses = server.heard.responses
+        responses = server.listener.responses
         found[name] = of_responses(responses)
         files.excused[name] = () if responses is None else responses.excused
-        files.asked[name] = asked((responses and responses.answers) or {}, include_answers=True)
+        files.provider_calls[name] = calls_of(
+            (responses and responses.answers) or {}, include_answers=True
+        )
     return found
 
 
@@ -182,7 +184,7 @@ class _Asker:
         return future
 
 
-class _Heard:
+class _Listener:
     """A recorder that keeps what was found last."""
 
     def __init__(self) -> None:
@@ -278,9 +280,9 @@ def _excused_by_test(files: Files) -> Findings:
     run = waddle("test", "-f", files.policies, "-f", files.objects, *files.options)
     found, subject = _nothing(files.world), ""
     for line in run.stdout.splitlines():
-        if told := _EXCUSED.match(line):
+        if match := _EXCUSED.match(line):
             name = subject.rpartition("/")[2]
-            _note(found, {"metadata": {"name": name}}, excusal(*told.groups()))
+            _note(found, {"metadata": {"name": name}}, excusal(*match.groups()))
         else:
             subject = line
     return found
@@ -314,20 +316,20 @@ def _of_krm(files: Files, document: Json, *arguments: str | Path) -> Findings:
     for item in yaml.load(run.stdout, yaml.CSafeLoader).get("results") or ():
         tags = item["tags"]
         reference = {"metadata": {"name": item["resourceRef"]["name"]}}
-        told = tags["constraint"], item["message"]
+        finding = tags["constraint"], item["message"]
         if tags["action"] != "excused":
-            _note(found, reference, (*told, tags["action"]))
+            _note(found, reference, (*finding, tags["action"]))
         if "exception" in tags:
-            _note(found, reference, excusal(*told, tags["exception"]))
+            _note(found, reference, excusal(*finding, tags["exception"]))
     return found
 
 
 def check(files: Files) -> Findings:
     """``waddle check``: the violations that there will be then; it tells no actions."""
     run = waddle("check", "-f", files.policies, "-f", files.objects, "-o", "json", *files.options)
-    found, told = _nothing(files.world), json.loads(run.stdout)["manifests"]
-    files.excusing = set(told.get("excused", ()))
-    for item in told["constraints"]:
+    found, manifests = _nothing(files.world), json.loads(run.stdout)["manifests"]
+    files.excusing = set(manifests.get("excused", ()))
+    for item in manifests["constraints"]:
         key = f"{item['kind']}/{item['name']}"
         for one in item["examples"]:
             name = one["object"].rpartition("/")[2]
@@ -354,11 +356,11 @@ def playground(files: Files) -> Findings:
         typed = "\n---\n".join(map(json.dumps, (obj, {"providers": ANSWERS})))
         [shown] = reviewed(typed, source.policies())["reviews"]
         for row in shown["violations"]:
-            told = f"{row['kind']}/{row['name']}", row["message"]
+            finding = f"{row['kind']}/{row['name']}", row["message"]
             if row["action"] != "excused":
-                _note(found, obj, (*told, row["action"]))
+                _note(found, obj, (*finding, row["action"]))
             if row["exception"]:
-                _note(found, obj, excusal(*told, row["exception"]))
+                _note(found, obj, excusal(*finding, row["exception"]))
     return found
 
 
@@ -385,16 +387,21 @@ def replayed(files: Files, by_server: Findings) -> list[str]:
     """What a replay of the server's decisions finds that it did not, or not any more."""
     records = [
         _record(files.stored[name], without_excusals(found))
-        | {"externalData": files.asked[name], "excused": [*map(_excused, files.excused[name])]}
+        | {
+            "externalData": files.provider_calls[name],
+            "excused": [*map(_excused, files.excused[name])],
+        }
         for name, found in by_server.items()
     ]
     from webhook.policies.policy_files import PolicyFiles
 
     foreign = kyverno_parts("enforce")
     policies, _ = PolicyFiles(files.client(), [files.policies], foreign=foreign).load()
-    told = replay(records, policies)
-    changed = [f"{one.record['resourceName']}: {one.added} {one.removed}" for one in told.changes]
-    return changed + ([f"{told.other_violations} others"] if told.other_violations else [])
+    replays = replay(records, policies)
+    changed = [
+        f"{one.record['resourceName']}: {one.added} {one.removed}" for one in replays.changes
+    ]
+    return changed + ([f"{replays.other_violations} others"] if replays.other_violations else [])
 
 
 def verified(files: Files, by_server: Findings) -> list[str]:
@@ -559,7 +566,7 @@ def updates(files: Files) -> dict[str, Findings]:
     server, by_server = _Server(files), {}
     for obj, old in changes:
         server.admit(obj, old)
-        by_server[obj["metadata"]["name"]] = of_responses(server.heard.responses)
+        by_server[obj["metadata"]["name"]] = of_responses(server.listener.responses)
     folder.mkdir()
     _write(folder / "reviews.yaml", [review_of(obj, old) for obj, old in changes])
     loaded = Policies.load(files.policies, providers=files.answers)
@@ -577,14 +584,14 @@ def differences(world: World, folder: Path) -> list[str]:
     """What a door says that the server does not, or the other way round."""
     files = Files(world, folder)
     by_server = serve(files)
-    told = []
+    lines = []
     of_updates = updates(files)
     for door, found in of_updates.items():
         wanted = of_updates["server"]
         if door in UNTOLD:
             wanted = {name: without_excusals(findings) for name, findings in wanted.items()}
         if found != wanted:
-            told.append(f"{world}\nupdates: {door}: {found}, not {wanted}")
+            lines.append(f"{world}\nupdates: {door}: {found}, not {wanted}")
     answers = {door: ask(files) for door, ask in DOORS.items()}
     answers |= audits(folder, world, files)
     for door, found in answers.items():
@@ -594,17 +601,17 @@ def differences(world: World, folder: Path) -> list[str]:
                 expected = frozenset((key, message, "") for key, message, _ in expected)
             if found[name] != expected:
                 missing, more = expected - found[name], found[name] - expected
-                told.append(f"{world}\n{door}: {name}: lacks {set(missing)}, adds {set(more)}")
+                lines.append(f"{world}\n{door}: {name}: lacks {set(missing)}, adds {set(more)}")
     # The Namespaces stand in files, too, and are checked like other objects.
     loaded = Policies.load(files.policies, providers=files.answers)
     beside = [_of_violations(loaded.review(one)) for one in world.namespaces.values()]
     excusing = set().union(*map(exceptions_in, (*by_server.values(), *beside)))
     if files.excusing != excusing:
-        told.append(f"{world}\ncheck: {files.excusing} excuse, not {excusing}")
+        lines.append(f"{world}\ncheck: {files.excusing} excuse, not {excusing}")
     for name, findings in _excused_by_test(files).items():
         skipped = of_responses(Responses(excused=tuple(files.excused[name])))
         if findings != skipped:
-            told.append(f"{world}\ntest: {name}: {findings} excused, not {skipped}")
-    told += [f"{world}\nreplay: {line}" for line in replayed(files, by_server)]
-    told += [f"{world}\nverify: {line}" for line in verified(files, by_server)]
-    return told
+            lines.append(f"{world}\ntest: {name}: {findings} excused, not {skipped}")
+    lines += [f"{world}\nreplay: {line}" for line in replayed(files, by_server)]
+    lines += [f"{world}\nverify: {line}" for line in verified(files, by_server)]
+    return lines

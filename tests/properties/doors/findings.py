@@ -45,5 +45,5 @@ def without_excusals(findings: frozenset[Finding]) -> frozenset[Finding]:
 def exceptions_in(findings: frozenset[Finding]) -> set[str]:
     """The exceptions that excuse something of it."""
     return {
-        told.removeprefix(_EXCUSED_BY) for _, _, told in findings if told.startswith(_EXCUSED_BY)
+        text.removeprefix(_EXCUSED_BY) for _, _, text in findings if text.startswith(_EXCUSED_BY)
     }

@@ -173,17 +173,17 @@ async def _by_replica(made: Session, folder: Path, files: Files) -> Findings:
 
 def _by_command(folder: Path, files: Files, *arguments: str) -> Findings:
     kubeconfig = str(folder / "kubeconfig")
-    asked = ("audit", "--once", "-n", NAMESPACE, "--kubeconfig", kubeconfig, "-o", "json")
-    run = waddle(*asked, *arguments, *files.options)
+    command = ("audit", "--once", "-n", NAMESPACE, "--kubeconfig", kubeconfig, "-o", "json")
+    run = waddle(*command, *arguments, *files.options)
     assert not run.stderr, run.stderr
     found: Findings = {name: frozenset() for name in names(files.world)}
-    told = json.loads(run.stdout)
-    for item in (*told["violations"], *told["excused"]):
+    document = json.loads(run.stdout)
+    for item in (*document["violations"], *document["excused"]):
         constraint, name = item["constraint"], item["resource"]["name"]
         if name not in found:
             continue
         key = f"{constraint['kind']}/{constraint['name']}"
-        if item not in told["excused"]:
+        if item not in document["excused"]:
             found[name] |= {(key, item["message"], ",".join(item["enforcementActions"]))}
         if exception := item.get("exception"):
             found[name] |= {excusal(key, item["message"], exception["title"])}

@@ -104,21 +104,21 @@ def test_a_field_that_no_api_server_takes_is_named(tmp_path: Path, door: str):
     (tmp_path / "broken.json").write_text(json.dumps(policy("object.spec.", name="broken")))
     done = waddle(door, suite) if door == "verify" else waddle(door, "-f", file)
     assert done.returncode != 0
-    told = done.stdout + done.stderr
-    assert file.name in told
-    assert "spec.validations[0].expression: " in told
+    output = done.stdout + done.stderr
+    assert file.name in output
+    assert "spec.validations[0].expression: " in output
 
 
 def test_a_resource_that_no_api_server_serves_is_named_with_the_one_that_is_meant(tmp_path: Path):
     file = written(tmp_path, [policy("true", rule=DEPLOYMENT), binding()])
     done = waddle("check", "-f", file)
-    told = done.stdout + done.stderr
-    assert f"{file}:1: ValidatingAdmissionPolicy/p: its matchConstraints.resourceRules[0]" in told
-    assert "is deployments meant?" in told
+    output = done.stdout + done.stderr
+    assert f"{file}:1: ValidatingAdmissionPolicy/p: its matchConstraints.resourceRules[0]" in output
+    assert "is deployments meant?" in output
 
 
 @pytest.mark.parametrize(
-    ("missing", "told"),
+    ("missing", "message"),
     [
         ("template", 'reading ConstraintTemplate from "{folder}/nothing.yaml"'),
         ("constraint", 'reading ValidatingAdmissionPolicyBinding from "{folder}/nothing.yaml"'),
@@ -127,7 +127,7 @@ def test_a_resource_that_no_api_server_serves_is_named_with_the_one_that_is_mean
     ],
 )
 def test_a_test_that_names_a_file_that_is_not_there_says_which(
-    tmp_path: Path, missing: str, told: str
+    tmp_path: Path, missing: str, message: str
 ):
     (tmp_path / "policy.yaml").write_text(json.dumps(policy("true")))
     (tmp_path / "binding.yaml").write_text(json.dumps(binding()))
@@ -141,7 +141,7 @@ def test_a_test_that_names_a_file_that_is_not_there_says_which(
     suite.write_text(json.dumps({**head, "tests": [{**test, "cases": [case]}]}))
     done = waddle("verify", suite)
     assert done.returncode != 0
-    assert told.format(folder=tmp_path).lower() in done.stdout.lower()
+    assert message.format(folder=tmp_path).lower() in done.stdout.lower()
     assert "suite.yaml" in done.stdout
     assert "No such file or directory" in done.stdout
 

@@ -56,17 +56,17 @@ def test_violations_stand_beside_those_of_constraints(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("actions", "code", "told"),
+    ("actions", "code", "message"),
     [
         (["Deny", "Audit"], 1, "1 deny, 1 dryrun"),
         (["Warn"], 0, "1 warn"),
         (["Audit"], 0, "1 dryrun"),
     ],
 )
-def test_actions_are_those_of_the_binding(tmp_path, actions, code, told):
+def test_actions_are_those_of_the_binding(tmp_path, actions, code, message):
     done = reviewed(tmp_path, NAMED, binding("b", "named", validationActions=actions), pod())
     assert done.returncode == code
-    assert told in done.stdout
+    assert message in done.stdout
 
 
 @pytest.mark.parametrize("output", ["json", "yaml", "sarif", "junit", "github", "text"])
@@ -105,19 +105,19 @@ def test_several_parameters_are_each_to_be_satisfied(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("action", "failure", "code", "told"),
+    ("action", "failure", "code", "message"),
     [
         ("Deny", "Fail", 1, "no params found for policy binding with `Deny`"),
         ("Deny", "Ignore", 0, "0 violations"),
         ("Allow", "Fail", 0, "0 violations"),
     ],
 )
-def test_parameters_that_are_not_there(tmp_path, action, failure, code, told):
+def test_parameters_that_are_not_there(tmp_path, action, failure, code, message):
     document = {**LIMITED, "spec": {**LIMITED["spec"], "failurePolicy": failure}}
     bound = binding("b", "limited", paramRef={"name": "x", "parameterNotFoundAction": action})
     done = reviewed(tmp_path, document, bound, pod())
     assert done.returncode == code
-    assert told in done.stdout
+    assert message in done.stdout
     assert "its paramRef finds no ConfigMap among what was given" in done.stderr
 
 
@@ -175,20 +175,20 @@ def test_check_asks_whether_another_resource_is_meant(tmp_path):
     wrong["spec"]["matchConstraints"] = {"resourceRules": [rule, {**rule, "apiGroups": ["x.io"]}]}
     done = waddle("check", "-f", written(tmp_path, wrong, binding("b", "wrong")))
     assert done.returncode == 0
-    told = 'its matchConstraints.resourceRules[0].resources names "pod": is pods meant?'
+    message = 'its matchConstraints.resourceRules[0].resources names "pod": is pods meant?'
     assert done.stdout.count("is pods meant?") == 1
-    assert f"ValidatingAdmissionPolicy/wrong: {told}" in done.stdout
+    assert f"ValidatingAdmissionPolicy/wrong: {message}" in done.stdout
 
 
 def test_check_says_that_manifests_lack_the_api_server_s_defaults(tmp_path):
     documents = NAMED, binding("b", "named")
     done = waddle("check", "-f", written(tmp_path, *documents, pod()))
-    told = (
+    message = (
         "manifests were reviewed by 1 ValidatingAdmissionPolicy without the API server's defaults"
     )
-    assert told in done.stderr
+    assert message in done.stderr
     other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}}
-    assert told not in waddle("check", "-f", written(tmp_path, *documents, other)).stderr
+    assert message not in waddle("check", "-f", written(tmp_path, *documents, other)).stderr
 
 
 def test_check_tells_of_many_parameters_and_of_what_is_undecided(tmp_path):
@@ -221,10 +221,10 @@ def test_the_library_reviews_by_them():
         Policies.load(values=[policy("1 == 'a'"), binding()])
     with pytest.raises(NoVerdictError, match="authorizer"):
         Policies.load(values=[ASKING, binding("b", "asking")]).review(pod())
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         Policies.load(values=[NAMED, binding("b", "named"), LIMITED])
-    assert [one.category for one in told] == [PolicyWarning]
+    assert [one.category for one in caught] == [PolicyWarning]
 
 
 def test_a_krm_function_reads_parameters_from_the_folder(tmp_path):
@@ -312,8 +312,8 @@ def test_an_answer_that_says_nothing_is_told_with_its_line(tmp_path):
     done = waddle("check", "-f", file)
     assert done.returncode == 1
     assert "spec.resourceAttributes: is required" in done.stdout
-    asked = {**REVIEW, "status": {}}  # a question, which is an object like any other
-    assert "SubjectAccessReview" not in waddle("check", "-f", written(tmp_path, asked)).stdout
+    question = {**REVIEW, "status": {}}  # a question, which is an object like any other
+    assert "SubjectAccessReview" not in waddle("check", "-f", written(tmp_path, question)).stdout
 
 
 def test_errors_that_are_ignored_are_told_and_so_are_annotations(tmp_path):
@@ -416,13 +416,13 @@ def test_what_does_nothing_is_told_with_file_and_line(tmp_path):
     begins = [1]
     for text in texts:
         begins.append(begins[-1] + text.count("\n") + 2)
-    for at, said in enumerate(
+    for at, message in enumerate(
         (
             "ValidatingAdmissionPolicy/unbound: no binding names it, so nothing is reviewed by it",
             "ValidatingAdmissionPolicyBinding/lost: there is no ValidatingAdmissionPolicy nobody",
         )
     ):
-        assert f"warning: {file}:{begins[at]}: {said}" in done.stdout
+        assert f"warning: {file}:{begins[at]}: {message}" in done.stdout
     assert f"{file}:{begins[3]}: ValidatingAdmissionPolicyBinding/here: its paramRef" in done.stdout
 
 

@@ -100,7 +100,7 @@ def test_a_namespace_is_selected_by_its_own_labels():
 
 
 @pytest.mark.parametrize(
-    ("resources", "told"),
+    ("resources", "message"),
     [
         ({"matchPolicy": "Some"}, "at.matchPolicy: 'Some'"),
         ({"resourceRules": {}}, "at.resourceRules: is not a list"),
@@ -115,10 +115,10 @@ def test_a_namespace_is_selected_by_its_own_labels():
         ),
     ],
 )
-def test_what_an_api_server_refuses_is_told_with_its_field(resources, told):
+def test_what_an_api_server_refuses_is_told_with_its_field(resources, message):
     with pytest.raises(InvalidAdmissionPolicy) as raised:
         compile_matching(resources, "at")
-    assert str(raised.value).startswith(told)
+    assert str(raised.value).startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_mutations_are_made_one_after_the_other():
 
 
 @pytest.mark.parametrize(
-    ("expression", "told"),
+    ("expression", "message"),
     [
         (
             "Object{spec: Object.spec{nodeSelector: {'a': 'b'}}}",
@@ -65,10 +65,10 @@ def test_mutations_are_made_one_after_the_other():
         ("object.none.x ? Object{} : Object{}", "resulted in error: no such key: none"),
     ],
 )
-def test_what_cannot_be_applied_changes_nothing(expression, told):
+def test_what_cannot_be_applied_changes_nothing(expression, message):
     made = changed(expression)
     assert made.object == pod()
-    assert told in made.faults[0]
+    assert message in made.faults[0]
 
 
 def test_a_test_that_does_not_hold_leaves_the_object():
@@ -112,7 +112,7 @@ def test_a_custom_resource_is_merged_as_its_definition_says():
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"reinvocationPolicy": None}, "spec.reinvocationPolicy: is required"),
         ({"mutations": []}, "spec.mutations: is required"),
@@ -128,12 +128,12 @@ def test_a_custom_resource_is_merged_as_its_definition_says():
         ),
     ],
 )
-def test_what_an_api_server_refuses_is_told_with_its_field(changes, told):
+def test_what_an_api_server_refuses_is_told_with_its_field(changes, message):
     document = mutating_policy(LABELLED)
     document["spec"] |= changes
     with pytest.raises(InvalidAdmissionPolicy) as raised:
         read_mutating_policy(document)
-    assert str(raised.value).startswith(told)
+    assert str(raised.value).startswith(message)
     with pytest.raises(InvalidAdmissionPolicy, match="has none"):
         read_mutating_binding(mutating_binding(validationActions=["Deny"]))
 
@@ -178,13 +178,13 @@ def test_a_policy_is_asked_again_only_where_it_wants_that(tmp_path):
         "Object{metadata: Object.metadata{annotations: "
         "{'count': string(object.metadata.?labels.orValue({}).size())}}}"
     )
-    for wish, told in (("Never", "0"), ("IfNeeded", "1")):
+    for wish, expected in (("Never", "0"), ("IfNeeded", "1")):
         counts = mutating_policy(count, name="a", reinvocationPolicy=wish)
         adds = mutating_policy(LABELLED, name="b")
         bindings = (mutating_binding("a", "a"), mutating_binding("b", "b"))
         file = written(tmp_path, counts, adds, *bindings, pod())
         (made,) = json.loads(waddle("mutate", "-f", file, "-o", "json").stdout)
-        assert made["metadata"]["annotations"] == {"count": told}
+        assert made["metadata"]["annotations"] == {"count": expected}
 
 
 def test_older_versions_are_read_alike():

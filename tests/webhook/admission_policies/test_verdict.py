@@ -80,9 +80,9 @@ def test_variables_may_read_those_before_them_and_parameters():
     ],
 )
 def test_what_asks_the_authorizer_is_undecided_unless_the_rest_decides(document, is_undecided):
-    told = verdict(document)
-    assert bool(told.undecided) is is_undecided
-    assert told.failures == ()
+    answer = verdict(document)
+    assert bool(answer.undecided) is is_undecided
+    assert answer.failures == ()
 
 
 def test_an_expression_beyond_the_limit_of_cost_is_an_error():
@@ -100,16 +100,16 @@ def test_audit_annotations_are_texts_and_none_is_left_out():
             {"key": "bad", "valueExpression": "string(object.none)"},
         ]
     )
-    told = verdict(document)
-    assert told.annotations == {"who": "ada"}
-    assert [one.is_error for one in told.failures] == [True]
+    answer = verdict(document)
+    assert answer.annotations == {"who": "ada"}
+    assert [one.is_error for one in answer.failures] == [True]
 
 
 def test_an_audit_annotation_that_asks_the_authorizer_is_in_error_as_in_an_api_server():
     annotations = [{"key": "may", "valueExpression": f"string({ALLOWED})"}]
-    told = verdict(policy("true", auditAnnotations=annotations))
-    assert told.annotations == {}
-    (failure,) = told.failures
+    answer = verdict(policy("true", auditAnnotations=annotations))
+    assert answer.annotations == {}
+    (failure,) = answer.failures
     assert failure.denies
     assert failure.message.endswith("resulted in error: no such attribute(s): authorizer")
     ignoring = verdict(policy("true", auditAnnotations=annotations, failurePolicy="Ignore"))

@@ -188,7 +188,7 @@ def test_a_denial_is_encoded_with_code_reason_and_message():
 @pytest.mark.parametrize("decision_id", ["", "0f-1"])
 def test_an_answer_that_allows_and_says_nothing_is_written_as_any_other(uid, patch, decision_id):
     status = {"metadata": {}, "code": 200}
-    told = {} if patch is None else {"patch": "W10=", "patchType": "JSONPatch"}
+    patch_fields = {} if patch is None else {"patch": "W10=", "patchType": "JSONPatch"}
     named = {"auditAnnotations": {"decision-id": decision_id}} if decision_id else {}
 
     response = AdmissionResponse(uid, True, decision_id=decision_id, patch=patch)
@@ -197,5 +197,5 @@ def test_an_answer_that_allows_and_says_nothing_is_written_as_any_other(uid, pat
     assert json.loads(answer) == {
         "kind": "AdmissionReview",
         "apiVersion": "admission.k8s.io/v1beta1",
-        "response": {"uid": uid, "allowed": True, "status": status, **named, **told},
+        "response": {"uid": uid, "allowed": True, "status": status, **named, **patch_fields},
     }

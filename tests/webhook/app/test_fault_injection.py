@@ -67,13 +67,13 @@ def test_the_driver_refuses_the_one_kind():
 def test_only_a_process_that_no_cluster_reaches_blames_nobody():
     alone = read([f"--policies={__file__}", "--host=127.0.0.1"], {})
     reachable = read([f"--policies={__file__}", "--host=0.0.0.0"], {})
-    asked = {VARIABLE: BLAME_NOBODY}
-    assert blames_nobody(alone, asked)
-    assert refused_kind(alone, asked) == ""
+    faulty = {VARIABLE: BLAME_NOBODY}
+    assert blames_nobody(alone, faulty)
+    assert refused_kind(alone, faulty) == ""
     assert not blames_nobody(alone, {})
     for settings_, environment in (
-        (reachable, asked),
-        (alone, {**asked, "KUBERNETES_SERVICE_HOST": "10.0.0.1"}),
+        (reachable, faulty),
+        (alone, {**faulty, "KUBERNETES_SERVICE_HOST": "10.0.0.1"}),
     ):
         assert not blames_nobody(settings_, environment)
         with pytest.raises(FaultRefused):

@@ -118,15 +118,15 @@ def test_a_fault_that_leaves_the_coroutine_ends_the_thread_and_is_told(
     async def fail() -> None:
         raise RuntimeError("planted")
 
-    told, faults = threading.Event(), []
+    reported, faults = threading.Event(), []
 
     def tell(arguments: threading.ExceptHookArgs) -> None:
         faults.append(arguments.exc_value)
-        told.set()
+        reported.set()
 
     monkeypatch.setattr(threading, "excepthook", tell)
     thread = LoopThread("audit", fail)
     thread.start()
-    assert told.wait(PATIENCE_SECONDS)
+    assert reported.wait(PATIENCE_SECONDS)
     thread.stop()
     assert [str(fault) for fault in faults] == ["planted"]

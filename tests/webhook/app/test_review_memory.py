@@ -40,9 +40,9 @@ def test_who_makes_too_much_alone_ends_and_what_follows_of_it_begins_anew() -> N
     held.resident += ALONE_BYTES_MAX
     held.look("a")
     held.resident += 1
-    with pytest.raises(EvaluationError, match="made more than 64 MiB") as told:
+    with pytest.raises(EvaluationError, match="made more than 64 MiB") as raised:
         held.look("a")
-    assert told.value.code == "eval_cancel_error"
+    assert raised.value.code == "eval_cancel_error"
     held.look("a")
     held.resident += ALONE_BYTES_MAX
     held.look("a")

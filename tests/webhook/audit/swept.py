@@ -51,7 +51,7 @@ class Given:
             raise self.failures[resource.gvk]
 
 
-class Told:
+class RecordingSink:
     """A sink that keeps everything."""
 
     def __init__(self) -> None:

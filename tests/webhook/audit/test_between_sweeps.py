@@ -106,7 +106,7 @@ class Cluster:
         lines.put_nowait(json.dumps(event).encode() + b"\n")
 
 
-class Told:
+class MessageSink:
     """A sink that keeps its results."""
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ def policies() -> Client:
     return client
 
 
-def audit(cluster: Cluster, serving: Serving, told: Told) -> Sweeps:
+def audit(cluster: Cluster, serving: Serving, sink: MessageSink) -> Sweeps:
     """One that goes on between its sweeps, and tells a sink."""
     return Sweeps(
         cluster,  # type: ignore[arg-type]
@@ -161,35 +161,37 @@ def audit(cluster: Cluster, serving: Serving, told: Told) -> Sweeps:
         lambda: UNLIMITED,
         registry=Registry(),
         log=Log(lambda _: None).logger("audit"),
-        sinks=[told],
+        sinks=[sink],
         events=None,
         tell=lambda _: None,
     )
 
 
-def between(before: Revision, after: Revision, *changes: tuple[GroupVersionKind, str, str]) -> Told:
+def between(
+    before: Revision, after: Revision, *changes: tuple[GroupVersionKind, str, str]
+) -> MessageSink:
     """Return the first report after a sweep by one revision, once another is in force.
 
     ``changes`` are objects that change then, by kind, name and namespace.
     """
 
-    async def run() -> Told:
-        cluster, told, serving = Cluster(), Told(), Serving(before)
-        sweeps = audit(cluster, serving, told)
+    async def run() -> MessageSink:
+        cluster, sink, serving = Cluster(), MessageSink(), Serving(before)
+        sweeps = audit(cluster, serving, sink)
         async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
             beside = tasks.create_task(sweeps.run())
             await asyncio.sleep(0)
             await sweeps.sweep(before, lambda: None)
-            told.news.clear()
+            sink.news.clear()
             serving.revision = after
             until = time.monotonic() + PATIENCE_SECONDS
             following = tasks.create_task(sweeps.follow(until, lambda: None))
             for change in changes:
                 cluster.change(*change)
-            await told.news.wait()
+            await sink.news.wait()
             beside.cancel()
             following.cancel()
-        return told
+        return sink
 
     return asyncio.run(run())
 
@@ -207,23 +209,23 @@ def test_a_namespace_that_config_takes_out_or_in_is_so_at_once() -> None:
 def test_what_an_object_implies_is_reviewed_from_when_the_expansion_is_in_force() -> None:
     client = policies()
     before = Revision(client.snapshot, client)
-    told = between(before, replace(before, expansion=EXPANSION), (DEPLOYMENT, "web", "in"))
-    assert told.messages == [("web", ["[Implied by deployments] nobody"])]
+    sink = between(before, replace(before, expansion=EXPANSION), (DEPLOYMENT, "web", "in"))
+    assert sink.messages == [("web", ["[Implied by deployments] nobody"])]
 
 
 def test_what_an_object_implies_is_mutated_as_it_would_be_now() -> None:
     client = policies()
     before = Revision(client.snapshot, client, expansion=EXPANSION)
-    told = between(before, replace(before, mutations=MUTATIONS), (DEPLOYMENT, "web", "in"))
-    assert told.messages == [("web", ["[Implied by deployments] us"])]
+    sink = between(before, replace(before, mutations=MUTATIONS), (DEPLOYMENT, "web", "in"))
+    assert sink.messages == [("web", ["[Implied by deployments] us"])]
 
 
 def test_a_constraint_that_comes_with_an_expansion_has_what_implies_its_kind_listed() -> None:
     client = policies()
     before = Revision(client.snapshot, client)
     client.add_constraint(constraint("By", "pods", POD))
-    told = between(before, Revision(client.snapshot, client, expansion=EXPANSION))
-    assert told.swept[1:] == [frozenset({POD, DEPLOYMENT})]
+    sink = between(before, Revision(client.snapshot, client, expansion=EXPANSION))
+    assert sink.swept[1:] == [frozenset({POD, DEPLOYMENT})]
 
 
 def test_the_first_constraint_of_a_kind_has_it_swept_and_followed() -> None:
@@ -232,16 +234,16 @@ def test_the_first_constraint_of_a_kind_has_it_swept_and_followed() -> None:
     client.add_template(template("By", PODS_ARE_BY))
     before = Revision(client.snapshot, client)
     client.add_constraint(constraint("By", "pods", POD))
-    told = between(before, Revision(client.snapshot, client))
-    assert told.swept == [frozenset(), frozenset({POD})]
+    sink = between(before, Revision(client.snapshot, client))
+    assert sink.swept == [frozenset(), frozenset({POD})]
 
 
 def test_policies_that_are_the_same_have_nothing_listed_again() -> None:
     client = policies()
     before = Revision(client.snapshot, client)
-    told = between(before, replace(before, mutations=MUTATIONS), (POD, "a", "in"))
-    assert told.swept == [frozenset({POD, DEPLOYMENT})]
-    assert told.messages == [("a", ["nobody"])]
+    sink = between(before, replace(before, mutations=MUTATIONS), (POD, "a", "in"))
+    assert sink.swept == [frozenset({POD, DEPLOYMENT})]
+    assert sink.messages == [("a", ["nobody"])]
 
 
 def test_a_bug_with_one_changed_object_costs_that_object_and_not_the_audit(
@@ -257,8 +259,8 @@ def test_a_bug_with_one_changed_object_costs_that_object_and_not_the_audit(
     monkeypatch.setattr(Reviewer, "review", faulty)
     client = policies()
     revision = Revision(client.snapshot, client)
-    told = between(revision, revision, (POD, "odd", "in"), (POD, "sound", "in"))
-    assert told.messages == [("sound", ["nobody"])]
+    sink = between(revision, revision, (POD, "odd", "in"), (POD, "sound", "in"))
+    assert sink.messages == [("sound", ["nobody"])]
 
 
 def test_another_revision_does_not_put_off_the_totals() -> None:
@@ -268,7 +270,7 @@ def test_another_revision_does_not_put_off_the_totals() -> None:
 
     async def run() -> None:
         serving = Serving(before)
-        sweeps = audit(Cluster(), serving, Told())
+        sweeps = audit(Cluster(), serving, MessageSink())
         async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
             beside = tasks.create_task(sweeps.run())
             await asyncio.sleep(0)

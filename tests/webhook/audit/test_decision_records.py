@@ -111,8 +111,8 @@ def test_what_finds_no_room_is_dropped_and_counted_and_the_sweep_ends(
 def test_an_audit_records_what_it_allows_where_that_is_asked_for(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
-    for asked in (False, True):
-        exporter = make(loop, sidecarURL="unix:///nowhere", auditAllows=asked)
+    for records_allowed in (False, True):
+        exporter = make(loop, sidecarURL="unix:///nowhere", auditAllows=records_allowed)
 
         async def sweep(exporter: Exporter = exporter) -> None:
             sink = DecisionRecords(exporter, loop)
@@ -121,7 +121,7 @@ def test_an_audit_records_what_it_allows_where_that_is_asked_for(
             await sink.end(SweepEnd("run", POLICIES, frozenset()))
 
         asyncio.run(sweep())
-        assert exporter.queued == 2 + asked
+        assert exporter.queued == 2 + records_allowed
 
 
 def test_an_object_of_an_excluded_namespace_is_on_no_record(

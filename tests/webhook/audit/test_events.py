@@ -20,7 +20,7 @@ from webhook.log import Log
 Lines = list[dict[str, Any]]
 
 
-def told(
+def events_and_log(
     server: RefusingServer, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Counter[str], Lines, list[float]]:
     """What became of the Events of two objects, the lines of the log, and what was waited for."""
@@ -63,7 +63,7 @@ def test_events_are_written_in_the_order_in_which_violations_were_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server = RefusingServer()
-    assert told(server, monkeypatch) == ({"written": 2}, [], [])
+    assert events_and_log(server, monkeypatch) == ({"written": 2}, [], [])
     assert names(server) == ["web-0", "web-1"]
 
 
@@ -72,7 +72,7 @@ def test_one_that_is_refused_is_counted_and_the_next_is_written(
     refusal: ApiError | ApiUnreachable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = RefusingServer(refusal)
-    outcomes, [line], delays = told(server, monkeypatch)
+    outcomes, [line], delays = events_and_log(server, monkeypatch)
     assert (outcomes, delays) == ({"failed": 1, "written": 1}, [])
     assert (line["level"], line["msg"]) == ("warning", "an Event was not written")
     assert names(server) == ["web-1"]
@@ -83,7 +83,7 @@ def test_a_bug_is_told_with_its_place_and_waited_for_and_the_next_is_written(
 ) -> None:
     """It ended the sweep, and the audit began anew."""
     server = RefusingServer(ValueError("surprise"))
-    outcomes, [line], delays = told(server, monkeypatch)
+    outcomes, [line], delays = events_and_log(server, monkeypatch)
     assert (outcomes, delays) == ({"failed": 1, "written": 1}, [1.0])
     assert (line["level"], line["msg"], line["error"]) == (
         "error",

@@ -17,7 +17,7 @@ from tests.webhook.audit.made import (
     constraint,
     template,
 )
-from tests.webhook.audit.swept import Given, Told
+from tests.webhook.audit.swept import Given, RecordingSink
 from webhook import log
 from webhook.api.gvk import GroupVersionKind
 from webhook.audit.kept import KeptResults, is_of_the_api_server
@@ -128,21 +128,21 @@ def sweep(
     kept: KeptResults | None = None,
     *,
     lists: Lists | None = None,
-) -> tuple[SweepEnd, Told]:
+) -> tuple[SweepEnd, RecordingSink]:
     """One sweep, with what it told."""
-    told = Told()
+    sink = RecordingSink()
     scope = Scope(in_force if isinstance(in_force, PolicySet) else PolicySet(in_force))
     made = Sweep(
         "2026-01-01T00:00:00Z",
         scope,
         lists or Lists(objects),
         Namespaces(None, scope.snapshot.namespaces),  # type: ignore[arg-type]
-        Sinks([told, Totals(20, [told])]),
+        Sinks([sink, Totals(20, [sink])]),
         log.Log(lambda _: None).logger("test"),
         limits=lambda: UNLIMITED,
         kept=kept,
     )
-    return asyncio.run(made.run()), told
+    return asyncio.run(made.run()), sink
 
 
 def keeping(bytes_max: int = 1 << 20, *, by_version: bool = True) -> KeptResults:
@@ -150,11 +150,11 @@ def keeping(bytes_max: int = 1 << 20, *, by_version: bool = True) -> KeptResults
     return KeptResults(bytes_max, lambda: by_version)
 
 
-def shown(told: Told) -> Any:
+def shown(sink: RecordingSink) -> Any:
     """What was told of each object, and the totals."""
     return [
-        (one.identity, one.responses._replace(recalled=0), one.excluded) for one in told.all
-    ], told.totals
+        (one.identity, one.responses._replace(recalled=0), one.excluded) for one in sink.all
+    ], sink.totals
 
 
 @pytest.mark.parametrize("by_version", [True, False])
@@ -177,9 +177,9 @@ def test_what_changed_is_reviewed_and_what_is_gone_is_forgotten() -> None:
     kept = keeping()
     sweep(in_force, {POD: [pod("a"), pod("b"), pod("c")]}, kept)
     objects = {POD: [pod("a"), pod("b", "b", version="2")]}
-    end, told = sweep(in_force, objects, kept)
+    end, sink = sweep(in_force, objects, kept)
     assert (end.recalled, kept.objects) == (1, 2)
-    assert shown(told) == shown(sweep(in_force, objects)[1])
+    assert shown(sink) == shown(sweep(in_force, objects)[1])
 
 
 def test_an_object_is_reviewed_again_when_its_namespace_is_another() -> None:
@@ -190,9 +190,9 @@ def test_an_object_is_reviewed_again_when_its_namespace_is_another() -> None:
     made = client(*PODS)
     sweep(made.snapshot, objects, kept)
     made.add_data({"apiVersion": "v1", "kind": "Namespace", **moved["two"]})
-    end, told = sweep(made.snapshot, objects, kept)
+    end, sink = sweep(made.snapshot, objects, kept)
     assert end.recalled == 1
-    assert [one.msg for one in told.all[1].responses.results] == ["in moved"]
+    assert [one.msg for one in sink.all[1].responses.results] == ["in moved"]
 
 
 def test_a_kind_is_reviewed_again_when_a_policy_about_it_is_another_and_others_are_not() -> None:
@@ -201,9 +201,9 @@ def test_a_kind_is_reviewed_again_when_a_policy_about_it_is_another_and_others_a
     kept = keeping()
     sweep(made.snapshot, objects, kept)
     made.add_constraint(generation(2, constraint("L", "l", POD, parameters={"app": "x"})))
-    end, told = sweep(made.snapshot, objects, kept)
+    end, sink = sweep(made.snapshot, objects, kept)
     assert end.recalled == 1
-    assert [one.msg for one in told.all[0].responses.results] == ["a is a", "in one"]
+    assert [one.msg for one in sink.all[0].responses.results] == ["a is a", "in one"]
 
 
 def test_nothing_is_known_by_its_version_after_a_restore_of_etcd() -> None:
@@ -214,9 +214,9 @@ def test_nothing_is_known_by_its_version_after_a_restore_of_etcd() -> None:
         lists.version = version
         if version == "8":
             lists.objects = {POD: [pod("a", "b"), pod("b")]}
-        end, told = sweep(in_force, {}, kept, lists=lists)
+        end, sink = sweep(in_force, {}, kept, lists=lists)
         assert (end.recalled, kept.objects) == (recalled, 2)
-        assert shown(told) == shown(sweep(in_force, lists.objects)[1])
+        assert shown(sink) == shown(sweep(in_force, lists.objects)[1])
 
 
 def test_policies_that_read_synced_data_are_asked_again_when_it_is_other_data() -> None:
@@ -226,9 +226,9 @@ def test_policies_that_read_synced_data_are_asked_again_when_it_is_other_data() 
     sweep(made.snapshot, objects, kept)
     assert sweep(made.snapshot, objects, kept)[0].recalled == 1
     made.add_data({"apiVersion": "v1", "kind": "Secret", **pod("s")})
-    end, told = sweep(made.snapshot, objects, kept)
+    end, sink = sweep(made.snapshot, objects, kept)
     assert (end.recalled, end.violations) == (0, 1)
-    assert [one.msg for one in told.all[0].responses.results] == ["there is another"]
+    assert [one.msg for one in sink.all[0].responses.results] == ["there is another"]
 
 
 def test_nothing_is_kept_of_kinds_about_which_a_policy_goes_by_more_than_what_it_is_given() -> None:
@@ -236,9 +236,9 @@ def test_nothing_is_kept_of_kinds_about_which_a_policy_goes_by_more_than_what_it
     objects = {POD: [pod("a")], SECRET: [pod("s")]}
     kept = keeping()
     sweep(made.snapshot, objects, kept)
-    end, told = sweep(made.snapshot, objects, kept)
+    end, sink = sweep(made.snapshot, objects, kept)
     assert (end.recalled, kept.objects) == (1, 1)
-    assert len(told.all) == 2
+    assert len(sink.all) == 2
 
 
 def test_nothing_is_kept_of_what_implies_others() -> None:
@@ -275,10 +275,10 @@ def test_what_has_no_room_is_reviewed_in_each_sweep() -> None:
     objects = {POD: [pod(f"p{number}", "b") for number in range(20)]}
     kept = keeping(2_000)
     sweep(in_force, objects, kept)
-    end, told = sweep(in_force, objects, kept)
+    end, sink = sweep(in_force, objects, kept)
     assert 0 < end.recalled < 20
     assert kept.bytes <= 2_000
-    assert shown(told) == shown(sweep(in_force, objects)[1])
+    assert shown(sink) == shown(sweep(in_force, objects)[1])
     end, _ = sweep(in_force, {POD: []}, kept)
     assert (kept.bytes, kept.objects) == (0, 0)
 
@@ -324,10 +324,10 @@ def test_with_and_without_it_the_same_is_told_whatever_changes(seed: int) -> Non
         for _ in range(random.randrange(4)):
             version += 1
             _change(random, made, objects, version)
-        end, told = sweep(made.snapshot, objects, kept)
+        end, sink = sweep(made.snapshot, objects, kept)
         plain_end, plain = sweep(made.snapshot, objects)
         recalled += end.recalled
-        assert shown(told) == shown(plain)
+        assert shown(sink) == shown(plain)
         assert (end.reviewed, end.violations, end.stranded, end.undecided) == (
             plain_end.reviewed,
             plain_end.violations,

@@ -80,10 +80,10 @@ async def read(
 
 
 def test_pages_follow_each_other_and_are_emptied_in_the_order_of_the_list() -> None:
-    asked: list[Query] = []
+    queries: list[Query] = []
 
     def answer(query: Query) -> Answer:
-        asked.append(query)
+        queries.append(query)
         if "continue" not in query:
             return page(items(["a", "b"]), "after-b")
         return page(items(["c"]))
@@ -93,7 +93,7 @@ def test_pages_follow_each_other_and_are_emptied_in_the_order_of_the_list() -> N
             assert await read(client, ListStatistics()) == ["a", "b", "c"]
 
     event_loop.run(run())
-    assert asked == [{"limit": "2"}, {"limit": "2", "continue": "after-b"}]
+    assert queries == [{"limit": "2"}, {"limit": "2", "continue": "after-b"}]
 
 
 async def read_partly(client: ClusterClient, known: set[str], page_objects: int) -> dict[str, bool]:
@@ -123,10 +123,10 @@ def whole(names: list[str]) -> list[dict[str, Any]]:
 
 def test_of_what_is_known_the_metadata_comes_and_a_few_others_are_fetched_each() -> None:
     names = [f"pod-{number:02}" for number in range(2 * GET_COST)]
-    asked: list[Query] = []
+    queries: list[Query] = []
 
     def answer(query: Query) -> Answer:
-        asked.append(query)
+        queries.append(query)
         if (one := query.get("one")) is not None:
             gone = 404, {"kind": "Status", "code": 404, "reason": "NotFound"}
             return gone if one == "pod-07" else (200, whole([one])[0])
@@ -143,16 +143,16 @@ def test_of_what_is_known_the_metadata_comes_and_a_few_others_are_fetched_each()
         assert list(came) == [name for name in [*names, "z"] if name != "pod-07"]
 
     event_loop.run(run())
-    assert [one.get("one") or one.get("as") for one in asked] == [
+    assert [one.get("one") or one.get("as") for one in queries] == [
         *("metadata", "pod-03", "pod-07", "metadata")
     ]
 
 
 def test_where_many_are_not_known_the_page_and_those_behind_it_are_listed_whole() -> None:
-    asked: list[Query] = []
+    queries: list[Query] = []
 
     def answer(query: Query) -> Answer:
-        asked.append(query)
+        queries.append(query)
         names, token = {"": (["a", "b"], "2"), "2": (["c", "d"], "3"), "3": (["e", "f"], "")}[
             query.get("continue", "")
         ]
@@ -166,7 +166,7 @@ def test_where_many_are_not_known_the_page_and_those_behind_it_are_listed_whole(
         assert came == dict.fromkeys("ab", False) | dict.fromkeys("cdef", True)
 
     event_loop.run(run())
-    assert [(one.get("continue"), "as" in one) for one in asked] == [
+    assert [(one.get("continue"), "as" in one) for one in queries] == [
         *((None, True), ("2", True), ("2", False), ("3", False))
     ]
 
@@ -235,11 +235,11 @@ def test_a_list_that_expires_again_and_again_is_given_up() -> None:
 
 def test_pages_of_large_objects_have_few_of_them() -> None:
     """The first page is small since nobody knows; the next is as the bytes seen before say."""
-    asked: list[int] = []
+    limits: list[int] = []
     large = "x" * (PAGE_BYTES // 10)
 
     def answer(query: Query) -> Answer:
-        asked.append(int(query["limit"]))
+        limits.append(int(query["limit"]))
         found = items(["a", "b"])
         for item in found:
             item["data"] = large
@@ -250,21 +250,21 @@ def test_pages_of_large_objects_have_few_of_them() -> None:
             await read(client, ListStatistics(), page_objects=500)
 
     event_loop.run(run())
-    assert asked[0] == FIRST_OBJECTS
-    assert asked[1] == 9
+    assert limits[0] == FIRST_OBJECTS
+    assert limits[1] == 9
 
 
 def test_a_page_that_is_too_large_is_asked_for_with_fewer_objects_and_the_next_sweep_knows() -> (
     None
 ):
     """Small objects first and large ones behind them; a page of one is taken as it is."""
-    asked: list[int] = []
+    limits: list[int] = []
     names = [f"o{number:03}" for number in range(525)]
     large = "x" * (PAGE_BYTES_MAX // 4)
 
     def answer(query: Query) -> Answer:
         begin, limit = int(query.get("continue", "0")), int(query["limit"])
-        asked.append(limit)
+        limits.append(limit)
         found = items(names[begin : begin + limit])
         for item in found:
             if item["metadata"]["name"] >= "o505":
@@ -277,14 +277,16 @@ def test_a_page_that_is_too_large_is_asked_for_with_fewer_objects_and_the_next_s
             source = ListSource(client, 500, forbidden_seconds=0)
             for _ in range(2):
                 pages = source.pages(None, PODS)  # type: ignore[arg-type]
-                told = [obj["metadata"]["name"] async for found in pages for obj in found[::-1]]
-                assert told == names
+                listed_names = [
+                    obj["metadata"]["name"] async for found in pages for obj in found[::-1]
+                ]
+                assert listed_names == names
 
     event_loop.run(run())
     # What is cut off is asked for again: 500, 62 and 7 of the large ones are too many.
-    assert asked[:6] == [FIRST_OBJECTS, 500, 500, 62, 7, 1]
-    assert asked.count(FIRST_OBJECTS) == 1
-    assert asked[-1] == 1
+    assert limits[:6] == [FIRST_OBJECTS, 500, 500, 62, 7, 1]
+    assert limits.count(FIRST_OBJECTS) == 1
+    assert limits[-1] == 1
 
 
 def test_what_passes_is_waited_out_and_what_does_not_is_raised() -> None:
@@ -341,21 +343,21 @@ def test_a_kind_that_could_be_read_before_is_not_taken_for_one_without_a_right()
 
 def test_a_refusal_that_has_lasted_is_waited_out_for_one_kind_and_not_for_each() -> None:
     """A cluster may have many kinds that the audit may not read."""
-    asked: list[str] = []
+    paths: list[str] = []
 
     def answer(query: Query) -> Answer:
-        asked.append(query["limit"])
+        paths.append(query["limit"])
         return 403, {}
 
     async def run() -> None:
         async with listing(answer) as client:
             source = ListSource(client, 500, forbidden_seconds=0.2)
             for gvk in (SECRET, POD):
-                before = len(asked)
+                before = len(paths)
                 pages = source.pages(None, Resource(gvk, "x", namespaced=True))  # type: ignore[arg-type]
                 with pytest.raises(UnreadableKind):
                     await anext(pages)
-                counts.append(len(asked) - before)
+                counts.append(len(paths) - before)
 
     counts: list[int] = []
     event_loop.run(run())

@@ -9,7 +9,7 @@ from webhook.cluster import event_loop
 from webhook.cluster.errors import ApiError, ApiUnreachable
 
 
-def asked(*script: Exception | str, forbidden_seconds: float) -> str:
+def patient_answer(*script: Exception | str, forbidden_seconds: float) -> str:
     """What comes of a question whose answers are these; the first is a while in coming."""
     answers = iter(script)
 
@@ -29,10 +29,12 @@ def asked(*script: Exception | str, forbidden_seconds: float) -> str:
 def test_a_refusal_lasts_from_its_own_beginning_and_not_from_an_outage_before_it() -> None:
     """An API server that was away answers 403 until it has read its roles."""
     refused = ApiError(403, "no right")
-    assert asked(ApiUnreachable("away"), refused, "found", forbidden_seconds=0.02) == "found"
+    assert (
+        patient_answer(ApiUnreachable("away"), refused, "found", forbidden_seconds=0.02) == "found"
+    )
 
 
 def test_a_refusal_that_lasts_is_an_answer() -> None:
     refused = [ApiError(403, "no right")] * 3
     with pytest.raises(ApiError, match="no right"):
-        asked(*refused, forbidden_seconds=0.02)
+        patient_answer(*refused, forbidden_seconds=0.02)

@@ -15,7 +15,7 @@ from tests.webhook.audit.made import (
     snapshot,
     template,
 )
-from tests.webhook.audit.swept import NAMESPACE, RESOURCES, Given, Told
+from tests.webhook.audit.swept import NAMESPACE, RESOURCES, Given, RecordingSink
 from tests.webhook.mutation.documents import assign, known, label
 from webhook import log
 from webhook.api.gvk import GroupVersionKind
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def sweep(scope: Scope, source: Given) -> tuple[SweepEnd, Told]:
+def sweep(scope: Scope, source: Given) -> tuple[SweepEnd, RecordingSink]:
     """One sweep, with what it told."""
-    told = Told()
+    sink = RecordingSink()
     known = {name: {"metadata": {"name": name}} for name in ("space", "out")}
 
     class Absent:
@@ -53,11 +53,11 @@ def sweep(scope: Scope, source: Given) -> tuple[SweepEnd, Told]:
         scope,
         source,
         Namespaces(Absent(), known),  # type: ignore[arg-type]
-        Sinks([told, Totals(20, [told])]),
+        Sinks([sink, Totals(20, [sink])]),
         log.Log(lambda _: None).logger("test"),
         limits=lambda: UNLIMITED,
     )
-    return asyncio.run(made.run()), told
+    return asyncio.run(made.run()), sink
 
 
 POLICIES = snapshot(
@@ -71,11 +71,11 @@ POLICIES = snapshot(
 
 def test_every_object_is_told_of_once_and_its_totals_are_published() -> None:
     source = Given({POD: items(["a", "b"], "space"), SECRET: items(["s"], "space")})
-    end, told = sweep(Scope(PolicySet(POLICIES)), source)
-    assert [item.identity.name for item in told.all] == ["a", "b", "s"]
-    assert told.totals == {("A", "pods"): 2, ("A", "secrets"): 1, ("B", "all"): 3}
+    end, sink = sweep(Scope(PolicySet(POLICIES)), source)
+    assert [item.identity.name for item in sink.all] == ["a", "b", "s"]
+    assert sink.totals == {("A", "pods"): 2, ("A", "secrets"): 1, ("B", "all"): 3}
     assert (end.reviewed, end.violations) == (3, 6)
-    assert told.starts[0].kinds == end.complete == {POD, SECRET}
+    assert sink.starts[0].kinds == end.complete == {POD, SECRET}
 
 
 def test_what_mutators_would_change_is_told_of_kinds_that_they_name_and_nothing_is_written() -> (
@@ -84,18 +84,18 @@ def test_what_mutators_would_change_is_told_of_kinds_that_they_name_and_nothing_
     mutators = known(assign("a", "spec.x", 1), label("l", "k", "v"))
     source = Given({POD: items(["a"], "space"), SECRET: items(["s"], "space")})
     scope = Scope(PolicySet(snapshot(), mutators.snapshot))
-    _, told = sweep(scope, source)
-    assert not told.all
-    _, told = sweep(replace(scope, tells_drift=True), source)
-    [audited] = told.all
+    _, sink = sweep(scope, source)
+    assert not sink.all
+    _, sink = sweep(replace(scope, tells_drift=True), source)
+    [audited] = sink.all
     assert [(drift.mutator.name, drift.paths) for drift in audited.drifts] == [
         ("a", ("/spec",)),
         ("l", ("/metadata/labels",)),
     ]
-    assert told.starts[0].kinds == {POD}
+    assert sink.starts[0].kinds == {POD}
     spared = replace(scope.policies, exclusions=Exclusions(mutation="space".__eq__))
-    _, told = sweep(replace(scope, policies=spared, tells_drift=True), source)
-    assert [item.drifts for item in told.all] == [()]
+    _, sink = sweep(replace(scope, policies=spared, tells_drift=True), source)
+    assert [item.drifts for item in sink.all] == [()]
 
 
 def test_the_review_is_of_the_kind_with_its_plural_namespace_and_source() -> None:
@@ -110,8 +110,8 @@ def test_the_review_is_of_the_kind_with_its_plural_namespace_and_source() -> Non
         template("R", rego),
         constraint("R", "r", POD, match={"source": "Original", "kinds": []}),
     )
-    _, told = sweep(Scope(PolicySet(policies)), Given({POD: items(["a"], "space")}))
-    (found,) = told.all[0].responses.results
+    _, sink = sweep(Scope(PolicySet(policies)), Given({POD: items(["a"], "space")}))
+    (found,) = sink.all[0].responses.results
     assert found.msg == "Pod pods space a []"
 
 
@@ -121,20 +121,20 @@ def test_the_review_is_of_the_kind_with_its_plural_namespace_and_source() -> Non
 def test_a_list_that_fails_leaves_the_constraints_of_its_kind_undecided(error: Exception) -> None:
     """What was counted of it is not told; the others' totals are."""
     source = Given({POD: items(["a"], "space"), SECRET: items(["s"], "space")}, {POD: error})
-    end, told = sweep(Scope(PolicySet(POLICIES)), source)
+    end, sink = sweep(Scope(PolicySet(POLICIES)), source)
     assert set(end.failed) == {POD}
     assert end.complete == {SECRET}
     assert end.undecided == {("A", "pods"), ("B", "all")}
-    assert told.totals == {("A", "secrets"): 1}
+    assert sink.totals == {("A", "secrets"): 1}
 
 
 def test_a_kind_that_may_not_be_read_is_left_out_of_totals() -> None:
     source = Given({POD: items(["a"], "space"), SECRET: []}, {SECRET: UnreadableKind("forbidden")})
-    end, told = sweep(Scope(PolicySet(POLICIES)), source)
+    end, sink = sweep(Scope(PolicySet(POLICIES)), source)
     assert end.unreadable == {SECRET}
     assert not end.failed
     assert not end.undecided
-    assert told.totals == {("A", "pods"): 1, ("A", "secrets"): 0, ("B", "all"): 1}
+    assert sink.totals == {("A", "pods"): 1, ("A", "secrets"): 0, ("B", "all"): 1}
 
 
 @pytest.mark.parametrize("is_gone", [True, False])
@@ -145,18 +145,18 @@ def test_a_kind_that_went_has_no_objects_and_one_that_is_only_not_found_has_fail
         {POD: items(["a"], "space"), SECRET: items(["s"], "space")}, {SECRET: ApiError(404, "no")}
     )
 
-    class Going(Told):
+    class Going(RecordingSink):
         async def start(self, start: SweepStart) -> None:
             await super().start(start)
             source.gone = {SECRET} if is_gone else set()
 
-    told = Going()
+    sink = Going()
     made = Sweep(
         "id",
         Scope(PolicySet(POLICIES)),
         source,
         Namespaces(None, {"space": {}}),  # type: ignore[arg-type]
-        Sinks([told, Totals(20, [told])]),
+        Sinks([sink, Totals(20, [sink])]),
         log.Log(lambda _: None).logger("test"),
         limits=lambda: UNLIMITED,
     )
@@ -164,10 +164,10 @@ def test_a_kind_that_went_has_no_objects_and_one_that_is_only_not_found_has_fail
     if is_gone:
         assert not end.failed
         assert end.complete == {POD}
-        assert told.totals == {("A", "pods"): 1, ("A", "secrets"): 0, ("B", "all"): 1}
+        assert sink.totals == {("A", "pods"): 1, ("A", "secrets"): 0, ("B", "all"): 1}
     else:
         assert set(end.failed) == {SECRET}
-        assert told.totals == {("A", "pods"): 1}
+        assert sink.totals == {("A", "pods"): 1}
 
 
 def test_objects_of_excluded_namespaces_are_told_of_without_results() -> None:
@@ -179,53 +179,53 @@ def test_objects_of_excluded_namespaces_are_told_of_without_results() -> None:
         }
     )
     scope = Scope(PolicySet(POLICIES, exclusions=Exclusions(audit="out".__eq__)))
-    end, told = sweep(scope, source)
-    assert [(item.identity.name, item.excluded) for item in told.all] == [
+    end, sink = sweep(scope, source)
+    assert [(item.identity.name, item.excluded) for item in sink.all] == [
         ("out", True),
         ("space", False),
         ("a", True),
         ("b", False),
     ]
-    assert all(not item.responses.results for item in told.all if item.excluded)
+    assert all(not item.responses.results for item in sink.all if item.excluded)
     assert (end.reviewed, end.passed_over) == (2, 2)
-    assert told.totals[("B", "all")] == 2
+    assert sink.totals[("B", "all")] == 2
 
 
 def test_what_is_not_the_share_is_told_nobody() -> None:
     source = Given({POD: [*items(["a"], "out"), *items(["b"], "space")]})
     mine: Callable[[GroupVersionKind, str], bool] = lambda _, namespace: namespace == "space"  # noqa: E731
-    _, told = sweep(Scope(PolicySet(POLICIES), share=mine), source)
-    assert [item.identity.name for item in told.all] == ["b"]
+    _, sink = sweep(Scope(PolicySet(POLICIES), share=mine), source)
+    assert [item.identity.name for item in sink.all] == ["b"]
 
 
 def test_an_object_whose_namespace_is_gone_is_counted_and_totals_say_so() -> None:
     source = Given({POD: [*items(["a"], "space"), *items(["b", "c"], "deleted")]})
-    end, told = sweep(Scope(PolicySet(POLICIES)), source)
-    assert [item.identity.name for item in told.all] == ["a"]
+    end, sink = sweep(Scope(PolicySet(POLICIES)), source)
+    assert [item.identity.name for item in sink.all] == ["a"]
     assert end.failed == {}
     assert (end.reviewed, end.stranded, end.left_out) == (1, 2, 0)
     assert end.unaudited == {("A", "pods"): 2, ("B", "all"): 2}
-    assert told.totals == {("A", "pods"): 1, ("A", "secrets"): 0, ("B", "all"): 1}
+    assert sink.totals == {("A", "pods"): 1, ("A", "secrets"): 0, ("B", "all"): 1}
 
 
 def test_a_constraint_of_which_nothing_is_looked_at_has_no_total() -> None:
     """An audit of synced data where none of its kinds is synced: 0 would be a guess."""
     source = Given({POD: items(["a"], "space")})
     source.left = frozenset({SECRET, DEPLOYMENT})
-    end, told = sweep(Scope(PolicySet(POLICIES)), source)
+    end, sink = sweep(Scope(PolicySet(POLICIES)), source)
     assert end.undecided == {("A", "secrets")}
-    assert told.totals == {("A", "pods"): 1, ("B", "all"): 1}
+    assert sink.totals == {("A", "pods"): 1, ("B", "all"): 1}
     nothing = Given({})
     nothing.left = frozenset({POD, SECRET})
-    end, told = sweep(Scope(PolicySet(POLICIES)), nothing)
+    end, sink = sweep(Scope(PolicySet(POLICIES)), nothing)
     assert end.undecided == {("A", "pods"), ("A", "secrets"), ("B", "all")}
-    assert told.totals == {}
+    assert sink.totals == {}
 
 
 def test_a_kind_that_nobody_serves_has_no_objects_in_synced_data_either() -> None:
-    end, told = sweep(Scope(PolicySet(POLICIES)), Given({POD: items(["a"], "space")}))
+    end, sink = sweep(Scope(PolicySet(POLICIES)), Given({POD: items(["a"], "space")}))
     assert end.undecided == frozenset()
-    assert told.totals["A", "secrets"] == 0
+    assert sink.totals["A", "secrets"] == 0
 
 
 def test_synced_data_is_looked_at_by_the_kinds_that_are_synced() -> None:
@@ -250,10 +250,10 @@ def test_a_constraint_that_cannot_be_decided_on_an_object_keeps_its_total() -> N
         constraint("F", "broken", POD),
         isolation=Isolation(error_is_violation=False),
     )
-    end, told = sweep(Scope(PolicySet(policies)), Given({POD: items(["a", "b"], "space")}))
+    end, sink = sweep(Scope(PolicySet(policies)), Given({POD: items(["a", "b"], "space")}))
     assert end.undecided == {("F", "broken")}
     assert end.complete == {POD}
-    assert told.totals == {("A", "fine"): 2}
+    assert sink.totals == {("A", "fine"): 2}
 
 
 def test_what_an_object_implies_is_reviewed_with_it() -> None:
@@ -263,11 +263,11 @@ def test_what_an_object_implies_is_reviewed_with_it() -> None:
     deployment = {**items(["d"], "space")[0], "spec": {"template": {"spec": {}}}}
     broken = {**items(["e"], "space")[0], "spec": {}}
     source = Given({DEPLOYMENT: [deployment, broken], POD: []})
-    end, told = sweep(Scope(PolicySet(POLICIES, expansion=expansion)), source)
-    messages = [result.msg for result in told.all[0].responses.results]
+    end, sink = sweep(Scope(PolicySet(POLICIES, expansion=expansion)), source)
+    messages = [result.msg for result in sink.all[0].responses.results]
     assert messages.count("[Implied by web] always") == 2
-    assert [len(item.responses.results) for item in told.all] == [3, 1], "its own stand"
-    assert told.totals[("A", "pods")] == 1
+    assert [len(item.responses.results) for item in sink.all] == [3, 1], "its own stand"
+    assert sink.totals[("A", "pods")] == 1
     assert end.undecided == frozenset()
 
 
@@ -286,8 +286,8 @@ def test_what_an_object_implies_is_mutated_as_it_would_be_when_it_is_made() -> N
         constraint("L", "labelled", POD),
     )
     scope = Scope(PolicySet(policies, mutators.snapshot, expansion))
-    _, told = sweep(scope, Given({DEPLOYMENT: [deployment]}))
-    messages = [result.msg for item in told.all for result in item.responses.results]
+    _, sink = sweep(scope, Given({DEPLOYMENT: [deployment]}))
+    messages = [result.msg for item in sink.all for result in item.responses.results]
     assert messages == ["[Implied by web] labelled"]
 
 
@@ -301,9 +301,9 @@ def test_one_object_does_not_end_an_audit_and_totals_say_that_it_is_left_out() -
     deep["spec"] = value
     pods = [*items(["a"], "space"), {"metadata": 5}, 7, deep, *items(["b"], "space")]
     source = Given({POD: pods, SECRET: items(["s"], "space")})
-    end, told = sweep(Scope(PolicySet(POLICIES)), source)
-    assert {item.identity.name for item in told.all} == {"a", "b", "deep", "s"}
-    assert told.totals == {("A", "pods"): 3, ("A", "secrets"): 1, ("B", "all"): 4}
+    end, sink = sweep(Scope(PolicySet(POLICIES)), source)
+    assert {item.identity.name for item in sink.all} == {"a", "b", "deep", "s"}
+    assert sink.totals == {("A", "pods"): 3, ("A", "secrets"): 1, ("B", "all"): 4}
     assert (end.reviewed, end.left_out) == (4, 2)
     assert end.unaudited == {("A", "pods"): 2, ("B", "all"): 2}
     assert end.complete == {POD, SECRET}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.webhook.audit.made import POD, constraint, items, snapshot, template
-from tests.webhook.audit.swept import RESOURCES, Given, Told
+from tests.webhook.audit.swept import RESOURCES, Given, RecordingSink
 from tests.webhook.external_data.recorded import Asked, refused
 from webhook import log
 from webhook.audit.namespaces import Namespaces
@@ -33,30 +33,30 @@ NAMESPACES = Namespaces(None, {"space": {"metadata": {"name": "space"}}})  # typ
 LOG = log.Log(lambda _: None).logger("test")
 
 
-def sweep(names: list[str], ask: Asked | None) -> tuple[SweepEnd, Told]:
+def sweep(names: list[str], ask: Asked | None) -> tuple[SweepEnd, RecordingSink]:
     """One sweep over Pods of these names, which are one page."""
-    told = Told()
+    sink = RecordingSink()
     made = Sweep(
         "2026-01-01T00:00:00Z",
         Scope(PolicySet(POLICIES)),
         Given({POD: items(names, "space")}),
         NAMESPACES,
-        Sinks([told, Totals(20, [told])]),
+        Sinks([sink, Totals(20, [sink])]),
         LOG,
         limits=lambda: UNLIMITED,
         ask=None if ask is None else ask.ask,
     )
-    return asyncio.run(made.run()), told
+    return asyncio.run(made.run()), sink
 
 
 def test_the_requests_of_a_page_go_out_at_once_and_each_object_is_told_of_once() -> None:
     ask = Asked(refused)
-    end, told = sweep(["a", "b", "c"], ask)
+    end, sink = sweep(["a", "b", "c"], ask)
     assert [sorted(one.keys for one in requests) for requests in ask.rounds] == [
         [("a",), ("b",), ("c",)]
     ]
-    assert sorted(one.identity.name for one in told.all) == ["a", "b", "c"]
-    assert told.totals == {("Asks", "a"): 3, ("B", "b"): 3}
+    assert sorted(one.identity.name for one in sink.all) == ["a", "b", "c"]
+    assert sink.totals == {("Asks", "a"): 3, ("B", "b"): 3}
     assert (end.reviewed, end.violations) == (3, 6)
     assert not end.undecided
 
@@ -64,15 +64,15 @@ def test_the_requests_of_a_page_go_out_at_once_and_each_object_is_told_of_once()
 def test_of_many_requests_some_go_out_at_a_time() -> None:
     ask = Asked(refused)
     names = [f"p{number}" for number in range(ASKED_TOGETHER + 5)]
-    end, told = sweep(names, ask)
+    end, sink = sweep(names, ask)
     assert [len(requests) for requests in ask.rounds] == [ASKED_TOGETHER, 5]
-    assert told.totals["Asks", "a"] == end.reviewed == len(names)
+    assert sink.totals["Asks", "a"] == end.reviewed == len(names)
 
 
 def test_where_nobody_is_asked_the_constraint_is_undecided_and_others_are_not() -> None:
-    end, told = sweep(["a"], None)
+    end, sink = sweep(["a"], None)
     assert end.undecided == {("Asks", "a")}
-    assert told.totals == {("B", "b"): 1}
+    assert sink.totals == {("B", "b"): 1}
 
 
 @pytest.mark.parametrize("ask", [Asked(refused), None])
@@ -87,5 +87,5 @@ def test_a_single_object_is_reviewed_with_the_answers(ask: Asked | None) -> None
     obj: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", **items(["a"], "space")[0]}
     responses = asyncio.run(reviewer.review(RESOURCES[POD], obj))
     assert responses is not None
-    told = [one.msg for one in responses.results]
-    assert told == (["a: unsigned", "always"] if ask else ["always"])
+    messages = [one.msg for one in responses.results]
+    assert messages == (["a: unsigned", "always"] if ask else ["always"])

@@ -34,12 +34,12 @@ def test_an_object_that_changes_is_seen_as_whole_as_a_sweep_sees_it(cluster: Clu
                 applied = await asyncio.to_thread(cluster.api.apply, PATH, document)
                 try:
                     async with asyncio.timeout(PATIENCE_SECONDS):
-                        assert await told(watches) == applied
+                        assert await next_event(watches) == applied
                 finally:
                     await asyncio.to_thread(cluster.api.request, "DELETE", PATH)
                     following.cancel()
 
-    async def told(watches: ObjectWatches) -> object:
+    async def next_event(watches: ObjectWatches) -> object:
         while True:
             await watches.wait(PATIENCE_SECONDS)
             for changed in watches.take():

@@ -33,7 +33,7 @@ def test_what_a_macro_makes_has_the_type_that_its_steps_tell(source, of):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("[[]].filter(x, x)", r"'_\?_:_' applied to '\(list\(dyn\), "),
         ("[1].map(x, 5, x)", r"'_\?_:_' applied to '\(int, list\(int\), list\(int\)\)'"),
@@ -52,13 +52,13 @@ def test_what_a_macro_makes_has_the_type_that_its_steps_tell(source, of):
         ("[1].all(__result__, 1, true)", "1:21: argument must be a simple name"),
     ],
 )
-def test_a_step_that_does_not_fit_is_told_as_the_call_that_cel_go_writes_for_it(source, told):
-    with pytest.raises(CompileError, match=told):
+def test_a_step_that_does_not_fit_is_told_as_the_call_that_cel_go_writes_for_it(source, message):
+    with pytest.raises(CompileError, match=message):
         checked_expression(source, ENVIRONMENT)
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("object && .map", r"1:12: expected type 'bool' but found 'type\(map\(A, B\)\)'"),
         ("list.all(x, x)", r"expression of type 'type\(list\(A\)\)' cannot be range"),
@@ -68,8 +68,8 @@ def test_a_step_that_does_not_fit_is_told_as_the_call_that_cel_go_writes_for_it(
         ("[list, map]", r"expected type 'type\(list\(dyn\)\)' but found 'type\(map\(dyn, dyn\)\)'"),
     ],
 )
-def test_what_a_type_is_made_of_is_left_open_by_its_name(source, told):
-    with pytest.raises(CompileError, match=told):
+def test_what_a_type_is_made_of_is_left_open_by_its_name(source, message):
+    with pytest.raises(CompileError, match=message):
         checked_expression(source, ENVIRONMENT)
 
 
@@ -83,8 +83,8 @@ def test_what_is_wrong_with_the_target_of_opt_map_is_told_as_often_as_the_macro_
     undeclared = "undeclared reference to 'a' (in container '')"
     assert problems("optional.of(a).optMap(x, x)") == [(13, undeclared)] * 2
     assert problems("optional.of(a).optMap(x, x).optMap(y, y)") == [(13, undeclared)] * 4
-    told = "invalid duration argument"
-    assert problems("optional.of(duration('x')).optMap(x, 1)") == [(22, told)] * 2
+    message = "invalid duration argument"
+    assert problems("optional.of(duration('x')).optMap(x, 1)") == [(22, message)] * 2
     # A copy's fields are where the macro is.
     assert problems("optional.of(int{f: 1}).optMap(x, x)")[2:] == [
         (18, "undefined field 'f'"),
@@ -118,7 +118,7 @@ def test_of_very_many_problems_the_first_hundred_are_told():
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "expected"),
     [
         ("[in1].map(x, x{})", [(2, "undeclared reference to 'in1' (in container '')")]),
         ("[type(nope)].map(x, x{})", [(22, "'error' is not a message type")]),
@@ -138,8 +138,8 @@ def test_of_very_many_problems_the_first_hundred_are_told():
         ),
     ],
 )
-def test_a_variable_that_holds_a_type_is_a_message_as_that_type_is(source, told):
-    assert problems(source)[-len(told) :] == told
+def test_a_variable_that_holds_a_type_is_a_message_as_that_type_is(source, expected):
+    assert problems(source)[-len(expected) :] == expected
 
 
 def test_a_pattern_that_is_known_before_evaluation_is_read_then():
@@ -148,7 +148,7 @@ def test_a_pattern_that_is_known_before_evaluation_is_read_then():
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "expected"),
     [
         ("object.`a/b` + has(1)", [(8, "unsupported syntax: '`'"), (20, INVALID)]),
         ("`a`", [(1, "Syntax error: mismatched input '`a`' expecting")]),
@@ -162,10 +162,12 @@ def test_a_pattern_that_is_known_before_evaluation_is_read_then():
         ("", [(0, "Syntax error: mismatched input '<EOF>' expecting")]),
     ],
 )
-def test_what_cannot_be_read_is_told_where_it_stands(source, told):
-    found = problems(source)[: len(told)]
-    assert [at for at, _ in found] == [at for at, _ in told]
-    assert all(text.startswith(wanted) for (_, text), (_, wanted) in zip(found, told, strict=True))
+def test_what_cannot_be_read_is_told_where_it_stands(source, expected):
+    found = problems(source)[: len(expected)]
+    assert [at for at, _ in found] == [at for at, _ in expected]
+    assert all(
+        text.startswith(words) for (_, text), (_, words) in zip(found, expected, strict=True)
+    )
 
 
 def test_a_conversion_with_a_point_before_its_name_is_known_before_evaluation():

@@ -8,7 +8,7 @@ from webhook.cel.errors import EvaluationError
 DOCUMENT = {"i": 1, "s": "abc", "m": {"a": 1}, "ints": [3, 1, 2], "null": None}
 
 
-def told(source):
+def value_or_error(source):
     """A value, or the words of an error."""
     try:
         return evaluate(source, {"object": DOCUMENT})
@@ -63,7 +63,7 @@ ERROR = no_list("*types.Err")
     ],
 )
 def test_an_operand_that_is_no_list_is_told_with_the_words_of_go(source, found):
-    assert told(source) == found
+    assert value_or_error(source) == found
 
 
 @pytest.mark.parametrize(
@@ -75,11 +75,11 @@ def test_an_operand_that_is_no_list_is_told_with_the_words_of_go(source, found):
     ],
 )
 def test_nothing_makes_up_for_the_error_of_what_is_counted(source):
-    assert told(source) == ERROR
+    assert value_or_error(source) == ERROR
 
 
 def test_what_is_not_asked_is_not_counted():
-    assert told("has(object.missing) && object.missing.distinct().size() == 1") is False
+    assert value_or_error("has(object.missing) && object.missing.distinct().size() == 1") is False
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,4 @@ def test_what_is_not_asked_is_not_counted():
     ],
 )
 def test_of_two_operands_the_second_is_counted_where_the_first_has_no_value(source):
-    assert told(source) == ERROR
+    assert value_or_error(source) == ERROR

@@ -132,9 +132,9 @@ def test_values_over_plain_json(source, value):
 )
 def test_errors_are_told_with_the_words_of_kubernetes(source, error):
     document = {"n": 1, "l": [1, 2], "m": {"k": "v"}}
-    with pytest.raises(EvaluationError) as told:
+    with pytest.raises(EvaluationError) as raised:
         evaluate(source, {"object": document})
-    assert told.value.text == error
+    assert raised.value.text == error
 
 
 @pytest.mark.parametrize(
@@ -306,14 +306,14 @@ def test_what_a_checker_takes_for_another_type_is_what_it_is_to_kubernetes(sourc
     document = {"s": "12", "strs": ["a"], "path": "/UTC", "percent": "%", "o": o, "rows": [o]}
     document["all"] = [1, None, {"m": [2]}]
     try:
-        told = evaluate(source, {"object": document})
+        outcome = evaluate(source, {"object": document})
     except EvaluationError as error:
-        told = error.text
-    assert told == found
+        outcome = error.text
+    assert outcome == found
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("quantity('1').x", "unexpected failed resolution of 'kubernetes.Quantity'"),
         ("quantity('1').?x == 1", r"applied to '\(optional_type\(!error!\), int\)'"),
@@ -336,8 +336,8 @@ def test_what_a_checker_takes_for_another_type_is_what_it_is_to_kubernetes(sourc
         ("true || {1: {bytes('a'): 1}}.size() == 1", "hash of unhashable type types.Bytes"),
     ],
 )
-def test_what_is_refused_early_is_told_with_the_words_of_kubernetes(source, told):
-    with pytest.raises(CompileError, match=told):
+def test_what_is_refused_early_is_told_with_the_words_of_kubernetes(source, message):
+    with pytest.raises(CompileError, match=message):
         compile_expression(source, ENVIRONMENT)
 
 
@@ -413,28 +413,28 @@ def test_a_composed_variable_is_one_key(source, value):
 
 
 def test_an_entry_that_is_no_map_is_told_with_its_type():
-    with pytest.raises(EvaluationError) as told:
+    with pytest.raises(EvaluationError) as raised:
         evaluate("object.l.transformMapEntry(i, x, x)", {"object": {"l": ["a"]}})
-    assert told.value.text == "no such overload: cel.@mapInsert(map, string)"
+    assert raised.value.text == "no such overload: cel.@mapInsert(map, string)"
 
 
 def test_a_sum_of_doubles_whose_first_item_is_none_is_told_with_its_list():
-    with pytest.raises(EvaluationError) as told:
+    with pytest.raises(EvaluationError) as raised:
         evaluate("(object.l + [1.5]).sum()", {"object": {"l": [1]}})
-    assert told.value.text == "no such overload: sum(list)"
+    assert raised.value.text == "no such overload: sum(list)"
 
 
 @pytest.mark.parametrize(
-    ("macro", "told"),
+    ("macro", "message"),
     [
         ("map(", "internal error: "),
         ("transformMapEntry(k, ", "internal"),
         ("transformMap(k, ", "div"),
     ],
 )
-def test_an_item_that_ends_an_evaluation_ends_it_behind_one_that_errs(macro, told):
+def test_an_item_that_ends_an_evaluation_ends_it_behind_one_that_errs(macro, message):
     """Of two operands cel-go computes both, even if the first has erred."""
     body = "i == 'a' ? dyn(1 / object.zero) : dyn(i.map(k, k).distinct())"
     with pytest.raises(EvaluationError) as error:
         evaluate(f"[dyn('a'), dyn(true)].{macro}i, {body})", {"object": {"zero": 0}})
-    assert error.value.text.startswith(told)
+    assert error.value.text.startswith(message)

@@ -54,22 +54,22 @@ def compared(expression, variables):
     """Fail unless the fast form gives what the exact one gives, or nothing; whether it gave something."""
     if expression.fast is None:
         return False
-    told = None
+    message = None
     found = None
     try:
         found = expression.fast(dict(variables), Meter())
     except EvaluationError as error:
-        told = str(error.text)
+        message = str(error.text)
     except Exception:  # noqa: BLE001  # whatever it is
         return False
-    if told is not None:
-        assert not expression.tells or told == error_of(expression, variables), expression.source
+    if message is not None:
+        assert not expression.tells or message == error_of(expression, variables), expression.source
         return False
     try:
-        wanted = expression.exact(dict(variables), Meter())
+        expected = expression.exact(dict(variables), Meter())
     except EvaluationError as error:
         raise AssertionError(f"{expression.source}: {found!r} instead of {error}") from None
-    assert same(found, wanted), f"{expression.source}: {found!r} instead of {wanted!r}"
+    assert same(found, expected), f"{expression.source}: {found!r} instead of {expected!r}"
     return True
 
 

@@ -6,10 +6,10 @@ from tests.webhook.cel.evaluation import evaluate
 from webhook.cel.errors import EvaluationError
 
 LOST = "optional.of(quantity('1')).optMap(x, dyn(x))"
-TOLD = "unsupported conversion to ref.Val: (*resource.Quantity)1"
+NO_CONVERSION = "unsupported conversion to ref.Val: (*resource.Quantity)1"
 
 
-def told(source):
+def value_or_error(source):
     try:
         return evaluate(source)
     except EvaluationError as error:
@@ -34,30 +34,30 @@ def told(source):
         ("dyn(1) in [?LOST]", False),
         ("[?LOST].indexOf(dyn(1))", -1),
         ("optional.of(1) == dyn(LOST)", False),
-        ("dyn(LOST) == optional.of(1)", TOLD),
-        ("optional.of(semver('1.0.0')) == dyn(LOST)", TOLD),
+        ("dyn(LOST) == optional.of(1)", NO_CONVERSION),
+        ("optional.of(semver('1.0.0')) == dyn(LOST)", NO_CONVERSION),
         ("[optional.of(1)] == [dyn(LOST)]", False),
-        ("[?LOST][0]", TOLD),
-        ("{?'a': LOST}.a", TOLD),
-        ("{?'a': LOST}.?a", TOLD),
-        ("has({?'a': LOST}.a)", TOLD),
-        ("[?LOST].map(x, x)", TOLD),
-        ("[?LOST].first().value()", TOLD),
-        ("[dyn(1), ?LOST].sum()", TOLD),
-        ("[dyn(1), ?LOST].min()", TOLD),
-        ("[dyn(1), ?LOST].isSorted()", TOLD),
-        ("[dyn('a'), ?LOST].join()", f"join: invalid input: {TOLD}"),
+        ("[?LOST][0]", NO_CONVERSION),
+        ("{?'a': LOST}.a", NO_CONVERSION),
+        ("{?'a': LOST}.?a", NO_CONVERSION),
+        ("has({?'a': LOST}.a)", NO_CONVERSION),
+        ("[?LOST].map(x, x)", NO_CONVERSION),
+        ("[?LOST].first().value()", NO_CONVERSION),
+        ("[dyn(1), ?LOST].sum()", NO_CONVERSION),
+        ("[dyn(1), ?LOST].min()", NO_CONVERSION),
+        ("[dyn(1), ?LOST].isSorted()", NO_CONVERSION),
+        ("[dyn('a'), ?LOST].join()", f"join: invalid input: {NO_CONVERSION}"),
         (
             "'%s'.format([dyn([?LOST])])",
             "error during formatting: no formatting function for error",
         ),
         # No other expression is given it: of a list with an error nothing can be shown.
-        ("[?LOST]", TOLD),
-        ("optional.of({'a': [?LOST]})", TOLD),
+        ("[?LOST]", NO_CONVERSION),
+        ("optional.of({'a': [?LOST]})", NO_CONVERSION),
     ],
 )
 def test_a_place_is_there_and_what_it_holds_is_an_error(source, found):
-    assert told(source.replace("LOST", LOST)) == found
+    assert value_or_error(source.replace("LOST", LOST)) == found
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_place_is_there_and_what_it_holds_is_an_error(source, found):
         ("has(dyn([dyn(url('/a'))])[?0].x)", False),
         ("has(dyn({'a': {'x': 1}}).?a.x) && !has(dyn({'a': 1}).?b.x)", True),
         ("dyn({'a': optional.of({'b': 1})}).?a.b.hasValue()", False),
-        ("dyn([?LOST])[?0].x.hasValue()", TOLD),
+        ("dyn([?LOST])[?0].x.hasValue()", NO_CONVERSION),
         ("dyn(has({'a': 1}.a)).?x.hasValue()", False),
         ("(true ? dyn(true) : has({'a': 1}.a)).?x.hasValue()", False),
         ("(false ? dyn(true) : has({'a': 1}.a)).?x.hasValue()", False),
@@ -114,4 +114,4 @@ def test_a_place_is_there_and_what_it_holds_is_an_error(source, found):
     ],
 )
 def test_a_path_goes_on_in_what_it_has_found(source, found):
-    assert told(source.replace("LOST", LOST)) == found
+    assert value_or_error(source.replace("LOST", LOST)) == found

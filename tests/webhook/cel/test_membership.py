@@ -23,7 +23,7 @@ DOCUMENT = {
 }
 
 
-def told(source):
+def value_or_error(source):
     """A value, or the words of an error."""
     try:
         return evaluate(source, {"object": DOCUMENT})
@@ -77,7 +77,7 @@ def told(source):
     ],
 )
 def test_what_go_cannot_hash_is_sought_in_no_map(source, found):
-    assert told(source) == found
+    assert value_or_error(source) == found
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ def test_what_go_cannot_hash_is_sought_in_no_map(source, found):
     ],
 )
 def test_nothing_absorbs_what_is_a_panic_to_cel_go(source):
-    assert told(source) == BYTES
+    assert value_or_error(source) == BYTES
 
 
 def test_an_operand_that_is_not_asked_is_no_panic():
-    assert told("true || dyn(b'a') in {'a': 1}") is True
+    assert value_or_error("true || dyn(b'a') in {'a': 1}") is True
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_an_operand_that_is_not_asked_is_no_panic():
     ],
 )
 def test_numbers_are_found_in_constants_as_in_a_set(source, found):
-    assert told(source) == found
+    assert value_or_error(source) == found
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_numbers_are_found_in_constants_as_in_a_set(source, found):
     ],
 )
 def test_keys_are_numbers_of_their_own_types(source, found):
-    assert told(source) == found
+    assert value_or_error(source) == found
 
 
 def test_what_is_given_is_gone_through_within_the_budget():

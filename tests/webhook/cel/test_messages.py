@@ -11,7 +11,7 @@ DURATION = "google.protobuf.Duration"
 TIMESTAMP = "google.protobuf.Timestamp"
 
 
-def told(source):
+def value_or_error(source):
     try:
         return evaluate(source, {"object": {"i": 5, "s": "a"}})
     except EvaluationError as error:
@@ -33,7 +33,7 @@ def told(source):
     ],
 )
 def test_a_duration_is_made_of_its_fields(source, ns):
-    assert told(DURATION + source) == Duration(ns)
+    assert value_or_error(DURATION + source) == Duration(ns)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_duration_is_made_of_its_fields(source, ns):
     ],
 )
 def test_a_field_that_is_no_number_is_told_with_the_words_of_kubernetes(source, found):
-    answer = told(source)
+    answer = value_or_error(source)
     assert answer == found or answer.endswith(f" value type: {found}")
 
 
@@ -111,4 +111,4 @@ def test_what_is_written_wrongly_is_refused(source, fault):
     ],
 )
 def test_what_looks_wrong_and_is_not(source, value):
-    assert told(source) == value
+    assert value_or_error(source) == value

@@ -41,7 +41,7 @@ def test_a_variable_is_read_by_its_name_as_in_kubernetes(test):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("[map].map(x, x)", "reference to undefined type: x"),
         ("[map].map(duration, duration)", "reference to undefined type: duration"),
@@ -52,8 +52,8 @@ def test_a_variable_is_read_by_its_name_as_in_kubernetes(test):
         ("[type(null)].map(x, x{})", "unknown type: x"),
     ],
 )
-def test_a_variable_that_holds_a_type_has_a_name_that_nobody_knows(source, told):
-    with pytest.raises(CompileError, match=told):
+def test_a_variable_that_holds_a_type_has_a_name_that_nobody_knows(source, message):
+    with pytest.raises(CompileError, match=message):
         compile_expression(source, ENVIRONMENT)
 
 

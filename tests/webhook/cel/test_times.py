@@ -38,7 +38,7 @@ def test_a_clock_goes_beyond_the_years_that_a_time_may_have(source, part):
 
 
 @pytest.mark.parametrize(
-    ("zone", "told"),
+    ("zone", "message"),
     [
         ("1_0:00", 'strconv.Atoi: parsing "1_0": invalid syntax'),
         (":30", 'strconv.Atoi: parsing "": invalid syntax'),
@@ -56,10 +56,10 @@ def test_a_clock_goes_beyond_the_years_that_a_time_may_have(source, part):
         ("zone.tab", "malformed time zone information"),
     ],
 )
-def test_a_zone_that_is_none_is_told_with_the_words_of_go(zone, told):
+def test_a_zone_that_is_none_is_told_with_the_words_of_go(zone, message):
     with pytest.raises(EvaluationError) as refused:
         evaluate("timestamp(0).getHours(object.zone)", {"object": {"zone": zone}})
-    assert refused.value.text.endswith(told)
+    assert refused.value.text.endswith(message)
 
 
 @pytest.mark.parametrize("zone", ["America//New_York", "./America/./New_York"])

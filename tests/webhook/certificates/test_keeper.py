@@ -272,10 +272,10 @@ def test_a_missing_secret_is_told_and_then_found(cluster, place, tmp_path):
         assert "does not exist" not in (tmp_path / "log").read_text()
         await client.delete(SECRETS, place.secret, place.namespace)
 
-        async def told():
+        async def logged():
             return "does not exist" in (tmp_path / "log").read_text()
 
-        await until(told)
+        await until(logged)
         assert not replica.keeper.not_ready(), "what is served goes on being served"
         metadata = {"name": place.secret, "namespace": place.namespace}
         await client.create(
@@ -356,11 +356,11 @@ def test_providers_find_our_authorities_in_a_secret_of_their_own(cluster, place,
         metadata = {"name": "trusted-by-provider", "namespace": place.namespace}
         kind = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
         await client.create(SECRETS, {**kind, "data": {"other": "eA=="}}, place.namespace)
-        wanted = base64.b64encode((await data_of(client, place))["ca.crt"]).decode()
+        expected = base64.b64encode((await data_of(client, place))["ca.crt"]).decode()
 
         async def held():
             document = await client.get(SECRETS, "trusted-by-provider", place.namespace)
-            return document["data"] == {"other": "eA==", "ca.crt": wanted}
+            return document["data"] == {"other": "eA==", "ca.crt": expected}
 
         await until(held)
         change = {"data": {"ca.crt": "eA=="}}

@@ -88,8 +88,8 @@ def test_what_is_excused_is_told_below_and_by_which_exception(outcome):
         "  v1/Pod shop/web  K8sDeny/denies  no  (PolicyException shop/for-web)",
         "1 violation in 1 object, 1 more excused; 3 of 3 constraints not violated",
     ]
-    (told,) = audit_report.document_of(outcome)["excused"]
-    assert told["exception"] == {
+    (item,) = audit_report.document_of(outcome)["excused"]
+    assert item["exception"] == {
         "title": "PolicyException shop/for-web",
         "effect": "skip",
         "expires": "2100-01-01T00:00:00Z",

@@ -36,9 +36,9 @@ def warnings(folder: Path, *kinds: str, configuration: bool = True) -> tuple[int
     ],
 )
 def test_a_constraint_on_leases_is_told(tmp_path: Path, kinds: list[str], begins: str) -> None:
-    code, told = warnings(tmp_path, *kinds)
+    code, output = warnings(tmp_path, *kinds)
     assert code == 0  # it can be used, and the audit does
-    assert [one[: len(begins)] for one in told] == ([begins] if begins else [])
+    assert [one[: len(begins)] for one in output] == ([begins] if begins else [])
 
 
 def test_without_a_configuration_nothing_is_said(tmp_path: Path) -> None:

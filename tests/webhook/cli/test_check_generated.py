@@ -83,8 +83,10 @@ def test_a_constraint_that_is_excused_from_is_not_carried_by_a_policy_and_that_i
     file, documents = with_exception(policies(tmp_path, **source))
     run = waddle("check", "-f", file, "--vap", "template")
     assert run.returncode == 0, run.stderr
-    said = "K8sNative/one has none: withdrawn for ClusterPolicyException legacy, and others maybe"
-    assert said in run.stdout
+    message = (
+        "K8sNative/one has none: withdrawn for ClusterPolicyException legacy, and others maybe"
+    )
+    assert message in run.stdout
     documents[-1]["spec"]["notBefore"] = "2099-12-31T00:00:00Z"
     file.write_text(yaml.safe_dump_all(documents))
     later = waddle("check", "-f", file, "--vap", "template")

@@ -66,7 +66,7 @@ def test_mutators_alone_can_be_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("documents", "told"),
+    ("documents", "expected"),
     [
         ([assign("a", "spec..x", 1)], {"a": "invalid location format"}),
         (
@@ -97,14 +97,14 @@ def test_mutators_alone_can_be_checked(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_used_is_a_no(
-    tmp_path: Path, documents: list[dict[str, Any]], told: dict[str, str]
+    tmp_path: Path, documents: list[dict[str, Any]], expected: dict[str, str]
 ) -> None:
     code, found = checked(tmp_path, *documents)
     assert code == 1
     errors = [item for item in found["problems"] if item["severity"] == "error"]
     problems = {item["name"]: item["message"] for item in errors}
-    assert problems.keys() == told.keys()
-    for name, text in told.items():
+    assert problems.keys() == expected.keys()
+    for name, text in expected.items():
         assert text in problems[name]
 
 

@@ -32,9 +32,9 @@ def policies(folder: Path) -> Path:
 
 
 def test_it_tells_what_each_policy_reads(tmp_path: Path) -> None:
-    told = waddle("check", "-f", policies(tmp_path), "--reads")
-    assert told.returncode == 0
-    assert told.stdout.splitlines()[1:] == [
+    finished = waddle("check", "-f", policies(tmp_path), "--reads")
+    assert finished.returncode == 0
+    assert finished.stdout.splitlines()[1:] == [
         "",
         "What policies read:",
         "  ConstraintTemplate/labels",
@@ -48,8 +48,8 @@ def test_it_tells_what_each_policy_reads(tmp_path: Path) -> None:
 
 
 def test_it_tells_programs(tmp_path: Path) -> None:
-    told = waddle("check", "-f", policies(tmp_path), "--reads", "-o", "json")
-    assert json.loads(told.stdout)["reads"]["Labels/owner"] == {
+    finished = waddle("check", "-f", policies(tmp_path), "--reads", "-o", "json")
+    assert json.loads(finished.stdout)["reads"]["Labels/owner"] == {
         "paths": ["review.object.metadata.labels.owner"],
         "deterministic": False,
         "changing": ["time.now_ns"],

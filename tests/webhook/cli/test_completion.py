@@ -24,7 +24,7 @@ def test_another_shell_is_a_usage_error_that_names_those_there_are():
 
 
 @pytest.mark.parametrize(
-    ("typed", "wanted"),
+    ("typed", "expected"),
     [
         ("waddle ver", {"verify", "verify-image", "version"}),
         ("waddle rego ", {"check", "eval", "fmt", "parse", "test"}),
@@ -34,7 +34,7 @@ def test_another_shell_is_a_usage_error_that_names_those_there_are():
         ("waddle completion ", {"bash", "zsh", "fish"}),
     ],
 )
-def test_what_is_typed_is_completed(typed, wanted):
+def test_what_is_typed_is_completed(typed, expected):
     words = typed.split(" ")
     environment = {
         **os.environ,
@@ -49,11 +49,11 @@ def test_what_is_typed_is_completed(typed, wanted):
         text=True,
         env=environment,
     )
-    assert {line.partition(",")[2] for line in run.stdout.splitlines()} == wanted
+    assert {line.partition(",")[2] for line in run.stdout.splitlines()} == expected
 
 
 @pytest.mark.parametrize(
-    ("typed", "wanted"),
+    ("typed", "expected"),
     [
         ("waddle test -f poli", "file,poli\n"),
         ("waddle verify poli", "file,poli\n"),
@@ -63,7 +63,7 @@ def test_what_is_typed_is_completed(typed, wanted):
         ("waddle nothing", "\n"),
     ],
 )
-def test_where_a_file_may_stand_the_shell_completes_files(typed, wanted):
+def test_where_a_file_may_stand_the_shell_completes_files(typed, expected):
     """A shell without answers would complete nothing."""
     environment = {
         **os.environ,
@@ -78,7 +78,7 @@ def test_where_a_file_may_stand_the_shell_completes_files(typed, wanted):
         text=True,
         env=environment,
     )
-    assert run.stdout == wanted
+    assert run.stdout == expected
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish")
@@ -87,9 +87,9 @@ def test_fish_completes_files_and_shows_what_a_command_does_to_its_end(tmp_path)
     (tmp_path / "waddle").chmod(0o755)
     (tmp_path / "policies").mkdir()
     (tmp_path / "waddle.fish").write_text(waddle("completion", "fish").stdout)
-    asked = "source waddle.fish; complete -C 'waddle conf'; complete -C 'waddle test -f poli'"
+    script = "source waddle.fish; complete -C 'waddle conf'; complete -C 'waddle test -f poli'"
     run = subprocess.run(
-        ["fish", "--no-config", "-c", asked],
+        ["fish", "--no-config", "-c", script],
         cwd=tmp_path,
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)},
         check=True,

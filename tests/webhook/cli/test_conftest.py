@@ -343,11 +343,11 @@ def test_a_built_ins_complaint_is_told_where_that_is_asked_for(folder):
         'package x_test\ntest_x if parse_config_file("none.yaml")\n'
     )
 
-    told = conftest(folder, "verify", "--show-builtin-errors")
+    finished = conftest(folder, "verify", "--show-builtin-errors")
 
-    assert "parse_config_file: " in told.stderr
-    assert "conftest.parse" not in told.stderr
-    assert "none.yaml: no such file or directory" in told.stderr
+    assert "parse_config_file: " in finished.stderr
+    assert "conftest.parse" not in finished.stderr
+    assert "none.yaml: no such file or directory" in finished.stderr
     assert "1 failure" in conftest(folder, "verify").stdout
 
 
@@ -370,9 +370,9 @@ def test_a_path_that_begins_with_a_slash_is_beside_the_policy_as_the_real_one_s(
 
 
 @pytest.mark.parametrize(
-    ("shown", "told"), [(None, "1 2"), ("FIRST", "1 -"), ("", "- -"), ("SECOND,NONE", "- 2")]
+    ("shown", "expected"), [(None, "1 2"), ("FIRST", "1 -"), ("", "- -"), ("SECOND,NONE", "- 2")]
 )
-def test_policies_see_the_variables_that_they_may_see(folder, monkeypatch, shown, told):
+def test_policies_see_the_variables_that_they_may_see(folder, monkeypatch, shown, expected):
     """All of them, as OPA's do, unless somebody says which: those of a pipeline hold secrets."""
     monkeypatch.setenv("FIRST", "1")
     monkeypatch.setenv("SECOND", "2")
@@ -386,7 +386,7 @@ def test_policies_see_the_variables_that_they_may_see(folder, monkeypatch, shown
 
     run = conftest(folder, "test", "--no-color", "-n", "p", "good.yaml")
 
-    assert f"good.yaml - p - {told}\n" in run.stdout
+    assert f"good.yaml - p - {expected}\n" in run.stdout
 
 
 # --- pull, push, doc, reformat ----------------------------------------------------------------

@@ -32,7 +32,7 @@ async def reset_by_its_peer() -> AsyncIterator[asyncio.StreamWriter]:
         writer.transport.abort()
 
 
-def said(data: bytes) -> asyncio.StreamReader:
+def stream_of(data: bytes) -> asyncio.StreamReader:
     """What a replica answered before it closed its connection."""
     reader = asyncio.StreamReader()
     reader.feed_data(data)
@@ -43,7 +43,7 @@ def said(data: bytes) -> asyncio.StreamReader:
 def test_an_end_is_carried_to_a_connection_that_has_just_been_reset(new_loop):
     async def run() -> None:
         async with reset_by_its_peer() as writer:
-            await carry(said(b""), writer)
+            await carry(stream_of(b""), writer)
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(run())
@@ -56,7 +56,7 @@ def test_what_comes_late_is_carried_to_a_connection_that_is_closed(new_loop, ans
             await turns_until(writer.transport.is_closing)
             for _ in range(10):
                 await asyncio.sleep(0)  # and now its descriptor is closed, too
-            await carry(said(answer), writer)
+            await carry(stream_of(answer), writer)
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(run())

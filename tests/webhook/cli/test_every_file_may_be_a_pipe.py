@@ -402,8 +402,8 @@ OTHERS = {
 def names_a_file(parameter: click.Parameter) -> bool:
     words = set(re.split(r"[^A-Z|]+", parameter.metavar or ""))
     named = {"FILE", "PATH", "DIR", "SOURCE", "FILE|VERSION"} & words
-    told = parameter.name in {"path", "paths", "files", "source", "config_file"}
-    return bool(named or told or isinstance(parameter.type, click.Path | click.File))
+    is_file = parameter.name in {"path", "paths", "files", "source", "config_file"}
+    return bool(named or is_file or isinstance(parameter.type, click.Path | click.File))
 
 
 def test_every_parameter_that_names_a_file_is_here():
@@ -476,9 +476,9 @@ def test_what_cannot_be_read_is_told_without_words_of_python(parameter, folder):
             (folder / name).write_bytes(raw)
     for name in ("dir", *UNREADABLE):
         run = waddle(*PIPED[parameter][0].format(name).split(), cwd=folder)
-        told = run.stderr + (run.stdout if run.returncode else "")
-        assert not PYTHON.search(told), (name, told)
-        assert told.strip() or not run.returncode, name
+        output = run.stderr + (run.stdout if run.returncode else "")
+        assert not PYTHON.search(output), (name, output)
+        assert output.strip() or not run.returncode, name
 
 
 def test_policies_of_a_function_come_by_a_pipe(folder):

@@ -51,8 +51,8 @@ def test_a_denial_is_excused_and_no_more(tmp_path: Path) -> None:
             [template("Privileged", PRIVILEGED), constraint("Privileged", "none", metadata=opened)]
         )
     )
-    asked = ("-", "--object", "Pod/web", "-n", "shop", "-f", policies)
-    (made,) = written(*asked, text=DENIAL)
+    arguments = ("-", "--object", "Pod/web", "-n", "shop", "-f", policies)
+    (made,) = written(*arguments, text=DENIAL)
     assert made["metadata"]["namespace"] == "shop"
     assert made["spec"]["match"] == {
         "kinds": [{"apiGroups": [""], "kinds": ["Pod"]}],

@@ -196,6 +196,6 @@ def test_what_a_field_must_not_hold_is_told_and_the_rest_is_judged(tmp_path, num
             file = tmp_path / "all.yaml"
             file.write_text(yaml.safe_dump_all([*base, changed(document, at, value)]))
             run = waddle("check", file)
-            told = run.stdout + run.stderr
-            assert not PYTHON.search(told), (at, value, told)
-            assert "Shape/shape" in told, (at, value, told)
+            output = run.stdout + run.stderr
+            assert not PYTHON.search(output), (at, value, output)
+            assert "Shape/shape" in output, (at, value, output)

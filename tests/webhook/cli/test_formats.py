@@ -152,8 +152,8 @@ def test_what_was_not_checked_is_an_error_in_each_form_that_a_pipeline_reads(
     code_scanning(document)
     (invocation,) = document["runs"][0]["invocations"]
     assert invocation["executionSuccessful"] is False
-    told = [item["message"]["text"] for item in invocation["toolExecutionNotifications"]]
-    assert any(reason in line for line in told)
+    messages = [item["message"]["text"] for item in invocation["toolExecutionNotifications"]]
+    assert any(reason in line for line in messages)
     root = ET.fromstring((found / "junit.out").read_text())
     errors = [error.attrib["message"] for error in root.iter("error")]
     assert int(root.attrib["errors"]) == len(errors)
@@ -262,11 +262,11 @@ def test_several_forms_at_once(tmp_path, command):
     suite = {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite", "tests": [test]}
     (tmp_path / "suite.yaml").write_text(yaml.safe_dump(suite))
     (tmp_path / "pod.yaml").write_text(yaml.safe_dump(pod()))
-    what = ["-f", "p.yaml"] if command == "test" else ["suite.yaml"]
+    arguments = ["-f", "p.yaml"] if command == "test" else ["suite.yaml"]
 
     def run(*outputs):
         given = [part for output in outputs for part in ("-o", output)]
-        return waddle(command, *what, *given, cwd=tmp_path)
+        return waddle(command, *arguments, *given, cwd=tmp_path)
 
     both = run("github", "sarif=s.json", "junit=j.xml", "table=t.txt")
 
@@ -276,14 +276,14 @@ def test_several_forms_at_once(tmp_path, command):
     assert (tmp_path / "j.xml").read_text().startswith("<?xml")
     assert run("table").stdout.split("(")[0] == (tmp_path / "t.txt").read_text().split("(")[0]
     assert run("json=all.json").stdout == ""
-    for wrong, told in (
+    for wrong, message in (
         (("json", "table"), "one form goes to standard output"),
         (("json=",), "names no file"),
         (("jsn=x",), "is not one of"),
     ):
         refused = run(*wrong)
         assert refused.returncode == 64
-        assert told in refused.stderr
+        assert message in refused.stderr
     unwritten = run("json=none/x")
     assert unwritten.returncode == 74
     assert "none/x: No such file or directory" in unwritten.stderr

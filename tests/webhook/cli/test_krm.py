@@ -107,7 +107,7 @@ def test_policies_are_named_by_the_function_config(tmp_path, config):
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         ("", "expected one ResourceList"),
         ("a: [", "stdin"),
@@ -120,14 +120,14 @@ def test_policies_are_named_by_the_function_config(tmp_path, config):
         (b"\xff", "not UTF-8"),
     ],
 )
-def test_what_cannot_be_validated_says_why_and_passes_nothing(tmp_path, value, told):
+def test_what_cannot_be_validated_says_why_and_passes_nothing(tmp_path, value, message):
     if isinstance(value, bytes):
         run = waddle("krm", stdin=io.TextIOWrapper(io.BytesIO(value)), cwd=tmp_path)
     else:
         run = krm(value, cwd=tmp_path)
 
     assert run.returncode == 1
-    assert told in run.stderr
+    assert message in run.stderr
     assert run.stdout == ""
 
 

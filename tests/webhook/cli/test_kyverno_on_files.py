@@ -92,9 +92,9 @@ def test_a_policy_of_documents_reviews_them_in_test(tmp_path: Path) -> None:
     listed.write_text("[1]")
     run = waddle("test", "--target=json", "-f", policy, "-f", plan, "-f", small, "-o", "json")
     assert run.returncode == 1
-    (told,) = json.loads(run.stdout)
-    assert (told["target"], told["msg"]) == ("json", "no team")
-    assert told["violatingObject"] == PLAN
+    (review,) = json.loads(run.stdout)
+    assert (review["target"], review["msg"]) == ("json", "no team")
+    assert review["violatingObject"] == PLAN
     run = waddle("test", "--target=json", "-f", policy, "-f", small)
     assert run.returncode == 0, run.stderr
     assert "1 document, by 1 constraint" in run.stdout

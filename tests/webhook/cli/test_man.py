@@ -38,8 +38,8 @@ def test_a_page_has_the_text_of_help_word_for_word(words, monkeypatch):
 
     assert page.returncode == 0
     seen = [line.strip() for line in shown(page.stdout).splitlines()]
-    told = [line.strip() for line in helped.splitlines()]
-    assert " ".join(" ".join(told).split()) in " ".join(" ".join(seen).split())
+    lines = [line.strip() for line in helped.splitlines()]
+    assert " ".join(" ".join(lines).split()) in " ".join(" ".join(seen).split())
 
 
 def test_a_folder_gets_the_pages_of_all_commands(tmp_path):

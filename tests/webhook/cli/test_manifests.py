@@ -81,15 +81,15 @@ def test_warnings_alone_exit_0_and_deny_only_hides_them(policies, tmp_path):
 def test_standard_input_is_read_where_asked_and_where_nothing_else_is_given(policies, tmp_path):
     thing = manifest(tmp_path, pod())
     with thing.open() as stream:
-        asked = gators_lines("-f", policies, "-f", "-", stdin=stream)
+        lines = gators_lines("-f", policies, "-f", "-", stdin=stream)
     everything = manifest(
         tmp_path, *yaml.safe_load_all((policies / "all.yaml").read_text()), pod(), name="all.yaml"
     )
     with everything.open() as stream:
         alone = gators_lines(stdin=stream)
 
-    assert len(asked.stdout.splitlines()) == 3
-    assert asked.stdout == alone.stdout
+    assert len(lines.stdout.splitlines()) == 3
+    assert lines.stdout == alone.stdout
 
 
 @pytest.mark.slow
@@ -275,9 +275,9 @@ def test_a_check_names_every_file_that_cannot_be_read(tmp_path):
     run = waddle("check", "-f", tmp_path, "-f", tmp_path / "none.yaml")
 
     assert run.returncode == 2
-    told = [line for line in run.stderr.splitlines() if line.startswith("reading")]
+    lines = [line for line in run.stderr.splitlines() if line.startswith("reading")]
     for name in ("broken.yaml", "binary.yaml", "list.yaml", "none.yaml"):
-        assert sum(name in line for line in told) == 1, name
+        assert sum(name in line for line in lines) == 1, name
 
 
 def test_an_object_defined_twice_is_warned_about(tmp_path):

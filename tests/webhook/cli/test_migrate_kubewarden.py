@@ -64,13 +64,13 @@ def pod(name: str, image: str, *, privileged: bool = False, **labels: str) -> di
 
 def test_what_is_written_decides_as_the_group_did(tmp_path: Path) -> None:
     members = {"trusted": TRUSTED, "privileged": PRIVILEGED, "owned": OWNED}
-    code, written, said = migrate(
+    code, written, output = migrate(
         tmp_path,
         group(
             policies=members, expression="trusted() || (privileged() && owned())", mode="monitor"
         ),
     )
-    assert (code, said) == (0, "")
+    assert (code, output) == (0, "")
     assert [one["kind"] for one in written] == ["ConstraintTemplate", "ConstraintGroup"]
     spec = written[1]["spec"]
     assert spec["match"] == {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}
@@ -109,7 +109,7 @@ def test_a_group_of_a_namespace_keeps_to_it_and_own_templates_stand_for_modules(
         objectSelector={"matchLabels": {"a": "b"}},
         matchConditions=[{"name": "x", "expression": "true"}],
     )
-    code, (written,), said = migrate(tmp_path, document, kinds=("my-policy=Mine",))
+    code, (written,), output = migrate(tmp_path, document, kinds=("my-policy=Mine",))
     assert code == 0
     assert written["spec"]["members"] == {"mine": {"kind": "Mine", "parameters": {"a": 1}}}
     assert written["spec"]["match"] == {
@@ -118,8 +118,8 @@ def test_a_group_of_a_namespace_keeps_to_it_and_own_templates_stand_for_modules(
         "labelSelector": {"matchLabels": {"a": "b"}},
     }
     assert written["spec"]["enforcementAction"] == "scoped"
-    assert "matchConditions" in said
-    assert "its operations are DELETE" in said
+    assert "matchConditions" in output
+    assert "its operations are DELETE" in output
 
 
 @pytest.mark.parametrize(
@@ -143,13 +143,13 @@ def test_what_has_no_equivalent_is_named_and_the_other_groups_are_written(
 ) -> None:
     good = group(policies={"a": TRUSTED}, expression="a()")
     bad = group(policies={"a": member}, expression="a()")
-    code, (written,), said = migrate(tmp_path, bad, good)
+    code, (written,), output = migrate(tmp_path, bad, good)
     assert code == 1
     assert written["spec"]["members"]["a"]["kind"] == "AllowRegistries"
-    assert f"not written: member a: {why}" in said or why in said
+    assert f"not written: member a: {why}" in output or why in output
 
 
 def test_nothing_of_kubewarden_is_no_success(tmp_path: Path) -> None:
-    code, _, said = migrate(tmp_path, pod("a", "b"))
+    code, _, output = migrate(tmp_path, pod("a", "b"))
     assert code == 2
-    assert "no policy group" in said
+    assert "no policy group" in output

@@ -40,7 +40,7 @@ def cluster_policy(*rules: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def said(folder: Path, verb: list[str], *documents: Any) -> tuple[int, str, str]:
+def output_of(folder: Path, verb: list[str], *documents: Any) -> tuple[int, str, str]:
     """Exit code, output and what is said beside it, of a command about some documents."""
     file = folder / "policies.yaml"
     file.write_text(yaml.safe_dump_all(documents))
@@ -52,16 +52,16 @@ MIGRATE = ["migrate", "kyverno"]
 
 
 def test_a_policy_in_cel_runs_as_it_is_and_the_output_says_where(tmp_path: Path) -> None:
-    code, told, _ = said(tmp_path, MIGRATE, policy())
+    code, output, _ = output_of(tmp_path, MIGRATE, policy())
     assert code == 0
-    assert "as it is  ValidatingPolicy/p (" in told
-    assert "every command reviews by it" in told
+    assert "as it is  ValidatingPolicy/p (" in output
+    assert "every command reviews by it" in output
 
 
 def test_what_a_policy_uses_and_is_not_here_is_named(tmp_path: Path) -> None:
-    code, told, _ = said(tmp_path, MIGRATE, policy("random() == 'x'"))
+    code, output, _ = output_of(tmp_path, MIGRATE, policy("random() == 'x'"))
     assert code == 1
-    assert "missing: spec.validations[0].expression: random() gives another value" in told
+    assert "missing: spec.validations[0].expression: random() gives another value" in output
 
 
 def test_each_rule_of_a_policy_before_cel_is_told_with_what_takes_its_place(tmp_path: Path) -> None:
@@ -76,14 +76,14 @@ def test_each_rule_of_a_policy_before_cel_is_told_with_what_takes_its_place(tmp_
         about | {"name": "e", "validate": {"cel": {"expressions": [{"expression": "objekt"}]}}},
     )
     file = tmp_path / "new.yaml"
-    code, told, _ = said(tmp_path, [*MIGRATE, "--converted", str(file)], old)
+    code, output, _ = output_of(tmp_path, [*MIGRATE, "--converted", str(file)], old)
     assert code == 1
-    assert "differs: rule a: becomes ValidatingPolicy old-a" in told
-    assert "differs: rule b: becomes ValidatingPolicy old-b" in told
-    assert "rule c: mutate: write mutators" in told
-    assert "rule [3]: generate: no equivalent" in told
-    assert "rule d: validate: write a ValidatingPolicy, or a template in Rego or CEL (" in told
-    assert "rule e: validate: write a ValidatingPolicy, or a template" in told
+    assert "differs: rule a: becomes ValidatingPolicy old-a" in output
+    assert "differs: rule b: becomes ValidatingPolicy old-b" in output
+    assert "rule c: mutate: write mutators" in output
+    assert "rule [3]: generate: no equivalent" in output
+    assert "rule d: validate: write a ValidatingPolicy, or a template in Rego or CEL (" in output
+    assert "rule e: validate: write a ValidatingPolicy, or a template" in output
     made = list(yaml.safe_load_all(file.read_text()))
     assert [one["metadata"]["name"] for one in made] == ["old-a", "old-b"]
     checked = waddle("check", "-f", file)
@@ -92,9 +92,9 @@ def test_each_rule_of_a_policy_before_cel_is_told_with_what_takes_its_place(tmp_
 
 @pytest.mark.parametrize("kind", ["GeneratingPolicy", "DeletingPolicy"])
 def test_kinds_that_nothing_evaluates_are_missing(tmp_path: Path, kind: str) -> None:
-    code, told, _ = said(tmp_path, [*MIGRATE, "-o", "json"], policy(kind=kind))
+    code, output, _ = output_of(tmp_path, [*MIGRATE, "-o", "json"], policy(kind=kind))
     assert code == 1
-    [one] = json.loads(told)
+    [one] = json.loads(output)
     assert (one["kind"], one["grade"]) == (kind, "missing")
     assert one["notes"][0]["text"]
 
@@ -124,15 +124,17 @@ def test_rules_about_images_become_verification_policies_and_constraints(tmp_pat
     cosign = {"key": {"data": KEY}, "ctlog": {"insecureIgnoreTlog": True}}
     image_policy["spec"]["attestors"] = [{"name": "a", "cosign": cosign}]
     file = tmp_path / "new.yaml"
-    code, told, warned = said(tmp_path, [*MIGRATE, "--converted", str(file)], old, image_policy)
+    code, output, warned = output_of(
+        tmp_path, [*MIGRATE, "--converted", str(file)], old, image_policy
+    )
 
     assert code == 1
     becomes = "becomes VerificationPolicy {}, RequireSignedImages {}"
-    assert f"differs: rule a: {becomes.format('old-a', 'old-a')}" in told
-    assert "differs: rule a: mutateDigest: add policies/supply-chain/digests" in told
-    assert "missing: rule b: verifyImages[0].attestors[0].entries[0].keys.kms: export" in told
-    assert f"differs: {becomes.format('p', 'p')}" in told
-    assert "the template policies/supply-chain/signed-images" in told
+    assert f"differs: rule a: {becomes.format('old-a', 'old-a')}" in output
+    assert "differs: rule a: mutateDigest: add policies/supply-chain/digests" in output
+    assert "missing: rule b: verifyImages[0].attestors[0].entries[0].keys.kms: export" in output
+    assert f"differs: {becomes.format('p', 'p')}" in output
+    assert "the template policies/supply-chain/signed-images" in output
     assert "RequireSignedImages old-a and p may name one image" in warned
 
     made = list(yaml.safe_load_all(file.read_text()))
@@ -154,63 +156,63 @@ def test_a_policy_of_one_namespace_is_read_for_its_images(tmp_path: Path) -> Non
     old = cluster_policy(SIGNED | {"name": "a"}, {"name": "b", "validate": {"pattern": {"a": "b"}}})
     old["kind"] = "Policy"
     old["metadata"]["namespace"] = "team"
-    code, told, _ = said(tmp_path, MIGRATE, old)
+    code, output, _ = output_of(tmp_path, MIGRATE, old)
     assert code == 1
-    assert "rule a: becomes VerificationPolicy team-old-a, RequireSignedImages team-old-a" in told
-    assert "missing: rule b: validate: write a ValidatingPolicy" in told
+    assert "rule a: becomes VerificationPolicy team-old-a, RequireSignedImages team-old-a" in output
+    assert "missing: rule b: validate: write a ValidatingPolicy" in output
 
 
 def test_two_policies_of_one_name_do_not_become_one(tmp_path: Path) -> None:
     old = cluster_policy(SIGNED)
-    code, told, _ = said(tmp_path, MIGRATE, old, old)
+    code, output, _ = output_of(tmp_path, MIGRATE, old, old)
     assert code == 1
-    assert told.count("becomes VerificationPolicy old") == 1
-    assert "VerificationPolicy old is of another policy: rename one of the two" in told
+    assert output.count("becomes VerificationPolicy old") == 1
+    assert "VerificationPolicy old is of another policy: rename one of the two" in output
 
 
 def test_an_image_validating_policy_that_cannot_be_expressed_is_named(tmp_path: Path) -> None:
-    code, told, _ = said(tmp_path, MIGRATE, policy(kind="ImageValidatingPolicy"))
+    code, output, _ = output_of(tmp_path, MIGRATE, policy(kind="ImageValidatingPolicy"))
     assert code == 1
-    assert "missing: spec.validations[0].expression: true: write conditions in CEL" in told
+    assert "missing: spec.validations[0].expression: true: write conditions in CEL" in output
 
 
 def test_files_without_a_policy_of_kyverno_are_told(tmp_path: Path) -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
-    code, _, told = said(tmp_path, MIGRATE, pod)
+    code, _, errors = output_of(tmp_path, MIGRATE, pod)
     assert code == 2
-    assert "hold no policy of Kyverno" in told
+    assert "hold no policy of Kyverno" in errors
 
 
 def test_check_compiles_policies_in_cel_and_says_where_one_is_wrong(tmp_path: Path) -> None:
-    assert said(tmp_path, ["check"], policy())[:2] == (0, "1 policy can be used\n")
-    code, told, _ = said(tmp_path, ["check"], policy("objekt == 1"))
+    assert output_of(tmp_path, ["check"], policy())[:2] == (0, "1 policy can be used\n")
+    code, output, _ = output_of(tmp_path, ["check"], policy("objekt == 1"))
     assert code == 1
     line = 1 + (tmp_path / "policies.yaml").read_text().splitlines().index(
         "  - expression: objekt == 1"
     )
-    wanted = f"policies.yaml:{line}: ValidatingPolicy/p: spec.validations[0].expression: ERROR: "
-    assert wanted in told
-    assert "0 policies can be used, 1 cannot" in told
+    expected = f"policies.yaml:{line}: ValidatingPolicy/p: spec.validations[0].expression: ERROR: "
+    assert expected in output
+    assert "0 policies can be used, 1 cannot" in output
 
 
 @pytest.mark.parametrize("spec", [[], "x", {"validations": [1]}, {"validations": {"a": 1}}])
 def test_check_names_a_spec_of_another_shape(tmp_path: Path, spec: Any) -> None:
-    code, told, _ = said(tmp_path, ["check"], policy() | {"spec": spec})
+    code, output, _ = output_of(tmp_path, ["check"], policy() | {"spec": spec})
     assert code == 1
-    assert "policies.yaml:" in told
-    assert ": ValidatingPolicy/p: " in told
+    assert "policies.yaml:" in output
+    assert ": ValidatingPolicy/p: " in output
 
 
 def test_check_names_the_kinds_that_nothing_evaluates(tmp_path: Path) -> None:
-    code, told, _ = said(tmp_path, ["check"], policy(), cluster_policy())
+    code, output, _ = output_of(tmp_path, ["check"], policy(), cluster_policy())
     assert code == 0
-    assert "ClusterPolicy/old: not evaluated: " in told
-    code, _, alone = said(tmp_path, ["check"], cluster_policy())
+    assert "ClusterPolicy/old: not evaluated: " in output
+    code, _, alone = output_of(tmp_path, ["check"], cluster_policy())
     assert code == 2
     assert "policies.yaml:1: ClusterPolicy old: not evaluated: " in alone
 
 
 def test_test_names_what_it_does_not_evaluate(tmp_path: Path) -> None:
-    code, _, told = said(tmp_path, ["test"], cluster_policy())
+    code, _, errors = output_of(tmp_path, ["test"], cluster_policy())
     assert code == 2
-    assert "policies.yaml:1: ClusterPolicy old: not evaluated: " in told
+    assert "policies.yaml:1: ClusterPolicy old: not evaluated: " in errors

@@ -99,8 +99,8 @@ def test_the_patch_and_the_picture_of_it_are_what_the_mutator_makes(folder: Path
 
 
 def test_what_the_page_says_to_try_works(folder: Path) -> None:
-    said = waddle("test", "-f", "policies/", "-f", "pod.yaml", cwd=folder)
-    assert said.returncode == 1, "without the mutator it is refused"
+    finished = waddle("test", "-f", "policies/", "-f", "pod.yaml", cwd=folder)
+    assert finished.returncode == 1, "without the mutator it is refused"
     for command in (
         "test -f policies/ -f mutators/ -f pod.yaml",
         "check -f mutators/ -f pod.yaml",

@@ -97,10 +97,10 @@ def test_check_names_providers_that_are_not_there_and_keys_in_a_set(files: Path)
     sets = SIGNED.replace("[c.image | c := input.review.object.spec.containers[_]]", '{"a"}')
     (files / "sets.yaml").write_text(json.dumps(template("Sets", sets)))
     run = waddle("check", "-f", "all.yaml", "-f", "sets.yaml", "-f", "mutated.yaml", cwd=files)
-    told = run.stdout
-    assert "ConstraintTemplate/sets: line 4: external_data gets its keys as a set" in told
-    assert "ConstraintTemplate/signed: it asks the provider images, and no Provider" in told
-    assert "Assign/owner: it asks the provider owners, and no Provider" in told
+    output = run.stdout
+    assert "ConstraintTemplate/sets: line 4: external_data gets its keys as a set" in output
+    assert "ConstraintTemplate/signed: it asks the provider images, and no Provider" in output
+    assert "Assign/owner: it asks the provider owners, and no Provider" in output
     assert NOBODY in run.stderr
     run = waddle("check", "-f", "all.yaml", "--provider", "images=answers.yaml", cwd=files)
     assert "no Provider" not in run.stdout

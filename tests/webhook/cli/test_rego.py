@@ -106,8 +106,8 @@ def test_cases_have_the_fields_of_opa(tmp_path):
     source = 'package t\ntest_x[case] if some case in ["", "a"]\n'
     run = waddle("rego", "test", folder(tmp_path, t=source), "--format", "json")
 
-    (told,) = json.loads(run.stdout)
-    assert told["sub_results"] == {"": {}, "a": {"name": "a"}}
+    (case,) = json.loads(run.stdout)
+    assert case["sub_results"] == {"": {}, "a": {"name": "a"}}
 
 
 def test_skipped_tests_fail_unless_told_otherwise(tmp_path):
@@ -199,10 +199,10 @@ def test_faults_end_at_ten_as_opa_s_compiler_does(tmp_path):
     rules = "".join(f"p{i} if x{i} > 1\n" for i in range(12))
     policies = folder(tmp_path, **{"p.rego": f"package p\n{rules}"})
     for command in (["check"], ["test"], ["eval", "--format", "pretty", "data.p", "-d"]):
-        told = waddle("rego", *command, policies).stderr.splitlines()
-        assert told[0] == "11 errors occurred:"
-        assert told[10].endswith("rego_unsafe_var_error: var x9 is unsafe")
-        assert told[11:] == ["rego_compile_error: error limit reached"]
+        lines = waddle("rego", *command, policies).stderr.splitlines()
+        assert lines[0] == "11 errors occurred:"
+        assert lines[10].endswith("rego_unsafe_var_error: var x9 is unsafe")
+        assert lines[11:] == ["rego_compile_error: error limit reached"]
     for name in ("check", "test"):
         all_told = waddle("rego", name, policies, "--max-errors", "0").stderr
         assert all_told.startswith("12 errors occurred:")

@@ -442,7 +442,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return at
 
 
-def told(command: list[str], folder: Path) -> tuple[int, str, str]:
+def finished(command: list[str], folder: Path) -> tuple[int, str, str]:
     done = subprocess.run(
         command,
         cwd=folder,
@@ -459,8 +459,8 @@ def told(command: list[str], folder: Path) -> tuple[int, str, str]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_says_what_opa_says(command: str, folder: Path, program: Programs) -> None:
     words = command.split(" ")
-    ours = told([sys.executable, "-m", "webhook", "rego", *words], folder)
-    theirs = told([str(program("opa")), *words], folder)
+    ours = finished([sys.executable, "-m", "webhook", "rego", *words], folder)
+    theirs = finished([str(program("opa")), *words], folder)
     if words[0] == "test":  # Of tests that run at once opa tells first what ends first.
         code, out, err = theirs
         assert (ours[0], sorted(ours[1].splitlines()), ours[2]) == (
@@ -491,7 +491,7 @@ def test_a_profile_counts_what_opa_counts(query: str, folder: Path, program: Pro
     words += ["--profile-sort", "line", "-f", "json", query]
 
     def counts(command: list[str]) -> list[str]:
-        _, out, _ = told(command, folder)
+        _, out, _ = finished(command, folder)
         profile = out[out.index('"profile"') :]
         return [line for line in profile.splitlines() if "total_time_ns" not in line]
 

@@ -84,7 +84,7 @@ RECORDS = [
 
 
 @pytest.fixture(params=["check", "replay"])
-def asked(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
+def replayed(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
     """What a command says of the records with some policies more, as JSON and for people."""
 
     def ask(*more: Any, records: Any = RECORDS) -> tuple[dict[str, Any], str]:
@@ -94,21 +94,21 @@ def asked(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
         command = ("decisions", "replay", log, "--policies", file)
         if request.param == "check":
             command = ("check", "-f", file, "--decisions", log)
-        told = json.loads(waddle(*map(str, command), "-o", "json").stdout)
-        return told.get("decisions", told), waddle(*map(str, command)).stdout
+        document = json.loads(waddle(*map(str, command), "-o", "json").stdout)
+        return document.get("decisions", document), waddle(*map(str, command)).stdout
 
     return ask
 
 
-def changes(told: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    every = told["changes"] if "changes" in told else told["changed"]
+def changes(document: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    every = document["changes"] if "changes" in document else document["changed"]
     return {one["id"]: (one["before"], one["after"]) for one in every}
 
 
-def totals(told: dict[str, Any]) -> dict[str, tuple[int, int]]:
+def totals(document: dict[str, Any]) -> dict[str, tuple[int, int]]:
     return {
         one["name"]: (one["added"], one["removed"])
-        for one in told["constraints"]
+        for one in document["constraints"]
         if one["added"] or one["removed"]
     }
 
@@ -117,39 +117,39 @@ def excusing(**spec: Any) -> dict[str, Any]:
     return policies.exception("old", "Labelled/own", match={"name": "web-*"}, **spec)
 
 
-def test_an_exception_says_what_it_would_have_excused_also_where_the_verdict_stays(asked):
-    told, text = asked(excusing())
-    assert changes(told) == {"web-one": ("deny", "allow")}
-    assert totals(told) == {"own": (0, 2)}
-    assert told["excused"] == {"ClusterPolicyException old": 2}
+def test_an_exception_says_what_it_would_have_excused_also_where_the_verdict_stays(replayed):
+    document, text = replayed(excusing())
+    assert changes(document) == {"web-one": ("deny", "allow")}
+    assert totals(document) == {"own": (0, 2)}
+    assert document["excused"] == {"ClusterPolicyException old": 2}
     assert "skip by ClusterPolicyException old: Labelled/own: no label own" in text
     assert "ClusterPolicyException old excuses 2 violations" in text
 
 
-def test_one_that_weakens_changes_verdicts_and_takes_no_violation_away(asked):
-    told, text = asked(excusing(effect="warn"))
-    assert changes(told) == {"web-one": ("deny", "warn")}
-    assert totals(told) == {}
-    assert told["excused"] == {"ClusterPolicyException old": 2}
+def test_one_that_weakens_changes_verdicts_and_takes_no_violation_away(replayed):
+    document, text = replayed(excusing(effect="warn"))
+    assert changes(document) == {"web-one": ("deny", "warn")}
+    assert totals(document) == {}
+    assert document["excused"] == {"ClusterPolicyException old": 2}
     assert "warn by ClusterPolicyException old: Labelled/own: no label own" in text
 
 
-def test_one_that_was_not_in_force_then_would_have_changed_nothing(asked):
-    told, _ = asked(excusing(notBefore="2026-11-01T10:00:01Z"))
-    assert (changes(told), totals(told), told.get("excused")) == ({}, {}, None)
+def test_one_that_was_not_in_force_then_would_have_changed_nothing(replayed):
+    document, _ = replayed(excusing(notBefore="2026-11-01T10:00:01Z"))
+    assert (changes(document), totals(document), document.get("excused")) == ({}, {}, None)
 
 
-def test_what_was_excused_then_by_the_same_is_no_change(asked):
+def test_what_was_excused_then_by_the_same_is_no_change(replayed):
     (told_of,) = record("web-old", "team", "own")["results"]
     before = record("web-old", "team") | {"excused": [told_of]}
-    told, _ = asked(excusing(), records=[before])
-    assert (changes(told), told.get("excused")) == ({}, None)
+    document, _ = replayed(excusing(), records=[before])
+    assert (changes(document), document.get("excused")) == ({}, None)
 
 
-def test_a_group_says_what_it_would_have_refused_also_where_the_verdict_stays(asked):
-    told, text = asked(GROUP)
-    assert changes(told) == {"db-none": ("allow", "deny")}
-    assert totals(told) == {"either": (2, 0)}
+def test_a_group_says_what_it_would_have_refused_also_where_the_verdict_stays(replayed):
+    document, text = replayed(GROUP)
+    assert changes(document) == {"db-none": ("allow", "deny")}
+    assert totals(document) == {"either": (2, 0)}
     assert "+ ConstraintGroup/either: neither label" in text.replace(
         "[ConstraintGroup/either]", "ConstraintGroup/either:"
     )

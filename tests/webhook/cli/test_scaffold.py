@@ -108,7 +108,7 @@ def test_names_that_no_object_has_are_refused(given, tmp_path):
 def test_a_folder_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "policies").write_text("a file")
 
-    told = waddle("init", cwd=tmp_path)
+    finished = waddle("init", cwd=tmp_path)
 
-    assert told.returncode == 1
-    assert "policies" in told.stderr
+    assert finished.returncode == 1
+    assert "policies" in finished.stderr

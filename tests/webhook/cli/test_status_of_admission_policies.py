@@ -81,12 +81,12 @@ def test_the_cost_of_expressions_is_estimated_beside_the_api_server_s_limit():
     assert costly.costliest == "spec.validations[1].expression"
     assert costly.cost is not None
     assert costly.cost > 1
-    (told,) = costly.notes
-    assert told.startswith(
+    (note,) = costly.notes
+    assert note.startswith(
         "spec.validations[1].expression: an API server would end it where lists and maps have 39 "
         "entries and more: one expression may cost 1,000,000"
     )
-    assert told.endswith(
+    assert note.endswith(
         "Write fewer loops within loops; until then failurePolicy Fail denies what is ended"
     )
     assert cheap.cost is not None

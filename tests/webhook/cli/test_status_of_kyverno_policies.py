@@ -9,8 +9,8 @@ import pytest
 from tests.manifests import ROOT
 from webhook.cli.cluster_policies import KyvernoStanding, kyverno_mode, standings_of
 from webhook.cli.status.report import ClusterStanding, as_table
-from webhook.policies.asked import who_is_asked
 from webhook.policies.manifests import read_file
+from webhook.policies.request_coverage import read_coverage
 
 CONFIGURATION = ROOT / "manifests" / "base" / "webhook-configuration.yaml"
 
@@ -24,8 +24,8 @@ def document(kind: str, name: str, namespace: str = "", **spec: Any) -> dict[str
 def standings(documents: list[dict[str, Any]], mode: str = "enforce") -> list[KyvernoStanding]:
     """How they stand beside the webhook configuration of the manifests."""
     around = [one.document for one in read_file(CONFIGURATION)]
-    who = who_is_asked(around, "waddle-system", ["ValidatingWebhookConfiguration"])
-    return standings_of(documents, mode, who)
+    coverage = read_coverage(around, "waddle-system", ["ValidatingWebhookConfiguration"])
+    return standings_of(documents, mode, coverage)
 
 
 def pods_with(*arguments: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def policy(name: str, expression: str, **spec: Any) -> dict[str, Any]:
 
 def test_each_is_usable_or_not_with_what_is_odd_about_it() -> None:
     refs = [{"kind": "ValidatingPolicy", "name": "gone"}]
-    told = standings(
+    listed = standings(
         [
             policy("unusable", "random() == ''"),
             policy("about-nothing", "true", validationActions=["Audit", "Warn"]),
@@ -46,14 +46,14 @@ def test_each_is_usable_or_not_with_what_is_odd_about_it() -> None:
             document("PolicyException", "of-none", "shop", policyRefs=refs),
         ]
     )
-    assert [(one.title, one.state) for one in told] == [
+    assert [(one.title, one.state) for one in listed] == [
         ("PolicyException/shop/of-none", "Usable"),
         ("ValidatingPolicy/about-nothing", "Usable"),
         ("ValidatingPolicy/http", "Unusable"),
         ("ValidatingPolicy/unusable", "Unusable"),
     ]
-    assert all(one.notes for one in told)
-    shown = as_table(ClusterStanding([], [], [], {}, (), told), "waddle-system")
+    assert all(one.notes for one in listed)
+    shown = as_table(ClusterStanding([], [], [], {}, (), listed), "waddle-system")
     assert "Audit+Warn" in shown
     assert "ValidatingPolicy/http: spec.evaluation.mode HTTP: " in shown
     assert "PolicyException/shop/of-none: none of the policies that it names is there" in shown
@@ -77,17 +77,17 @@ def test_one_that_no_rule_sends_anything_of_is_not_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "state", "told"),
+    ("mode", "state", "note"),
     [
         ("off", "NotFollowed", "--kyverno-policies is off"),
         ("audit", "Audited", "--kyverno-policies is audit"),
         ("", "Usable", "it has no matchConstraints"),
     ],
 )
-def test_what_replicas_do_by_them_is_their_flag(mode: str, state: str, told: str) -> None:
+def test_what_replicas_do_by_them_is_their_flag(mode: str, state: str, note: str) -> None:
     (found,) = standings([policy("p", "true")], mode)
     assert found.state == state
-    assert told in found.notes[0]
+    assert note in found.notes[0]
 
 
 def test_the_flag_is_read_from_the_pods_that_do_most() -> None:

@@ -127,9 +127,11 @@ def test_gator_says_the_same(program, tmp_path):
                 ours = waddle("sync", "test", *arguments, *forced)
                 compared = templates, chosen, omit
                 assert (ours.returncode == 0) == (theirs.returncode == 0), compared
-                told = {line for line in theirs.stderr.splitlines() if line.startswith("- ")}
-                said = {line for line in ours.stdout.splitlines() if line.startswith("- ")}
-                assert sorted(map(alternatives, told)) == sorted(map(alternatives, said)), compared
+                lines = {line for line in theirs.stderr.splitlines() if line.startswith("- ")}
+                our_lines = {line for line in ours.stdout.splitlines() if line.startswith("- ")}
+                assert sorted(map(alternatives, lines)) == sorted(map(alternatives, our_lines)), (
+                    compared
+                )
 
 
 def alternatives(line):

@@ -137,20 +137,20 @@ def test_a_target_is_declared_beside_its_policies(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (TARGET.replace("reviews", "review"), "adding target: invalid Target compose.example.com"),
         (f"{TARGET}---\n{TARGET}", "adding target: compose.example.com is declared twice"),
         (TARGET.replace("compose.example.com", "json"), "json is declared twice, or comes with"),
     ],
 )
-def test_a_declaration_that_cannot_be_used_is_told_with_its_place(tmp_path, text, told):
+def test_a_declaration_that_cannot_be_used_is_told_with_its_place(tmp_path, text, message):
     (tmp_path / "target.yaml").write_text(text)
 
     run = waddle("test", "--target=json", "-f", "target.yaml", cwd=tmp_path)
 
     assert run.returncode == 1
-    assert told in run.stderr
+    assert message in run.stderr
     assert "(target.yaml:" in run.stderr
 
 

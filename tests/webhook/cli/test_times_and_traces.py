@@ -70,7 +70,7 @@ def test_an_engine_without_templates_is_named_and_the_other_is_measured(folder):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("pods.yaml",), "hold no ConstraintTemplate"),
         (("rego.yaml",), "hold no object to review"),
@@ -79,10 +79,10 @@ def test_an_engine_without_templates_is_named_and_the_other_is_measured(folder):
         (("rego.yaml", "pods.yaml", "--compare", "pods.yaml"), "not results that --save wrote"),
     ],
 )
-def test_what_cannot_be_measured_is_said(arguments, said, folder):
+def test_what_cannot_be_measured_is_said(arguments, message, folder):
     run = waddle("bench", *arguments, cwd=folder)
 
-    assert said in run.stderr
+    assert message in run.stderr
     assert run.returncode == 2
 
 
@@ -165,8 +165,8 @@ def test_a_check_says_how_long_each_constraint_took(folder):
     assert line.split()[2:] == ["6", "Rego", "InRego/a"], "policies are objects, too"
     document = json.loads(waddle(*given, "-o", "json", cwd=folder).stdout)
     assert document.keys() == {"results", "stats"}
-    told = {one["statsFor"]: one["stats"][0]["source"]["value"] for one in document["stats"]}
-    assert told == {"InRego/a": "Rego", "InCel/b": "K8sNativeValidation"}
+    durations = {one["statsFor"]: one["stats"][0]["source"]["value"] for one in document["stats"]}
+    assert durations == {"InRego/a": "Rego", "InCel/b": "K8sNativeValidation"}
     as_yaml = yaml.safe_load(waddle(*given, "-o", "yaml", cwd=folder).stdout)
     assert as_yaml.keys() == {"results", "stats"}
 

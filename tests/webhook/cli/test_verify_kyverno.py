@@ -64,17 +64,17 @@ def verify(folder: Path, *more: str) -> tuple[int, str]:
 
 
 def test_policies_their_controllers_and_what_they_are_not_about(folder: Path) -> None:
-    code, told = verify(folder, "-v")
-    assert code == 0, told
-    assert "1 suite, 1 test, 3 cases: 3 passed, 0 failed" in told
+    code, output = verify(folder, "-v")
+    assert code == 0, output
+    assert "1 suite, 1 test, 3 cases: 3 passed, 0 failed" in output
 
 
 def test_what_differs_is_told_with_the_policy_s_message(folder: Path) -> None:
     file = folder / ".kyverno-test/kyverno-test.yaml"
     file.write_text(TEST.replace("result: fail", "result: pass"))
-    code, told = verify(folder)
+    code, output = verify(folder)
     assert code == 1
-    assert "expected pass, got fail: use a version" in told
+    assert "expected pass, got fail: use a version" in output
 
 
 def test_a_name_selects_what_runs(folder: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_name_selects_what_runs(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "instead", "told"),
+    ("written", "instead", "message"),
     [
         ("objects.yaml", "none.yaml", "resources[0]: "),
         ("../policy.yaml", "none.yaml", "policies[0]: "),
@@ -93,13 +93,13 @@ def test_a_name_selects_what_runs(folder: Path) -> None:
     ],
 )
 def test_a_test_that_names_what_is_not_there_says_where(
-    folder: Path, written: str, instead: str, told: str
+    folder: Path, written: str, instead: str, message: str
 ) -> None:
     file = folder / ".kyverno-test/kyverno-test.yaml"
     file.write_text(TEST.replace(written, instead))
     code, output = verify(folder)
     assert code == 1
-    assert told in output
+    assert message in output
 
 
 def test_an_error_in_a_rule_s_expression_is_the_failure_that_kyverno_says(folder: Path) -> None:
@@ -118,20 +118,20 @@ resources: [objects.yaml]
 results:
 - {policy: no-latest, rule: images, kind: Pod, resources: [good], result: fail}
 """
-    code, told = written(folder, rule, HEAD + results)
-    assert code == 0, told
-    code, told = written(folder, rule, HEAD + results.replace("rule: images", "rule: other"))
+    code, output = written(folder, rule, HEAD + results)
+    assert code == 0, output
+    code, output = written(folder, rule, HEAD + results.replace("rule: images", "rule: other"))
     assert code == 1
-    assert "policy no-latest has no rule other; it has no-latest/images" in told
+    assert "policy no-latest has no rule other; it has no-latest/images" in output
 
 
 def test_a_test_that_cannot_be_read_costs_no_other(folder: Path) -> None:
     other = folder / "other/kyverno-test.yaml"
     other.parent.mkdir()
     other.write_text(HEAD + "results: []\n")
-    code, told = verify(folder)
+    code, output = verify(folder)
     assert code == 1
-    assert f"{other}:4: results: it is empty" in told
+    assert f"{other}:4: results: it is empty" in output
     other.unlink()
     assert verify(folder)[0] == 0
 
@@ -139,16 +139,16 @@ def test_a_test_that_cannot_be_read_costs_no_other(folder: Path) -> None:
 @pytest.mark.parametrize("kind", ["ClusterPolicy", "GeneratingPolicy", "ImageValidatingPolicy"])
 def test_kinds_that_are_not_run_are_named(folder: Path, kind: str) -> None:
     (folder / "policy.yaml").write_text(POLICY.replace("ValidatingPolicy", kind))
-    code, told = verify(folder)
+    code, output = verify(folder)
     assert code == 1
-    assert f"{kind} no-latest is not run: " in told
+    assert f"{kind} no-latest is not run: " in output
 
 
 def test_a_policy_that_cannot_be_used_fails_its_cases_and_says_where(folder: Path) -> None:
     (folder / "policy.yaml").write_text(POLICY.replace("c.image", "d.image"))
-    code, told = verify(folder)
+    code, output = verify(folder)
     assert code == 1
-    assert "spec.validations[0].expression: ERROR: " in told
+    assert "spec.validations[0].expression: ERROR: " in output
 
 
 def test_namespaces_and_operations_come_from_the_file_of_variables(folder: Path) -> None:
@@ -188,9 +188,9 @@ def test_exceptions_of_the_test_excuse(folder: Path) -> None:
     (folder / ".kyverno-test/e.yaml").write_text(
         EXCEPTION.replace("object.metadata.namespace == 'shop'", "nothing")
     )
-    code, told = verify(folder)
+    code, output = verify(folder)
     assert code == 1
-    assert "PolicyException shop: spec.matchConditions[0].expression: ERROR: " in told
+    assert "PolicyException shop: spec.matchConditions[0].expression: ERROR: " in output
 
 
 def written(folder: Path, policy: str, test: str, **files: str) -> tuple[int, str]:
@@ -213,11 +213,11 @@ results:
 - {policy: no-latest, kind: Pod, operation: DELETE, resources: [good], result: pass}
 - {policy: no-latest, kind: Pod, resources: [good], result: skip}
 """
-    code, told = written(folder, policy, HEAD + results)
-    assert code == 0, told
-    code, told = written(folder, policy, HEAD + results.replace("DELETE", "LATER"))
+    code, output = written(folder, policy, HEAD + results)
+    assert code == 0, output
+    code, output = written(folder, policy, HEAD + results.replace("DELETE", "LATER"))
     assert code == 1
-    assert "results[0].operation: 'LATER' is none of CONNECT, CREATE, " in told
+    assert "results[0].operation: 'LATER' is none of CONNECT, CREATE, " in output
 
 
 def test_documents_are_reviewed_by_mode_json_and_a_file_may_hold_several_tests(
@@ -235,24 +235,26 @@ spec:
     one += "- {policy: private, kind: '', resources: [good.yaml], result: pass}\n"
     one += "- {policy: private, kind: '', resources: [bad.yaml], result: fail}\n"
     two = "jsonPayload: good.yaml\nresults: [{policy: private, kind: '', result: pass}]\n"
-    code, told = written(
+    code, output = written(
         folder,
         policy,
         f"{HEAD}{one}---\n{HEAD}{two}",
         good="bucket: {public: false}",
         bad="bucket: {public: true}",
     )
-    assert code == 0, told
-    assert "2 suites, 2 tests, 3 cases: 3 passed" in told
+    assert code == 0, output
+    assert "2 suites, 2 tests, 3 cases: 3 passed" in output
 
 
 def test_users_servers_entries_and_a_cluster_are_those_of_the_test(folder: Path) -> None:
-    asked = (
+    expression = (
         "request.userInfo.username == 'ada' && http.Get('https://a.test/x').body.ok"
         " && globalContext.Get('limits', '').max == 3"
         " && resource.get('v1', 'configmaps', 'default', 'own').data.a == 'b'"
     )
-    policy = POLICY.replace("object.spec.containers.all(c, !c.image.endsWith(':latest'))", asked)
+    policy = POLICY.replace(
+        "object.spec.containers.all(c, !c.image.endsWith(':latest'))", expression
+    )
     test = """\
 resources: [objects.yaml]
 userinfo: user.yaml
@@ -264,21 +266,21 @@ results: [{policy: no-latest, kind: Pod, resources: [good], result: pass}]
     own = (
         "{apiVersion: v1, kind: ConfigMap, metadata: {name: own, namespace: default}, data: {a: b}}"
     )
-    code, told = written(
+    code, output = written(
         folder,
         policy,
         HEAD + test,
         user="{apiVersion: cli.kyverno.io/v1alpha1, kind: UserInfo, userInfo: {username: ada}}",
         cluster=f"{{kind: ClusterResource, spec: {{resources: [{own}]}}}}",
     )
-    assert code == 0, told
+    assert code == 0, output
 
 
 def test_requests_of_http_are_told_as_not_run(folder: Path) -> None:
     test = "httpPayloads: [x.json]\nresults: [{policy: no-latest, kind: '', result: pass}]\n"
-    code, told = written(folder, POLICY, HEAD + test)
+    code, output = written(folder, POLICY, HEAD + test)
     assert code == 1
-    assert "not run: requests of HTTP are for Kyverno's authorizer" in told
+    assert "not run: requests of HTTP are for Kyverno's authorizer" in output
 
 
 def test_a_rule_before_cel_is_tested_by_what_it_becomes(folder: Path) -> None:
@@ -301,20 +303,20 @@ results:
 - {policy: no-latest, rule: tag, kind: Pod, resources: [good], result: pass}
 - {policy: no-latest, rule: autogen-tag, kind: Deployment, resources: [shop/bad], result: fail}
 """
-    code, told = written(folder, policy, HEAD + results)
-    assert code == 0, told
+    code, output = written(folder, policy, HEAD + results)
+    assert code == 0, output
     more = "- {policy: no-latest, rule: copy, kind: Pod, resources: [good], result: pass}\n"
-    code, told = written(folder, policy, HEAD + results + more)
+    code, output = written(folder, policy, HEAD + results + more)
     assert code == 1
-    assert "ClusterPolicy no-latest/copy is not run: it has `generate`" in told
+    assert "ClusterPolicy no-latest/copy is not run: it has `generate`" in output
 
 
 def test_what_a_policy_is_not_about_is_no_pass(folder: Path) -> None:
     file = folder / ".kyverno-test/kyverno-test.yaml"
     file.write_text(TEST.replace("result: skip", "result: pass"))
-    code, told = verify(folder, "-v")
-    assert code == 0, told
-    assert "2 passed, 0 failed" in told
+    code, output = verify(folder, "-v")
+    assert code == 0, output
+    assert "2 passed, 0 failed" in output
 
 
 MUTATING = """\
@@ -353,32 +355,32 @@ results:
 
 
 def test_what_a_mutating_policy_makes_is_compared_with_a_file(folder: Path) -> None:
-    code, told = written(folder, MUTATING, HEAD + PATCHES, new=PATCHED)
-    assert code == 0, told
-    assert "3 cases: 3 passed" in told
-    code, told = written(folder, MUTATING, HEAD + PATCHES, new=PATCHED.replace("low", "high"))
+    code, output = written(folder, MUTATING, HEAD + PATCHES, new=PATCHED)
+    assert code == 0, output
+    assert "3 cases: 3 passed" in output
+    code, output = written(folder, MUTATING, HEAD + PATCHES, new=PATCHED.replace("low", "high"))
     assert code == 1
     file = folder / ".kyverno-test/kyverno-test.yaml"
-    assert f"{file}:6: results[0].patchedResources: the mutated object is not the one " in told
-    assert '[{"op":"replace","path":"/spec/priorityClassName","value":"high"}]' in told
+    assert f"{file}:6: results[0].patchedResources: the mutated object is not the one " in output
+    assert '[{"op":"replace","path":"/spec/priorityClassName","value":"high"}]' in output
 
 
 def test_an_object_that_the_file_lacks_is_left_out_unless_it_must_be_there(folder: Path) -> None:
     new = PATCHED.replace("name: good", "name: other")
-    code, told = written(folder, MUTATING, HEAD + PATCHES, new=new)
-    assert code == 0, told
-    assert "2 passed, 0 failed, 1 skipped" in told
+    code, output = written(folder, MUTATING, HEAD + PATCHES, new=new)
+    assert code == 0, output
+    assert "2 passed, 0 failed, 1 skipped" in output
     must = PATCHES.replace("new.yaml}", "new.yaml, failOnMissingResources: true}")
-    code, told = written(folder, MUTATING, HEAD + must, new=new)
+    code, output = written(folder, MUTATING, HEAD + must, new=new)
     assert code == 1
-    assert "results[0].patchedResources: new.yaml has no v1 Pod default good" in told
+    assert "results[0].patchedResources: new.yaml has no v1 Pod default good" in output
 
 
 def test_a_mutating_policy_that_cannot_be_used_says_what_it_asks_for(folder: Path) -> None:
     policy = MUTATING + "  evaluation: {mutateExisting: {enabled: true}}\n"
-    code, told = written(folder, policy, HEAD + PATCHES, new=PATCHED)
+    code, output = written(folder, policy, HEAD + PATCHES, new=PATCHED)
     assert code == 1
-    assert "MutatingPolicy no-latest: spec.evaluation.mutateExisting: Waddle changes " in told
+    assert "MutatingPolicy no-latest: spec.evaluation.mutateExisting: Waddle changes " in output
 
 
 OWN = """\
@@ -423,8 +425,8 @@ def parameters(image: str) -> str:
 def test_policies_of_the_api_server_are_tested_with_bindings_and_parameters(folder: Path) -> None:
     def run(results: str, image: str, values: str = VALUES, policy: str = OWN + BOUND) -> str:
         test = HEAD + results
-        code, told = written(folder, policy, test, params=parameters(image), values=values)
-        return "" if code == 0 else told
+        code, output = written(folder, policy, test, params=parameters(image), values=values)
+        return "" if code == 0 else output
 
     assert run(OWN_RESULTS, "nginx:1") == ""
     assert "expected pass, got fail: another" in run(OWN_RESULTS, "nginx:2")
@@ -438,8 +440,8 @@ def test_policies_of_the_api_server_are_tested_with_bindings_and_parameters(fold
     warns = OWN_RESULTS.replace("result: pass", "result: warn")
     assert run(warns, "nginx:2", policy=scored + BOUND) == ""
     broken = BOUND.replace("validationActions: [Deny]", "validationActions: []")
-    told = run(OWN_RESULTS, "nginx:1", policy=OWN + broken)
-    assert "ValidatingAdmissionPolicyBinding b: spec.validationActions: is required" in told
+    output = run(OWN_RESULTS, "nginx:1", policy=OWN + broken)
+    assert "ValidatingAdmissionPolicyBinding b: spec.validationActions: is required" in output
 
 
 def test_a_policy_without_a_binding_is_tested_by_all_that_it_matches(folder: Path) -> None:
@@ -447,15 +449,15 @@ def test_a_policy_without_a_binding_is_tested_by_all_that_it_matches(folder: Pat
     mutating = mutating.replace("MutatingPolicy", "MutatingAdmissionPolicy")
     mutating += "  reinvocationPolicy: Never\n"
     results = PATCHES.replace("kind: Deployment, result: pass", "kind: Deployment, result: skip")
-    code, told = written(folder, mutating, HEAD + results, new=PATCHED)
-    assert code == 0, told
-    code, told = written(folder, mutating, HEAD + results, new=PATCHED.replace("low", "high"))
+    code, output = written(folder, mutating, HEAD + results, new=PATCHED)
+    assert code == 0, output
+    code, output = written(folder, mutating, HEAD + results, new=PATCHED.replace("low", "high"))
     assert code == 1
-    assert "the mutated object is not the one expected" in told
+    assert "the mutated object is not the one expected" in output
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ("[objects.yaml]", "[a.yaml]", ":4: resources[0]: "),
         ("[objects.yaml]", "3", ":4: resources: write a list of files"),
@@ -469,9 +471,11 @@ def test_a_policy_without_a_binding_is_tested_by_all_that_it_matches(folder: Pat
         ("result: skip", "result: soso", ":8: results[2].result: 'soso' is none of error, fail"),
     ],
 )
-def test_each_fault_of_a_test_names_its_line(folder: Path, old: str, new: str, told: str) -> None:
-    code, said = written(folder, MUTATING, HEAD + PATCHES.replace(old, new, 1), new=PATCHED)
+def test_each_fault_of_a_test_names_its_line(
+    folder: Path, old: str, new: str, message: str
+) -> None:
+    code, output = written(folder, MUTATING, HEAD + PATCHES.replace(old, new, 1), new=PATCHED)
     assert code == 1
-    assert f"{folder / '.kyverno-test/kyverno-test.yaml'}{told}" in said
+    assert f"{folder / '.kyverno-test/kyverno-test.yaml'}{message}" in output
     if "a.yaml" in new or "old.yaml" in new:
-        assert "No such file or directory; correct the name, or add the file" in said
+        assert "No such file or directory; correct the name, or add the file" in output

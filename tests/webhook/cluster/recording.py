@@ -10,14 +10,14 @@ class Recorder:
     """What a reflector told, in order: ``("set" | "delete", name)``, and ``("synced", "")``."""
 
     def __init__(self):
-        self.told = []
+        self.changes = []
         self.objects = {}
         self._changed = asyncio.Event()
 
     def change(self, changes):
         """Take changes in."""
         for change in changes:
-            self.told.append((change.kind, change.key.name))
+            self.changes.append((change.kind, change.key.name))
             if change.kind == "set":
                 self.objects[change.key.name] = change.object
             else:
@@ -26,7 +26,7 @@ class Recorder:
 
     def synced(self):
         """Take in that a list is whole."""
-        self.told.append(("synced", ""))
+        self.changes.append(("synced", ""))
         self._changed.set()
 
     async def until(self, predicate):

@@ -23,7 +23,7 @@ def answer(document):
     return 200, [json.dumps(document).encode()], "end"
 
 
-def asked(folder, *script, question):
+def discovered(folder, *script, question):
     """What discovery answers to a question by such answers of the server."""
 
     async def run():
@@ -47,7 +47,7 @@ def test_kinds_are_without_subresources_each_under_its_first_plural(tmp_path):
         {"name": "others", "kind": "Widget", "namespaced": False},
         {"name": "gadgets", "kind": "Gadget", "namespaced": False},
     ]
-    found = asked(tmp_path, answer({"resources": [WIDGETS, *more]}), question=kinds)
+    found = discovered(tmp_path, answer({"resources": [WIDGETS, *more]}), question=kinds)
     assert found == [
         Resource(WIDGET, "widgets", namespaced=True),
         Resource(WIDGET._replace(kind="Gadget"), "gadgets", namespaced=False),
@@ -57,9 +57,9 @@ def test_kinds_are_without_subresources_each_under_its_first_plural(tmp_path):
 @pytest.mark.parametrize("resources", [None, []])
 def test_a_group_without_resources_serves_no_kind(tmp_path, resources):
     """Go writes an empty list as null."""
-    assert asked(tmp_path, answer({"resources": resources}), question=kinds) == []
+    assert discovered(tmp_path, answer({"resources": resources}), question=kinds) == []
     with pytest.raises(UnknownKind, match=r"serves no odd\.example\.com/v1, Kind=Widget"):
-        asked(
+        discovered(
             tmp_path,
             answer({"resources": resources}),
             question=lambda discovery: discovery.resource(WIDGET),
@@ -82,14 +82,14 @@ def test_a_group_without_resources_serves_no_kind(tmp_path, resources):
     ],
 )
 def test_an_entry_of_another_shape_is_left_out_and_the_others_are_known(tmp_path, entry):
-    found = asked(tmp_path, answer({"resources": [entry, WIDGETS]}), question=kinds)
+    found = discovered(tmp_path, answer({"resources": [entry, WIDGETS]}), question=kinds)
     assert found == [Resource(WIDGET, "widgets", namespaced=True)]
 
 
 def test_a_kind_that_does_not_say_its_scope_is_cluster_wide_as_go_reads_it(tmp_path):
     entry = {"name": "widgets", "kind": "Widget"}
     for scope in ({}, {"namespaced": None}):
-        found = asked(tmp_path, answer({"resources": [entry | scope]}), question=kinds)
+        found = discovered(tmp_path, answer({"resources": [entry | scope]}), question=kinds)
         assert found == [Resource(WIDGET, "widgets", namespaced=False)]
 
 
@@ -105,7 +105,9 @@ def test_what_is_no_list_of_resources_is_no_answer_and_is_asked_again(tmp_path, 
         return await discovery.resource(WIDGET)
 
     script = answer(document), answer({"resources": [WIDGETS]})
-    assert asked(tmp_path, *script, question=twice) == Resource(WIDGET, "widgets", namespaced=True)
+    assert discovered(tmp_path, *script, question=twice) == Resource(
+        WIDGET, "widgets", namespaced=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,10 +127,10 @@ def test_an_odd_answer_ends_no_other_watch(tmp_path, odd):
             manager.registrar("one").add_watch(WIDGET)
             running = tasks.create_task(manager.run())
             await server.done.wait()
-            told = manager.statistics()[WIDGET]
-            assert told.last_error
+            statistics = manager.statistics()[WIDGET]
+            assert statistics.last_error
             # That a kind is not served only a list can say.
-            assert told.absent is (isinstance(odd, dict) and odd["resources"] != 5)
+            assert statistics.absent is (isinstance(odd, dict) and odd["resources"] != 5)
             running.cancel()
             return [path for path, _ in server.requests]
 

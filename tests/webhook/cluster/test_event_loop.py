@@ -174,7 +174,7 @@ def test_a_peer_that_does_not_say_goodbye_is_not_waited_for(
 def test_what_arrives_on_a_connection_that_was_closed_is_no_fault(caplog):
     """As uvloop's TLS tells of it: with the very error that a closed transport raises."""
 
-    async def told(message: str) -> None:
+    async def logged(message: str) -> None:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
@@ -189,7 +189,7 @@ def test_what_arrives_on_a_connection_that_was_closed_is_no_fault(caplog):
                 break
         server.close()
 
-    event_loop.run(told("Fatal error on SSL protocol"))
+    event_loop.run(logged("Fatal error on SSL protocol"))
     assert caplog.records == []
-    event_loop.run(told("something else"))
+    event_loop.run(logged("something else"))
     assert [record.levelname for record in caplog.records] == ["ERROR"]

@@ -85,14 +85,14 @@ def test_what_exists_comes_first_then_what_happens_in_order(cluster, settings):
             )
             async with running(reflector):
                 await reflector.wait_synced()
-                assert sum(kind == "set" for kind, _ in seen.told) >= 10
-                before = len(seen.told)
+                assert sum(kind == "set" for kind, _ in seen.changes) >= 10
+                before = len(seen.changes)
                 put(cluster, path, "new", a="1")
                 put(cluster, path, "new", a="2")
                 drop(cluster, path, "old-3")
                 drop(cluster, path, "new")
-                await seen.until(lambda s: s.told[-1] == ("delete", "new"))
-                assert seen.told[before:] == [
+                await seen.until(lambda s: s.changes[-1] == ("delete", "new"))
+                assert seen.changes[before:] == [
                     ("set", "new"),
                     ("set", "new"),
                     ("delete", "old-3"),
@@ -121,8 +121,8 @@ def test_selected_objects_alone_are_seen_and_leave_when_they_change(cluster):
                 for team in ("b", "a", "b"):
                     metadata = {"name": "x", "labels": {"team": team}}
                     cluster.api.apply(f"{path}/x", body | {"metadata": metadata})
-                await seen.until(lambda s: s.told[-1] == ("delete", "x"))
-                assert seen.told == [("synced", ""), ("set", "x"), ("delete", "x")]
+                await seen.until(lambda s: s.changes[-1] == ("delete", "x"))
+                assert seen.changes == [("synced", ""), ("set", "x"), ("delete", "x")]
 
     asyncio.run(run())
 
@@ -134,7 +134,7 @@ def test_a_kind_may_be_missing_come_go_and_come_back(cluster):
             reflector = Reflector(client, WIDGET, seen, settings=QUICK)
             async with running(reflector):
                 await absence(reflector)
-                assert ("synced", "") not in seen.told
+                assert ("synced", "") not in seen.changes
                 for round_ in ("first", "second"):
                     await asyncio.to_thread(cluster.api.apply, DEFINITION_PATH, widgets())
                     await put_widget(cluster, round_)
@@ -182,8 +182,8 @@ def test_a_restarted_server_makes_a_new_list_that_finds_what_was_missed(program,
                             and s.objects["changed"].get("data") == {"a": "2"}
                         )
                     )
-                assert seen.told.count(("set", "kept")) == 1
-                assert seen.told.count(("delete", "deleted")) == 1
+                assert seen.changes.count(("set", "kept")) == 1
+                assert seen.changes.count(("delete", "deleted")) == 1
                 found = reflector.statistics()
                 assert found.gone >= 1
                 assert found.lists == 2

@@ -45,7 +45,7 @@ def test_a_torn_watch_goes_on_where_it_stopped(tmp_path):
         (200, [event("ADDED", "b", 2), event("ADDED", "c", 3)[:20]], "tear"),
         (200, [event("ADDED", "c", 3)], "end"),
     )
-    assert seen.told == [("set", "a"), ("synced", ""), ("set", "b"), ("set", "c")]
+    assert seen.changes == [("set", "a"), ("synced", ""), ("set", "b"), ("set", "c")]
     assert [query.get("resourceVersion") for query in requests] == [None, "1", "2", "3"]
     assert found.lists == 1
 
@@ -60,7 +60,7 @@ def test_an_event_that_comes_again_is_told_once(tmp_path):
             "end",
         ),
     )
-    assert seen.told == [("set", "a"), ("synced", ""), ("set", "a")]
+    assert seen.changes == [("set", "a"), ("synced", ""), ("set", "a")]
 
 
 def test_a_connection_that_says_nothing_is_given_up_and_all_is_listed_anew(tmp_path):
@@ -144,7 +144,7 @@ def test_a_place_that_is_forgotten_makes_a_new_list_wherever_it_is_said(tmp_path
         (200, [event("ADDED", "d", 4), error_event(410)], "end"),
         listed(obj("c", 3), obj("d", 4), version=9),
     )
-    assert seen.told == [
+    assert seen.changes == [
         ("set", "a"),
         ("set", "b"),
         ("synced", ""),
@@ -185,7 +185,7 @@ def test_refusals_are_waited_out_and_counted(tmp_path):
 
 def test_a_kind_that_is_gone_takes_its_objects_with_it(tmp_path):
     seen, found, _ = play(tmp_path, listed(obj("a", 1), version=1), status(404), status(404))
-    assert seen.told == [("set", "a"), ("synced", ""), ("delete", "a")]
+    assert seen.changes == [("set", "a"), ("synced", ""), ("delete", "a")]
     assert found.absent
 
 
@@ -205,7 +205,7 @@ def test_initial_events_are_one_list_up_to_the_marked_bookmark(tmp_path):
         ),
         settings=replace(PAGES, watch_list=True),
     )
-    assert seen.told == [("set", "a"), ("set", "b"), ("synced", ""), ("set", "c")]
+    assert seen.changes == [("set", "a"), ("set", "b"), ("synced", ""), ("set", "c")]
     assert requests[0]["sendInitialEvents"] == "true"
     assert requests[1]["resourceVersion"] == "6"
     assert (found.lists, found.watches) == (1, 2)
@@ -218,7 +218,7 @@ def test_initial_events_that_were_torn_count_for_nothing(tmp_path):
         (200, [event("ADDED", "b", 2), event("BOOKMARK", "", 5, **END)], "end"),
         settings=replace(PAGES, watch_list=True),
     )
-    assert seen.told == [("set", "b"), ("synced", "")]
+    assert seen.changes == [("set", "b"), ("synced", "")]
 
 
 def test_a_server_without_initial_events_is_asked_for_pages(tmp_path):
@@ -230,7 +230,7 @@ def test_a_server_without_initial_events_is_asked_for_pages(tmp_path):
         listed(obj("a", 1), version=2),
         settings=replace(PAGES, watch_list=True),
     )
-    assert seen.told == [("set", "a"), ("synced", ""), ("synced", "")]
+    assert seen.changes == [("set", "a"), ("synced", ""), ("synced", "")]
     assert "sendInitialEvents" not in requests[3]
 
 
@@ -250,7 +250,7 @@ def test_an_object_that_was_deleted_and_made_anew_unseen_is_two_changes(tmp_path
         status(410),
         listed(obj("a", 9, uid="another"), version=9),
     )
-    assert seen.told == [
+    assert seen.changes == [
         ("set", "a"),
         ("synced", ""),
         ("delete", "a"),
@@ -295,7 +295,7 @@ def test_a_continue_token_that_comes_again_ends_the_list_which_is_tried_again(tm
         listed(obj("c", 1), version=1, token="x"),
         listed(obj("d", 2), version=2),
     )
-    assert seen.told == [("set", "d"), ("synced", "")]
+    assert seen.changes == [("set", "d"), ("synced", "")]
     assert found.errors == 1
     assert "continue" not in requests[3]
 

@@ -44,7 +44,7 @@ def test_a_server_that_went_back_is_noticed_before_a_watch_goes_on(tmp_path):
     seen, reflector, server = follow(tmp_path, script, 6, lambda seen: "c" in seen.objects)
     found = reflector.statistics()
     assert [query.get("resourceVersion") for _, query in server.requests] == [None, "9", None, "6"]
-    assert ("delete", "b") in seen.told
+    assert ("delete", "b") in seen.changes
     assert (found.restores, found.outdated, server.comparisons) == (1, False, 1)
 
 
@@ -56,8 +56,8 @@ def test_an_object_of_the_same_version_is_compared_as_a_whole_after_a_server_wen
         listed(obj("a", 5, labels={"of": "another history"}), version=7),
         (200, [], "hang"),
     )
-    seen, _, _ = follow(tmp_path, script, 7, lambda seen: seen.told.count(("synced", "")) == 2)
-    assert seen.told.count(("set", "a")) == 2
+    seen, _, _ = follow(tmp_path, script, 7, lambda seen: seen.changes.count(("synced", "")) == 2)
+    assert seen.changes.count(("set", "a")) == 2
 
 
 def test_a_bookmark_of_an_older_version_ends_the_watch_and_the_version_is_asked_for(tmp_path):
@@ -68,7 +68,7 @@ def test_a_bookmark_of_an_older_version_ends_the_watch_and_the_version_is_asked_
         listed(version=4),
         (200, [], "hang"),
     )
-    _, reflector, _ = follow(tmp_path, script, 4, lambda seen: ("delete", "a") in seen.told)
+    _, reflector, _ = follow(tmp_path, script, 4, lambda seen: ("delete", "a") in seen.changes)
     assert reflector.statistics().restores == 1
 
 
@@ -118,10 +118,10 @@ def test_what_only_the_answer_to_a_write_has_told_of_is_known_too(tmp_path):
             seen = Recorder()
             reflector = Reflector(client, CONFIG_MAP, seen, settings=PAGES)
             async with running(reflector):
-                await seen.until(lambda seen: ("synced", "") in seen.told)
+                await seen.until(lambda seen: ("synced", "") in seen.changes)
                 client.answered[CONFIG_MAP.collection()] = "12"
                 reflector.renew()
-                await seen.until(lambda seen: seen.told.count(("synced", "")) == 2)
+                await seen.until(lambda seen: seen.changes.count(("synced", "")) == 2)
                 # That answer is of a history which is no more: it counts once.
                 reflector.renew()
                 await seen.until(lambda seen: "b" in seen.objects)
@@ -143,7 +143,7 @@ def test_after_an_outage_all_is_listed_anew(tmp_path):
     )
     settings = replace(PAGES, outage_seconds=0.0)
     _, reflector, _ = follow(
-        tmp_path, script, 12, lambda seen: ("delete", "a") in seen.told, settings
+        tmp_path, script, 12, lambda seen: ("delete", "a") in seen.changes, settings
     )
     assert reflector.statistics().restores == 0
 

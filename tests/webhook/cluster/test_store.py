@@ -9,21 +9,21 @@ def obj(name, version="1", uid="u", namespace=""):
     }
 
 
-def told(changes):
+def kinds_and_names(changes):
     return [(change.kind, change.key.name) for change in changes]
 
 
 def test_an_object_seen_twice_at_one_version_is_one_change():
     store = Store()
-    assert told(store.set(obj("a"))) == [("set", "a")]
+    assert kinds_and_names(store.set(obj("a"))) == [("set", "a")]
     assert store.set(obj("a")) == []
-    assert told(store.set(obj("a", "2"))) == [("set", "a")]
+    assert kinds_and_names(store.set(obj("a", "2"))) == [("set", "a")]
 
 
 def test_a_new_object_of_an_old_name_deletes_the_old_one_first():
     store = Store()
     store.set(obj("a", uid="one"))
-    assert told(store.set(obj("a", "2", uid="two"))) == [("delete", "a"), ("set", "a")]
+    assert kinds_and_names(store.set(obj("a", "2", uid="two"))) == [("delete", "a"), ("set", "a")]
 
 
 def test_a_deletion_that_comes_late_leaves_the_new_object():
@@ -38,14 +38,14 @@ def test_what_a_list_lacks_has_been_deleted():
     for name in "abc":
         store.set(obj(name))
     changes = store.replace([obj("b"), obj("c", "2"), obj("d")])
-    assert told(changes) == [("delete", "a"), ("set", "c"), ("set", "d")]
+    assert kinds_and_names(changes) == [("delete", "a"), ("set", "c"), ("set", "d")]
     assert len(store) == 3
 
 
 def test_objects_of_one_name_in_two_namespaces_are_two():
     store = Store()
     store.set(obj("a", namespace="x"))
-    assert told(store.set(obj("a", namespace="y"))) == [("set", "a")]
+    assert kinds_and_names(store.set(obj("a", namespace="y"))) == [("set", "a")]
     assert store.delete(obj("a", namespace="y"))[0].key == Key("y", "a")
     assert store.get("x", "a") is not None
 
@@ -97,7 +97,7 @@ def test_of_an_object_whose_state_is_unknown_each_state_is_a_change():
     assert len(store) == 3
     assert list(store) == []
     assert store.get("", "a") is None
-    assert told(store.replace([obj("a"), obj("b")])) == [
+    assert kinds_and_names(store.replace([obj("a"), obj("b")])) == [
         ("delete", "c"),
         ("set", "a"),
         ("set", "b"),
@@ -105,18 +105,21 @@ def test_of_an_object_whose_state_is_unknown_each_state_is_a_change():
     assert store.set(obj("a")) == []
     store.expect([Key("", "a"), Key("", "d")])
     assert store.set(obj("a")) == []
-    assert told(store.delete(obj("d"))) == [("delete", "d")]
+    assert kinds_and_names(store.delete(obj("d"))) == [("delete", "d")]
 
 
 def test_a_store_of_identities_tells_the_same_changes_and_holds_no_object():
     store = IdentityStore()
-    assert told(store.set(obj("a"))) == [("set", "a")]
+    assert kinds_and_names(store.set(obj("a"))) == [("set", "a")]
     assert store.set(obj("a")) == []
-    assert told(store.set(obj("a"), by_content=True)) == [("set", "a")]
-    assert told(store.set(obj("a", "2"))) == [("set", "a")]
-    assert told(store.set(obj("a", "3", uid="two"))) == [("delete", "a"), ("set", "a")]
+    assert kinds_and_names(store.set(obj("a"), by_content=True)) == [("set", "a")]
+    assert kinds_and_names(store.set(obj("a", "2"))) == [("set", "a")]
+    assert kinds_and_names(store.set(obj("a", "3", uid="two"))) == [("delete", "a"), ("set", "a")]
     assert store.delete(obj("a", "2", uid="u")) == []
-    assert told(store.replace([obj("b", namespace="x")])) == [("delete", "a"), ("set", "b")]
+    assert kinds_and_names(store.replace([obj("b", namespace="x")])) == [
+        ("delete", "a"),
+        ("set", "b"),
+    ]
     (change,) = store.replace([])
     assert change.object == {"metadata": {"namespace": "x", "name": "b"}}
     assert list(store) == []

@@ -271,27 +271,27 @@ def settled_with_faults(*outcomes, fault=None):
 
 
 def test_what_nobody_foresaw_costs_its_key_alone_which_is_tried_again():
-    told = []
+    logged = []
     bug = ZeroDivisionError("a bug")
     queue, settled = settled_with_faults(
-        bug, None, bug, None, fault=lambda key, error: told.append((key, error))
+        bug, None, bug, None, fault=lambda key, error: logged.append((key, error))
     )
     assert settled == [("a", bug), ("b", None), ("a", bug), ("a", None)]
-    assert told == [("a", bug)] * 2
+    assert logged == [("a", bug)] * 2
     assert queue.is_idle
     assert not queue._failing
 
 
 @pytest.mark.parametrize("end", [SystemExit(3), KeyboardInterrupt()], ids=type)
 def test_what_is_to_end_the_process_is_no_fault_of_a_key(end):
-    told = []
+    logged = []
     with pytest.raises(type(end)):
-        settled_with_faults(end, fault=lambda key, _: told.append(key))
-    assert told == []
+        settled_with_faults(end, fault=lambda key, _: logged.append(key))
+    assert logged == []
 
 
 def test_a_key_that_is_cancelled_has_no_fault():
-    told = []
+    logged = []
 
     async def run():
         queue, begun = WorkQueue(), asyncio.Event()
@@ -302,13 +302,15 @@ def test_a_key_that_is_cancelled_has_no_fault():
 
         queue.add("a")
         async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(queue.run(settle, 1, fault=lambda key, _: told.append(key)))
+            running = tasks.create_task(
+                queue.run(settle, 1, fault=lambda key, _: logged.append(key))
+            )
             await begun.wait()
             running.cancel()
         return queue
 
     assert asyncio.run(run()).is_idle
-    assert told == []
+    assert logged == []
 
 
 def test_who_is_not_told_of_faults_is_ended_by_one():

@@ -35,7 +35,7 @@ def ask(
 ) -> Answered:
     """A page, or what comes of a form."""
     body = b"" if form is None else urlencode(form).encode()
-    told: list[Message] = []
+    sent: list[Message] = []
     given = {"host": "localhost", "accept": "text/html", **headers}
     if form is not None:
         given["content-type"] = "application/x-www-form-urlencoded"
@@ -58,11 +58,11 @@ def ask(
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: Message) -> None:
-        told.append(message)
+        sent.append(message)
 
     async def answer() -> None:
         await application(scope, receive, send)
 
     asyncio.run(answer())
-    first, *rest = told
+    first, *rest = sent
     return Answered(first["status"], b"".join(part.get("body", b"") for part in rest))

@@ -27,7 +27,7 @@ def pod(name: str, *, ready: bool = True) -> dict[str, Any]:
     }
 
 
-def said(name: str, document: dict[str, Any], **options: Any) -> dict[str, Any]:
+def status_by(name: str, document: dict[str, Any], **options: Any) -> dict[str, Any]:
     options.setdefault("enforced", True)
     options.setdefault("additions", {"activeGeneration": 2, "since": "2026-01-01T00:00:00Z"})
     replica = Pod(name, "waddle-system", f"u-{name}", ("webhook",))

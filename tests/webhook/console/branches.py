@@ -52,7 +52,7 @@ class MarkingEnvironment(Environment):
         )
         branch = name, line, f"{way} {number}" if number else way
         self.known.add(branch)
-        said = [nodes.Const(part, lineno=line) for part in branch]
+        texts = [nodes.Const(part, lineno=line) for part in branch]
         return nodes.Call(
-            nodes.Name("mark", "load", lineno=line), [*said, *value], [], None, None, lineno=line
+            nodes.Name("mark", "load", lineno=line), [*texts, *value], [], None, None, lineno=line
         )

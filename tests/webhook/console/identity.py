@@ -60,7 +60,7 @@ class Provider:
 
     def _metadata(self, request: Request) -> Response:
         del request
-        said = {
+        document = {
             "issuer": self.issuer,
             "authorization_endpoint": f"{self.issuer}/authorize",
             "token_endpoint": f"{self.issuer}/token",
@@ -71,7 +71,7 @@ class Provider:
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["RS256"],
         }
-        return JSONResponse(said | self.faults.get("metadata", {}))
+        return JSONResponse(document | self.faults.get("metadata", {}))
 
     def _keys(self, request: Request) -> Response:
         del request
@@ -102,13 +102,13 @@ class Provider:
                 '<h1>Who are you?</h1><form method="post"><input name="user"><button>Go</button></form>'
             )
         if "error" in self.faults:
-            said = {"error": self.faults["error"], "error_description": "<b>no</b>"}
+            parameters = {"error": self.faults["error"], "error_description": "<b>no</b>"}
         else:
             user = parse_qs((await request.body()).decode())["user"][0]
             code = os.urandom(16).hex()
             self.codes[code] = {**query, "user": user}
-            said = {"code": code, "iss": self.issuer} | self.faults.get("answer", {})
-        answer = urlencode({"state": query["state"], **said})
+            parameters = {"code": code, "iss": self.issuer} | self.faults.get("answer", {})
+        answer = urlencode({"state": query["state"], **parameters})
         return RedirectResponse(f"{query['redirect_uri']}?{answer}", 303)
 
     async def _token(self, request: Request) -> Response:
@@ -245,8 +245,8 @@ def asked_for_strange_keys(provider: RunningProvider) -> int:
     """How often somebody has asked for keys that only a token names; this look counts, too."""
     with urllib.request.urlopen(
         f"{provider.issuer}/strange-keys", timeout=PATIENCE_SECONDS
-    ) as said:
-        return int(json.load(said)["asked"])
+    ) as raised:
+        return int(json.load(raised)["asked"])
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class Listing:
         self._version = 0
         self.granted: set[tuple[str, str, str, str]] = set()
         """User or group, then group, plural and namespace: "" is all of them."""
-        self.asked: list[Object] = []
+        self.reviews: list[Object] = []
         """Reviews of somebody's access."""
         self._watching: dict[asyncio.Queue[bytes], tuple[str, str]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -131,12 +131,12 @@ class Listing:
     async def _may(self, request: Request) -> Response:
         """Whether somebody may, by what is ``granted``; the real rules are RBAC's."""
         spec = (await request.json())["spec"]
-        self.asked.append(spec)
-        wanted = spec["resourceAttributes"]
-        namespace = wanted.get("namespace", "")
+        self.reviews.append(spec)
+        attributes = spec["resourceAttributes"]
+        namespace = attributes.get("namespace", "")
         allowed = any(
-            (who, wanted.get("group", ""), wanted["resource"], where) in self.granted
-            for who in (spec["user"], *spec["groups"])
+            (subject, attributes.get("group", ""), attributes["resource"], where) in self.granted
+            for subject in (spec["user"], *spec["groups"])
             for where in {namespace, ""}
         )
         return JSONResponse({"status": {"allowed": allowed}}, 201)

@@ -121,19 +121,21 @@ def fill(listing: Listing) -> None:
         metadata = {"name": name, "namespace": NAMESPACE, "uid": f"u-{name}", "labels": labels}
         status = {"phase": "Running", "conditions": [ready]}
         listing.put(PODS, {"metadata": metadata, "status": status})
-        said(listing, name, pod_status.status_subject(pod_status.TEMPLATE, template))
+        write_status(listing, name, pod_status.status_subject(pod_status.TEMPLATE, template))
         for item in (*constraints, group):
             behind = name == REPLICAS[-1] and item is constraints[-1]
-            said(
+            write_status(
                 listing,
                 name,
                 pod_status.status_subject(pod_status.CONSTRAINT, item),
                 fault=FAULT if behind else "",
             )
-        said(listing, name, pod_status.status_subject(pod_status.MUTATOR, mutator))
+        write_status(listing, name, pod_status.status_subject(pod_status.MUTATOR, mutator))
 
 
-def said(listing: Listing, replica: str, subject: StatusSubject, *, fault: str = "") -> None:
+def write_status(
+    listing: Listing, replica: str, subject: StatusSubject, *, fault: str = ""
+) -> None:
     """What a replica says of an object."""
     made = pod_status.pod_status(
         Pod(replica, NAMESPACE, f"u-{replica}", ("webhook",)),

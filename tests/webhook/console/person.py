@@ -38,12 +38,12 @@ class Person:
             where = f"{parts.path}?{parts.query}" if parts.query else parts.path
             connection.request("GET" if form is None else "POST", where, body, headers)
             response = connection.getresponse()
-            self.told = response.headers.get_all("set-cookie") or []
+            self.cookies_set = response.headers.get_all("set-cookie") or []
             answer = Answer(response)
         finally:
             connection.close()
-        for told in self.told:
-            for name, item in SimpleCookie(told).items():
+        for header in self.cookies_set:
+            for name, item in SimpleCookie(header).items():
                 if item["max-age"] == "0":
                     self.cookies.pop(name, None)
                 else:
@@ -61,8 +61,8 @@ class Person:
 
     def sign_in(self, user: str, to: str = "/") -> Answer:
         """Open a page, say at the provider who one is, and see what comes of it."""
-        asked = self.go(to)
-        assert b"Who are you?" in asked.body, (asked.status, asked.body)
+        answer = self.go(to)
+        assert b"Who are you?" in answer.body, (answer.status, answer.body)
         return self.go(self.address, {"user": user})
 
     def json(self, path: str) -> Answer:

@@ -22,7 +22,7 @@ class RunningConsole:
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment)
         self.events: list[dict[str, Any]] = []
         self.port = 0
-        self._told = threading.Event()
+        self._listening = threading.Event()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -33,8 +33,8 @@ class RunningConsole:
             self.events.append(event)
             if event["msg"] == "the console is ready":
                 self.port = int(event["address"].rstrip("/").rpartition(":")[2])
-                self._told.set()
-        self._told.set()
+                self._listening.set()
+        self._listening.set()
 
     @property
     def address(self) -> str:
@@ -42,7 +42,7 @@ class RunningConsole:
         return f"http://localhost:{self.port}"
 
     def __enter__(self) -> Self:
-        assert self._told.wait(PATIENCE_SECONDS)
+        assert self._listening.wait(PATIENCE_SECONDS)
         assert self.port, self.events
         return self
 

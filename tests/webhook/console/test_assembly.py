@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.webhook.console.assembled import KIND, pod, policy, report, said
+from tests.webhook.console.assembled import KIND, pod, policy, report, status_by
 from tests.webhook.console.pictures import HOSTILE, SCRIPT
 from webhook.api.pod_status import StatusError
 from webhook.api.revision import digest_of, revision_object
@@ -32,9 +32,9 @@ def shown(*statuses: dict[str, Any], document: dict[str, Any] | None = None) -> 
 def test_a_policy_is_active_once_every_replica_enforces_it():
     document = policy()
     assert shown().state == "pending"
-    found = shown(said("a", document), said("b", document))
+    found = shown(status_by("a", document), status_by("b", document))
     assert (found.state, found.enforcing, found.counted) == ("active", 2, 2)
-    behind = shown(said("a", document))
+    behind = shown(status_by("a", document))
     assert (behind.state, behind.enforcing) == ("degraded", 1)
     assert [one.reason for one in behind.standings] == ["", "no status yet"]
 
@@ -43,9 +43,9 @@ def test_a_policy_that_a_replica_cannot_use_is_an_error_or_degraded_where_an_old
     document = policy()
     errors = [StatusError("", SCRIPT)]
     older = {"activeGeneration": 1}
-    bad = said("a", document, errors=errors, enforced=False, additions={"activeGeneration": 0})
-    kept = said("a", document, errors=errors, additions=older)
-    good = said("b", document)
+    bad = status_by("a", document, errors=errors, enforced=False, additions={"activeGeneration": 0})
+    kept = status_by("a", document, errors=errors, additions=older)
+    good = status_by("b", document)
     assert shown(bad, good).state == "error"
     assert shown(kept, good).state == "degraded"
     assert shown(kept, good).faults == (SCRIPT,)
@@ -84,8 +84,8 @@ def test_a_roll_out_is_shown_with_the_action_of_its_stage():
     [row] = pages.rollouts(picture, {})["rollouts"]
     assert (row["stage"], row["rollout"]["steps"]) == ("dryrun: Progressing", record["steps"])
     assert row["toCome"] == ["dryrun after=24h", "warn", "deny"]
-    told = pages.policy(picture, {"kind": KIND, "name": "owner"})
-    assert "waddle.dev/rollout-pause" in str(told["commands"])
+    page = pages.policy(picture, {"kind": KIND, "name": "owner"})
+    assert "waddle.dev/rollout-pause" in str(page["commands"])
 
 
 def test_what_was_steered_is_undone_by_a_command_that_is_shown():
@@ -102,9 +102,9 @@ def test_what_was_steered_is_undone_by_a_command_that_is_shown():
     }
     document = policy(metadata={"annotations": annotations}, status={"rollout": record})
     picture = picture_of(ClusterObjects([document]))
-    told = pages.policy(picture, {"kind": KIND, "name": "owner"})["commands"]
+    commands = pages.policy(picture, {"kind": KIND, "name": "owner"})["commands"]
     kubectl = "kubectl annotate requiredlabel owner waddle.dev/"
-    steering = {one["what"]: one["command"] for one in told if "annotate" in one["command"]}
+    steering = {one["what"]: one["command"] for one in commands if "annotate" in one["command"]}
     assert steering == {
         "enforce the spec again": f"{kubectl}rollback-to-",
         "go on with the roll-out": f"{kubectl}rollout-pause-",
@@ -117,15 +117,15 @@ def test_revisions_are_told_with_what_is_otherwise_now_and_how_to_go_back():
     kept = [revision_object(item, digest_of(item)) for item in (before, policy())]
     spoiled = {"metadata": {"name": "spoiled"}, "spec": {}}
     picture = picture_of(ClusterObjects([policy()], revisions=[*kept, spoiled]))
-    told = pages.policy(picture, {"kind": KIND, "name": "owner"})
-    assert [one["generation"] for one in told["revisions"]] == [2, 1]
-    assert told["revisions"][0]["difference"] == ""
-    assert "-  label: old\n+  label: new" in told["revisions"][1]["difference"]
+    page = pages.policy(picture, {"kind": KIND, "name": "owner"})
+    assert [one["generation"] for one in page["revisions"]] == [2, 1]
+    assert page["revisions"][0]["difference"] == ""
+    assert "-  label: old\n+  label: new" in page["revisions"][1]["difference"]
     back = {
         "what": "roll back to generation 1",
         "command": "kubectl annotate requiredlabel owner waddle.dev/rollback-to=1 --overwrite",
     }
-    assert back in told["commands"]
+    assert back in page["commands"]
     assert "spoiled" in picture.faults[0]
 
 
@@ -160,8 +160,8 @@ def test_without_reports_violations_are_those_in_statuses_and_that_is_said():
     audited = {"auditTimestamp": "2026-01-01T00:00:00Z", "totalViolations": 21}
     document = policy(status={**audited, "violations": [item]})
     picture = picture_of(ClusterObjects([document]))
-    (told,) = pages.violation_page(picture, {})["rows"]
-    assert (told["firstSeen"], told["lastSeen"]) == ("", "2026-01-01T00:00:00Z")
+    (row,) = pages.violation_page(picture, {})["rows"]
+    assert (row["firstSeen"], row["lastSeen"]) == ("", "2026-01-01T00:00:00Z")
     assert picture.violations is not None
     assert picture.violations[0].resource == ("apps/v1", "Deployment", "shop", "web")
     assert picture.trouble == (FROM_STATUSES,)
@@ -178,8 +178,8 @@ def test_the_newest_of_resource_versions_is_named():
 def test_a_namespace_is_spared_beside_those_that_are_and_names_are_quoted():
     spec = {"match": {"excludedNamespaces": ["kube-system"]}, "enforcementAction": "warn"}
     picture = picture_of(ClusterObjects([policy("o'clock", spec=spec)]))
-    told = pages.policy(picture, {"kind": KIND, "name": "o'clock"})["commands"]
-    by_what = {one["what"]: one["command"] for one in told}
+    commands = pages.policy(picture, {"kind": KIND, "name": "o'clock"})["commands"]
+    by_what = {one["what"]: one["command"] for one in commands}
     spared = shlex.split(by_what["spare a namespace"])
     assert spared[:4] == ["kubectl", "patch", "requiredlabel", "o'clock"]
     assert json.loads(spared[-1]) == {
@@ -193,7 +193,7 @@ def test_a_namespace_is_spared_beside_those_that_are_and_names_are_quoted():
 def test_a_policy_that_nobody_is_asked_about_is_not_asked():
     """By the configurations that are known; where none could be read nothing is said."""
     document = policy()
-    spoken = (said("a", document), said("b", document))
+    spoken = (status_by("a", document), status_by("b", document))
 
     def state(*around: dict[str, Any], read: tuple[str, ...] = ()) -> Any:
         objects = ClusterObjects(

@@ -16,7 +16,7 @@ from tests.policies import exception
 from tests.webhook.console import living
 from tests.webhook.console.asked import ask
 from tests.webhook.console.assembled import pod as replica
-from tests.webhook.console.assembled import policy, said
+from tests.webhook.console.assembled import policy, status_by
 from tests.webhook.console.branches import MarkingEnvironment
 from tests.webhook.console.identity import RunningProvider
 from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
@@ -283,9 +283,9 @@ def statuses_of(document: dict[str, Any]) -> list[dict[str, Any]]:
     older = {"activeGeneration": 1, "since": "2026-01-01T00:00:00Z"}
     newer = [StatusError("", "not so either")]
     return [
-        said("a", document),
-        said("b", document, errors=newer, additions=older),
-        said("c", document, errors=errors, enforced=False, additions={"activeGeneration": 0}),
+        status_by("a", document),
+        status_by("b", document, errors=newer, additions=older),
+        status_by("c", document, errors=errors, enforced=False, additions={"activeGeneration": 0}),
     ]
 
 
@@ -381,7 +381,7 @@ def a_cluster_that_lives(folder: Path) -> None:
 @state
 def a_cluster_whose_replicas_are_alike(folder: Path) -> None:
     document = policy()
-    statuses = [said(name, document) for name in "ab"]
+    statuses = [status_by(name, document) for name in "ab"]
     replicas = [replica("a"), replica("b")]
     world = World(folder).read()
     world.show(picture_of(ClusterObjects([document], statuses, replicas, reports=[], **CLUSTER)))
@@ -390,11 +390,11 @@ def a_cluster_whose_replicas_are_alike(folder: Path) -> None:
     assert ">None.<" in world.go("/violations").text
     assert "None." in world.go("/policy", kind="RequiredLabel", name="owner").text
     two = [policy(), policy("other")]
-    behind = [said("a", one) for one in two]
+    behind = [status_by("a", one) for one in two]
     world.show(picture_of(ClusterObjects(two, behind, replicas, **CLUSTER)))
     assert "2 policies" in world.go("/").text
     silent = [StatusError("", "")]
-    statuses = [said("a", document), said("b", document, errors=silent, enforced=False)]
+    statuses = [status_by("a", document), status_by("b", document, errors=silent, enforced=False)]
     world.show(picture_of(ClusterObjects([document], statuses, replicas, **CLUSTER)))
     assert "1 policy" in world.go("/").text
     assert "error</li>" in world.go("/health").text

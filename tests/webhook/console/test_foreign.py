@@ -92,7 +92,7 @@ def test_what_the_type_check_warns_of_is_advice_and_generated_ones_are_left_out(
 
 
 @pytest.mark.parametrize(
-    ("mode", "document", "state", "told"),
+    ("mode", "document", "state", "note"),
     [
         ("enforce", kyverno(), "active", ""),
         ("enforce", kyverno(expression="object."), "error", "validations[0].expression"),
@@ -100,10 +100,10 @@ def test_what_the_type_check_warns_of_is_advice_and_generated_ones_are_left_out(
         ("audit", kyverno(), "not for admission", "admissions are not decided by it"),
     ],
 )
-def test_policies_of_kyverno_are_shown_as_replicas_have_them(mode, document, state, told):
+def test_policies_of_kyverno_are_shown_as_replicas_have_them(mode, document, state, note):
     found = shown(document, mode=mode)["ValidatingPolicy/k"]
     assert (found.category, found.state) == ("Kyverno policy", state)
-    assert told in " ".join((*found.faults, *found.advice))
+    assert note in " ".join((*found.faults, *found.advice))
 
 
 @pytest.mark.parametrize(

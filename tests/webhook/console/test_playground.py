@@ -48,9 +48,9 @@ def trying(playground: Playground) -> Iterator[Try]:
     """Tries something in a playground, which ends."""
 
     def try_(
-        mode: str, shown: Picture | None = None, log: Recorded | None = None, **said: str
+        mode: str, shown: Picture | None = None, log: Recorded | None = None, **fields: str
     ) -> dict[str, Any]:
-        tried = Attempt.of({"mode": mode, **said})
+        tried = Attempt.of({"mode": mode, **fields})
         return asyncio.run(playground.attempt(tried, lambda: None, shown or picture(), log))
 
     yield try_
@@ -77,9 +77,9 @@ def test_a_new_policy_is_tried_on_decisions_that_were_recorded(attempt: Try, tmp
     found = attempt("recorded", log=log, policy=POLICY + CONSTRAINT)
     assert (found["replayed"], found["violating"], found["changed"]) == (4, 2, 2)
     assert found["withoutObject"] == 1
-    told = [(one["name"], one["before"], one["after"]) for one in found["rows"]]
+    rows = [(one["name"], one["before"], one["after"]) for one in found["rows"]]
     # Where the policy that is tried was in force already, what it said then is not counted.
-    assert told == [("mended", "deny", "allow"), ("sample", "allow", "deny")]
+    assert rows == [("mended", "deny", "allow"), ("sample", "allow", "deny")]
     assert recorded(file, lambda right: right.namespace == "bank").records == ()
 
 
@@ -119,12 +119,12 @@ def test_admission_policies_are_tried_with_their_bindings_and_answers(attempt: T
     typed = "\n---\n".join(json.dumps(one) for one in (asking, binding("all", "own"), answer))
     found = attempt("policy", policy=typed, input=json.dumps(admission_pod()))
     assert found["constraints"] == 1
-    (told,) = found["reviews"]
-    assert [(one["action"], one["message"]) for one in told["violations"]] == [
+    (review,) = found["reviews"]
+    assert [(one["action"], one["message"]) for one in review["violations"]] == [
         ("deny", "[binding all] failed expression: object.metadata.name != 'web'"),
         ("note", "[binding all] audit annotation k: Pod"),
     ]
-    assert told["notDecided"] == []
+    assert review["notDecided"] == []
 
 
 def test_what_is_wrong_with_a_policy_is_told(attempt: Try):
@@ -154,8 +154,8 @@ def test_what_would_take_for_ever_or_all_memory_is_ended(attempt: Try, patient: 
     loop = "package p\nx := count([1 | some i in a; some j in a; i + j == -1])\na := numbers.range(1, 90000)"
     assert "deadline" in attempt("rego", policy=loop, query="data.p.x")["error"]
     big = 'package p\nx := [y | some i in numbers.range(1, 3000); y := concat("", [sprintf("%d%0100000d", [i, j]) | some j in numbers.range(1, 100)])]'
-    told = "it was ended: it takes more than 256 MiB of memory"
-    assert patient("rego", policy=big, query="data.p.x") == {"error": told}
+    message = "it was ended: it takes more than 256 MiB of memory"
+    assert patient("rego", policy=big, query="data.p.x") == {"error": message}
     assert patient("cel", policy="1 + 1") == {"value": 2}
 
 
@@ -167,8 +167,8 @@ def test_what_the_process_did_not_foresee_is_told_as_a_fault_of_ours():
     assert found == {
         "error": "it could not be tried: the process failed, by a fault of Waddle's own"
     }
-    said = Attempt(mode="cel", policy="1")
-    assert asyncio.run(playground.attempt(said, lambda: None, picture())) == {"value": 1}
+    attempt = Attempt(mode="cel", policy="1")
+    assert asyncio.run(playground.attempt(attempt, lambda: None, picture())) == {"value": 1}
     playground.stop()
 
 
@@ -179,15 +179,15 @@ def test_what_is_too_long_is_not_even_read(attempt: Try):
 def test_beyond_a_few_who_wait_the_next_is_told_to_come_again():
     async def crowd() -> list[Any]:
         playground = Playground()
-        said = Attempt.of({"mode": "cel", "policy": "1"})
+        attempt = Attempt.of({"mode": "cel", "policy": "1"})
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_told(playground, said)) for _ in range(6)]
+            tasks = [group.create_task(_told(playground, attempt)) for _ in range(6)]
         playground.stop()
         return [task.result() for task in tasks]
 
-    async def _told(playground: Playground, said: Attempt) -> Any:
+    async def _told(playground: Playground, attempt: Attempt) -> Any:
         try:
-            return await playground.attempt(said, lambda: None, picture())
+            return await playground.attempt(attempt, lambda: None, picture())
         except Busy:
             return "busy"
 
@@ -229,6 +229,6 @@ def test_an_object_and_a_review_are_decided_by_the_policies_in_force():
         ("a: b", "kind"),
         ("- 1", "object"),
     ):
-        said = reviewed(text, PolicySet(client.snapshot))
-        assert word in str(said.get("error") or said["reviews"][0]["error"])
+        answer = reviewed(text, PolicySet(client.snapshot))
+        assert word in str(answer.get("error") or answer["reviews"][0]["error"])
     assert "no policy is known" in reviewed("a: b", None)["error"]

@@ -22,20 +22,22 @@ def of_namespaces(count: int) -> Picture:
 
 def test_a_page_that_does_not_ask_about_all_namespaces_says_how_many_more_there_are():
     whole = of_namespaces(sight.NARROW_MAX + 7)
-    asked, unasked = sight.narrow(whole, frozenset())
-    assert (len(asked), unasked) == (sight.NARROW_MAX, 7)
-    seen = sight.seen(whole, frozenset(asked), unasked)
+    narrowed, unasked = sight.narrow(whole, frozenset())
+    assert (len(narrowed), unasked) == (sight.NARROW_MAX, 7)
+    seen = sight.seen(whole, frozenset(narrowed), unasked)
     assert seen.violations is not None
     assert len(seen.violations) == sight.NARROW_MAX
-    (told,) = pages.shown(seen, Visitor("ada"))["trouble"]
-    assert told.startswith("What you may read in 7 more namespaces and kinds of constraints is not")
+    (trouble,) = pages.shown(seen, Visitor("ada"))["trouble"]
+    assert trouble.startswith(
+        "What you may read in 7 more namespaces and kinds of constraints is not"
+    )
 
 
 def test_a_page_that_asks_about_all_of_them_says_nothing():
     whole = of_namespaces(sight.NARROW_MAX)
-    asked, unasked = sight.narrow(whole, frozenset())
-    assert (len(asked), unasked) == (sight.NARROW_MAX, 0)
-    assert sight.seen(whole, frozenset(asked), unasked).trouble == ()
+    narrowed, unasked = sight.narrow(whole, frozenset())
+    assert (len(narrowed), unasked) == (sight.NARROW_MAX, 0)
+    assert sight.seen(whole, frozenset(narrowed), unasked).trouble == ()
 
 
 def test_who_may_read_reports_everywhere_is_asked_about_no_namespace():

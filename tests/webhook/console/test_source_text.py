@@ -14,10 +14,10 @@ def marked(document) -> dict[str, list[int]]:
     client = Client(targets=[AdmissionTarget()], drivers=[CelDriver(), RegoDriver()])
     try:
         client.add_template(document)
-        told = []
+        texts = []
     except InvalidTemplate as error:
-        told = [str(error)]
-    found = sources(document, told)
+        texts = [str(error)]
+    found = sources(document, texts)
     return {
         one["name"]: [line["number"] for line in one["lines"] if line["error"]] for one in found
     }

@@ -237,7 +237,9 @@ def test_recorded_decisions_are_changed_by_what_the_webhook_enforces_alone(point
 )
 def test_a_query_has_its_answers(module, query, typed, answers):
     assert answer("rego", module, query=query, typed=typed) == {
-        "answers": [{"expressions": said, "bindings": bound} for said, bound in answers]
+        "answers": [
+            {"expressions": expressions, "bindings": bound} for expressions, bound in answers
+        ]
     }
 
 
@@ -307,8 +309,8 @@ def test_providers_say_what_was_typed_beside_the_objects() -> None:
 
 
 def test_providers_say_of_recorded_decisions_what_was_recorded() -> None:
-    asked = {"provider": "p", "keys": ["sample"], "statusCode": 200}
-    said = {**asked, "idempotent": True, "responses": [], "errors": [["sample", "no"]]}
-    for external, undecided in (([said], 0), ([], 1)):
+    query = {"provider": "p", "keys": ["sample"], "statusCode": 200}
+    recorded = {**query, "idempotent": True, "responses": [], "errors": [["sample", "no"]]}
+    for external, undecided in (([recorded], 0), ([], 1)):
         record = {**decision("sample"), "externalData": external}
         assert answer("recorded", ASKING, records=[record])["undecided"] == undecided

@@ -75,6 +75,6 @@ class World:
         application = self.console.application()
         page = ask(application, path, query, form, **self.headers)
         assert page.status < 500 or page.status == 503, page.text[-2000:]
-        told = ask(application, path, {**query, "format": "json"}, form, **self.headers)
-        assert told.status == page.status
+        answer = ask(application, path, {**query, "format": "json"}, form, **self.headers)
+        assert answer.status == page.status
         return page

@@ -25,9 +25,9 @@ class Bench:
     def __init__(self):
         self.now = 1000.0
         self.chance = 0.5
-        self.told = []
+        self.states = []
         self.guard = Guard(lambda: self.now, lambda: self.chance)
-        self.guard.tell = lambda view: self.told.append(view.state)
+        self.guard.tell = lambda view: self.states.append(view.state)
         self.client = client(echo_template("no"), constraint("K8sEcho"))
 
     @property
@@ -99,7 +99,7 @@ def test_one_evaluation_is_tried_after_the_back_off(bench):
 
     bench.guard.finished(*bench.policy)
     assert bench.admits()
-    assert bench.told == ["open", "half-open", "closed"]
+    assert bench.states == ["open", "half-open", "closed"]
 
 
 def test_a_trial_that_overruns_doubles_the_back_off_up_to_a_bound(bench):

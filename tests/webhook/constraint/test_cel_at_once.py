@@ -70,8 +70,8 @@ def policies(chance: random.Random) -> Iterator[Policy]:
         variables["q"] = "has(variables.p) ? [variables.p, dyn(1)] : []"
         validations = []
         for _ in range(chance.choice((1, 1, 2, 3))):
-            told = chance.choice(("", "'is %s'.format([variables.x])", "string(variables.y)"))
-            validations.append((chance.choice(PLACES), told))
+            message = chance.choice(("", "'is %s'.format([variables.x])", "string(variables.y)"))
+            validations.append((chance.choice(PLACES), message))
         yield variables, validations
 
 
@@ -108,7 +108,9 @@ def compiled(policy: Policy) -> tuple[dict[str, Any], list[Any]]:
 def whole_of(variables: dict[str, Any], validations: list[Any]) -> Whole | None:
     """Its function, which is verified."""
     parts = {name: _part(of) for name, of in variables.items()}
-    pairs = [(_part(one), None if told is None else _part(told)) for one, told in validations]
+    pairs = [
+        (_part(one), None if message is None else _part(message)) for one, message in validations
+    ]
     verified_policy(parts, pairs)
     return whole_form(parts, pairs)
 
@@ -136,11 +138,11 @@ def one_by_one(variables: dict[str, Any], validations: list[Any]) -> list[tuple[
         except EvaluationError:
             return None
         if holds is not True:
-            told = None
+            message_text = None
             if message is not None:
                 with contextlib.suppress(EvaluationError):
-                    told = message[0].exact(dict(of.env), of.meter)
-            found.append((number, told))
+                    message_text = message[0].exact(dict(of.env), of.meter)
+            found.append((number, message_text))
     return found
 
 
@@ -186,9 +188,9 @@ def compared(chance: random.Random, count: int) -> Counter[str]:
         if found is None:
             counted["raised"] += 1
             continue
-        wanted = one_by_one(variables, validations)
-        assert wanted is not None, policy
-        assert same([list(one) for one in found], [list(one) for one in wanted]), policy
+        expected = one_by_one(variables, validations)
+        assert expected is not None, policy
+        assert same([list(one) for one in found], [list(one) for one in expected]), policy
         counted["returned"] += 1
     return counted
 
@@ -230,21 +232,25 @@ def test_a_message_that_has_no_value_leaves_the_others_what_they_are() -> None:
         {"expression": "false", "messageExpression": "'two' + object.s"},
         {"expression": "false", "messageExpression": "object.s + string(object.t)"},
     ]
-    told = ["one", "twoabc", "failed expression: false"]
-    assert decided(validations=validations) == told
+    messages = ["one", "twoabc", "failed expression: false"]
+    assert decided(validations=validations) == messages
 
 
 def test_a_message_that_is_no_text_is_none() -> None:
-    told = {"expression": "false", "messageExpression": "(object.l + ['x'])[0]", "message": "m"}
-    assert decided(validations=[told]) == ["m"]
+    validation = {
+        "expression": "false",
+        "messageExpression": "(object.l + ['x'])[0]",
+        "message": "m",
+    }
+    assert decided(validations=[validation]) == ["m"]
     assert decided(
         variables=[{"name": "v", "expression": "object.missing"}],
-        validations=[told, {"expression": "variables.v == 1 || true"}],
+        validations=[validation, {"expression": "variables.v == 1 || true"}],
     ) == ["m"]
 
 
 @pytest.mark.parametrize(
-    ("expression", "told", "is_fast"),
+    ("expression", "messages", "is_fast"),
     [
         ("!has(variables.params.n) || object.n == variables.params.n", [], True),
         ("object.n == 2 && has(variables.params.n)", ["m"], True),
@@ -259,7 +265,7 @@ def test_a_message_that_is_no_text_is_none() -> None:
     ],
 )
 def test_parameters_that_are_not_there_are_null_to_both_forms(
-    monkeypatch: pytest.MonkeyPatch, expression: str, told: list[str] | None, is_fast: bool
+    monkeypatch: pytest.MonkeyPatch, expression: str, messages: list[str] | None, is_fast: bool
 ) -> None:
     """Whether the fast form decides is a matter of speed; what is decided is not."""
     exact: list[Any] = []
@@ -278,12 +284,12 @@ def test_parameters_that_are_not_there_are_null_to_both_forms(
     }
     found = decided(None, **source)
     assert not exact or not is_fast
-    if told is None:
+    if messages is None:
         assert [text.partition(":")[0] for text in found] == [
             f"expression '{expression}' resulted in error"
         ]
     else:
-        assert found == told
+        assert found == messages
 
 
 @pytest.mark.parametrize("parameters", [{"allowed": ["abc"]}, {"allowed": ["x"]}, {}, None])
@@ -300,6 +306,6 @@ def test_what_parameters_decide_is_theirs_alone(parameters: Any) -> None:
         "expression 'object.s + '!' in variables.all' resulted in error: composited variable "
         '"all" fails to evaluate: no such key: parameters'
     )
-    wanted = {"abc": [], "x": [failed], "": [failed], None: [lacking]}
+    expected = {"abc": [], "x": [failed], "": [failed], None: [lacking]}
     first = None if parameters is None else parameters.get("allowed", [""])[0]
-    assert decided(parameters, **source) == wanted[first]
+    assert decided(parameters, **source) == expected[first]

@@ -116,12 +116,12 @@ def test_an_error_is_a_violation_unless_the_failure_policy_ignores_it(policy, me
 
 
 @pytest.mark.parametrize(
-    ("said", "fails", "refused"),
+    ("stated", "fails", "refused"),
     [({}, True, True), ({}, False, False), ({"failurePolicy": "Fail"}, False, True)],
 )
-def test_what_an_error_is_where_nothing_is_said_is_the_driver_s_to_know(said, fails, refused):
+def test_what_an_error_is_where_nothing_is_said_is_the_driver_s_to_know(stated, fails, refused):
     subject = Client(targets=[AdmissionTarget()], drivers=[CelDriver(fails=fails)])
-    code = [{"engine": "K8sNativeValidation", "source": {**one("object.spec.x == 1"), **said}}]
+    code = [{"engine": "K8sNativeValidation", "source": {**one("object.spec.x == 1"), **stated}}]
     subject.add_template(template("K8sCel", "", schema=ANY, target={"code": code}))
     subject.add_constraint(constraint("K8sCel"))
     assert bool(subject.snapshot.review(AugmentedObject(pod(n=1))).results) is refused
@@ -239,11 +239,11 @@ def test_an_evaluation_that_takes_longer_than_its_budget_is_left_undecided():
 
 def test_reviews_that_take_turns_see_each_its_own_object():
     subject = client(one("object.spec.n == 1", messageExpression="string(object.spec.n)")).snapshot
-    told = [
+    messages = [
         [one.msg for one in subject.review(AugmentedObject(pod(n=n))).results]
         for n in (1, 2, 1, 3, 2)
     ]
-    assert told == [[], ["2"], [], ["3"], ["2"]]
+    assert messages == [[], ["2"], [], ["3"], ["2"]]
 
 
 def test_a_variable_that_errs_is_computed_once_and_absorbed_wherever_it_is_read():
@@ -281,22 +281,22 @@ def test_referential_data_is_a_variable_unless_the_template_has_one_of_its_name(
     }
     subject = client(source)
 
-    def told(**spec):
+    def messages(**spec):
         return [one.msg for one in subject.snapshot.review(AugmentedObject(pod(**spec))).results]
 
-    assert told(host="a") == []
+    assert messages(host="a") == []
     other = pod(host="a")
     other["metadata"] = {"name": "other", "namespace": "d"}
     assert subject.add_data(other)
-    assert told(host="a") == ["taken: 1"]
-    assert told(host="b") == []
+    assert messages(host="a") == ["taken: 1"]
+    assert messages(host="b") == []
     own = [{"name": "inventory", "expression": "object.spec.n + 1"}]
     assert found({**one("variables.inventory == 3"), "variables": own})[0] == [
         "failed expression: variables.inventory == 3"
     ]
 
 
-def told_by(source, *constraints):
+def messages_of(source, *constraints):
     """The messages of a review by these constraints of one template."""
     subject = client(source)
     for document in constraints:
@@ -321,10 +321,10 @@ def told_by(source, *constraints):
 def test_parameters_that_a_constraint_lacks_are_null(spec, expression, message):
     document = {"metadata": {"name": "lacks"}} | ({} if spec is None else {"spec": spec})
     own = {"name": "own", "expression": "!has(params.spec.parameters)"}
-    found_ = told_by({"variables": [own], **one(expression)}, document)
+    found_ = messages_of({"variables": [own], **one(expression)}, document)
     assert found_ == ([] if message is None else [message])
     empty = {"metadata": {"name": "empty"}, "spec": {"parameters": {}}}
-    assert told_by(one("variables.params == {}"), empty) == []
+    assert messages_of(one("variables.params == {}"), empty) == []
 
 
 def test_variables_may_read_the_whole_constraint():
@@ -333,7 +333,7 @@ def test_variables_may_read_the_whole_constraint():
         **one("false", messageExpression="variables.who + string(size(variables.params))"),
     }
     equal = [{"metadata": {"name": name}, "spec": {"parameters": {"x": 1}}} for name in "ab"]
-    assert told_by(source, *equal) == ["K8sCel/a1", "K8sCel/b1"]
+    assert messages_of(source, *equal) == ["K8sCel/a1", "K8sCel/b1"]
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,9 @@ def broken(fault):
     return compile_broken
 
 
-def client(fault, told=None):
+def client(fault, on_bug=None):
     driver = RegoDriver(compile_parts=broken(fault))
-    subject = Client(targets=[AdmissionTarget()], drivers=[driver], on_bug=told)
+    subject = Client(targets=[AdmissionTarget()], drivers=[driver], on_bug=on_bug)
     code = [{"engine": "Rego", "source": {"rego": REGO, "version": "v1"}}]
     subject.add_template(template(rego="", target={"code": code}))
     subject.add_constraint(constraint())
@@ -71,8 +71,8 @@ def test_a_request_gets_what_a_failing_policy_gives_it_and_no_exception():
 def test_each_fault_is_counted_and_its_place_logged_once():
     lines = io.BytesIO()
     registry = Registry()
-    told = EngineFaults(registry, Log(lines.write).logger("setup"))
-    subject = client(FAULTS["NameError"], told)
+    engine_faults = EngineFaults(registry, Log(lines.write).logger("setup"))
+    subject = client(FAULTS["NameError"], engine_faults)
     for _ in range(3):
         subject.snapshot.review(AugmentedObject(pod()))
     (line,) = map(json.loads, lines.getvalue().splitlines())
@@ -85,8 +85,8 @@ def test_each_fault_is_counted_and_its_place_logged_once():
 def test_many_faulty_templates_neither_fill_the_log_nor_the_metrics():
     lines = io.BytesIO()
     registry = Registry()
-    told = EngineFaults(registry, Log(lines.write).logger("setup"))
+    engine_faults = EngineFaults(registry, Log(lines.write).logger("setup"))
     for number in range(MAX_PLACES + 9):
-        told(f"K{number}", EngineFault(NameError("x")))
+        engine_faults(f"K{number}", EngineFault(NameError("x")))
     assert len(lines.getvalue().splitlines()) == MAX_PLACES
     assert registry.counters[ENGINE_FAULTS]["_other",] == 9

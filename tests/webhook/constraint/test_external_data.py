@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.webhook.constraint.policies import client, constraint, pod, template
-from tests.webhook.external_data.recorded import Asked, good, said
+from tests.webhook.external_data.recorded import Asked, good, response_of
 from webhook.constraint.limits import Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.external_data.exchange import (
@@ -126,7 +126,7 @@ violation[{{"msg": m}}] {rule}"""
     provider = Asked()
     assert reviewed(rego, provider).responses.results == ()
     assert provider.rounds == [(ProviderRequest("p", ("k",)),)]
-    bad = Asked(lambda request: said(request, "bad"))
+    bad = Asked(lambda request: response_of(request, "bad"))
     assert [one.msg for one in reviewed(rego, bad).responses.results] == ["bad"]
 
 
@@ -219,7 +219,7 @@ def test_without_anybody_to_ask_there_is_no_verdict_and_the_provider_is_named() 
         "external_data: nobody answers for the provider p here"
     ]
     assert outcome.responses.results == ()
-    advised = reviewed(one(ONE), lambda asked: {asked[0]: nobody("p", "give answers")})
+    advised = reviewed(one(ONE), lambda request: {request[0]: nobody("p", "give answers")})
     assert advised.responses.faults[0].message.endswith("here: give answers")
 
 

@@ -35,13 +35,13 @@ def test_each_entry_leaves_out_the_others_constraints() -> None:
         NAMED, annotated("closed", "fail"), annotated("open", "ignore"), annotated("plain", None)
     ).snapshot
 
-    def told(snapshot: Any) -> list[str]:
+    def messages(snapshot: Any) -> list[str]:
         responses = snapshot.review(AugmentedObject(POD), enforcement_point=WEBHOOK)
         return [one.constraint.name for one in responses.results]
 
-    assert told(snapshot) == ["closed", "open", "plain"]
-    assert told(snapshot.part("fail")) == ["closed"]
-    assert told(snapshot.part("ignore")) == ["open", "plain"]
+    assert messages(snapshot) == ["closed", "open", "plain"]
+    assert messages(snapshot.part("fail")) == ["closed"]
+    assert messages(snapshot.part("ignore")) == ["open", "plain"]
     assert snapshot.part("fail") is snapshot.part("fail")
 
 

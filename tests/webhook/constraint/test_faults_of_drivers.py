@@ -69,10 +69,10 @@ class RaisingDriver:
         return self.evaluator
 
 
-def with_denial(error, told=None, *, at_once=False):
+def with_denial(error, on_bug=None, *, at_once=False):
     """A client with a policy that raises, and another that denies."""
     drivers: Any = [RaisingDriver(error, at_once=at_once), RegoDriver()]
-    subject = Client(targets=[AdmissionTarget()], drivers=drivers, on_bug=told)
+    subject = Client(targets=[AdmissionTarget()], drivers=drivers, on_bug=on_bug)
     raising = {"code": [{"engine": "Raising", "source": {}}]}
     subject.add_template(template("K8sRaises", "", target=raising))
     subject.add_constraint(constraint("K8sRaises", "raises"))
@@ -97,11 +97,11 @@ def test_what_others_deny_is_denied(error, budget, at_once):
 
 
 def test_a_fault_of_ours_is_told_with_the_template_and_what_it_was():
-    told: list[tuple[str, Exception]] = []
+    bugs: list[tuple[str, Exception]] = []
     error = TypeError("x")
-    subject = with_denial(error, lambda kind, bug: told.append((kind, bug)))
+    subject = with_denial(error, lambda kind, bug: bugs.append((kind, bug)))
     answer = subject.snapshot.review(AugmentedObject(pod()))
-    assert told == [("K8sRaises", error)]
+    assert bugs == [("K8sRaises", error)]
     assert "policy met a fault of the engine: TypeError" in [item.msg for item in answer.results]
 
 
@@ -179,11 +179,11 @@ CLIENTS = {
 @given(st.sampled_from(sorted(SHAPES)), JSON)
 def test_results_of_any_shape_are_violations_or_a_fault_of_the_policy(shape, value):
     subject = CLIENTS[shape].copy()
-    told: list[Exception] = []
+    bugs: list[Exception] = []
     subject.add_constraint(constraint(parameters={"given": value}))
     snapshot = subject.snapshot
-    snapshot.on_bug = lambda _, bug: told.append(bug)
+    snapshot.on_bug = lambda _, bug: bugs.append(bug)
     answer = snapshot.review(AugmentedObject(pod()))
-    assert told == []
+    assert bugs == []
     assert all(type(item.msg) is str for item in answer.results)
     assert not answer.undecided

@@ -126,8 +126,8 @@ def test_cases_give_parameters_and_the_first_that_matches_decides() -> None:
     (result,) = found(by_case).results
     assert result.msg == "no label b"
     assert result.details["members"]["b"]["violations"][0]["details"] == {"label": "b"}
-    told = client(LABELS, {**document, "spec": {**document["spec"], "message": "Ask us."}})
-    assert [one.msg for one in found(told).results] == ["Ask us."]
+    answered = client(LABELS, {**document, "spec": {**document["spec"], "message": "Ask us."}})
+    assert [one.msg for one in found(answered).results] == ["Ask us."]
 
 
 def test_members_are_constraints_too_and_templates_in_cel() -> None:

@@ -166,11 +166,11 @@ def test_names_that_are_not_ascii_are_keys_and_no_names() -> None:
 
 
 def test_a_message_of_an_object_is_bounded_and_one_line() -> None:
-    told = {"expression": "false", "messageExpression": "string(object.s)", "message": "m"}
-    assert decided({"s": "é" * 2560}, [told]) == ["é" * 2560]
-    assert decided({"s": "é" * 2561}, [told]) == ["m"]
-    assert decided({"s": "a\nb"}, [told]) == ["m"]
-    assert decided({"s": "\u2028 a \u3000"}, [told]) == ["a"]
+    validation = {"expression": "false", "messageExpression": "string(object.s)", "message": "m"}
+    assert decided({"s": "é" * 2560}, [validation]) == ["é" * 2560]
+    assert decided({"s": "é" * 2561}, [validation]) == ["m"]
+    assert decided({"s": "a\nb"}, [validation]) == ["m"]
+    assert decided({"s": "\u2028 a \u3000"}, [validation]) == ["a"]
 
 
 def test_an_evaluation_that_takes_longer_than_its_budget_is_ended() -> None:

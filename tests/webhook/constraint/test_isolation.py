@@ -234,8 +234,8 @@ def test_an_evaluation_that_fails_gives_what_the_table_says(cell, how):
     for point, word in ((enforcement.WEBHOOK, cell.admission), (enforcement.AUDIT, cell.audit)):
         found = policy.review(point)
         assert outcome(found) == word
-        said = found.undecided[0].message if found.undecided else found.results[0].msg
-        assert "eval_conflict_error" in said
+        message = found.undecided[0].message if found.undecided else found.results[0].msg
+        assert "eval_conflict_error" in message
     check_answer(policy.review(), cell.admission)
 
 

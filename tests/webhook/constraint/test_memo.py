@@ -17,7 +17,7 @@ from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.memo import RESTS_MIN, WINDOW, Memo, MemoPace
 from webhook.constraint.review import AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
-from webhook.external_data.exchange import nothing_asked
+from webhook.external_data.exchange import no_answers
 from webhook.reads.projection import projection, widened
 from webhook.reads.read_set import ReadRecorder
 
@@ -87,7 +87,7 @@ class Reviewed:
         )
 
 
-def told(responses):
+def messages(responses):
     return [one.msg for one in responses.results]
 
 
@@ -109,9 +109,9 @@ violation[{"msg": "x"}] { input.review.object.metadata.labels[_] == "bad" }"""
 
 def test_a_violation_of_which_the_message_tells_more_is_told_anew() -> None:
     review = Reviewed(IMAGES, LABELS)
-    assert told(review(request(pod("a", "bad")))) == ["bad of a"]
+    assert messages(review(request(pod("a", "bad")))) == ["bad of a"]
     again = review(request(pod("b", "bad")))
-    assert told(again) == ["bad of b"]
+    assert messages(again) == ["bad of b"]
     assert again.recalled == 1
 
 
@@ -119,7 +119,7 @@ def test_a_violation_is_kept_where_it_tells_nothing_but_what_decides_it() -> Non
     review = Reviewed(LABELS)
     review(request(pod("a", labels={"x": "y"})))
     again = review(request(pod("b", labels={"x": "y"})))
-    assert told(again) == ["no team"]
+    assert messages(again) == ["no team"]
     assert again.recalled == 1
 
 
@@ -140,9 +140,9 @@ violation[{"msg": "changed"}] {
 }"""
     review = Reviewed(source)
     same = pod("a", nodeName="n")
-    assert told(review(request(same, old=same, operation="UPDATE"))) == []
+    assert messages(review(request(same, old=same, operation="UPDATE"))) == []
     other = pod("a", nodeName="m")
-    assert told(review(request(same, old=other, operation="UPDATE"))) == ["changed"]
+    assert messages(review(request(same, old=other, operation="UPDATE"))) == ["changed"]
     assert review(request(same, old=same, operation="UPDATE")).recalled == 1
 
 
@@ -166,7 +166,7 @@ violation[{"msg": "x"}] { external_data({"provider": "p", "keys": ["k"]}).errors
 )
 def test_what_may_answer_otherwise_is_never_kept(source) -> None:
     review = Reviewed(source)
-    known = nothing_asked().known
+    known = no_answers().known
     for _ in range(5):
         assert review(request(pod("a")), known=known).recalled == 0
     assert review.memo.counts == (0, 0, 0, 0)
@@ -219,9 +219,9 @@ def test_numbers_that_policies_tell_apart_have_digests_of_their_own() -> None:
     source = 'package p\nviolation[{"msg": m}] { m := sprintf("%v", [input.review.object.spec.n]) }'
     review = Reviewed(source)
     for number in (1, 1.0, True, "1", 1):
-        first = told(review(request(pod("a", n=number))))
-        assert told(review(request(pod("b", n=number)))) == first
-    assert told(review(request(pod("a", n=1.0)))) != told(review(request(pod("a", n=True))))
+        first = messages(review(request(pod("a", n=number))))
+        assert messages(review(request(pod("b", n=number)))) == first
+    assert messages(review(request(pod("a", n=1.0)))) != messages(review(request(pod("a", n=True))))
 
 
 def test_the_order_of_keys_makes_no_difference() -> None:
@@ -236,7 +236,7 @@ def test_integers_that_no_digest_holds_are_evaluated() -> None:
     review = Reviewed(source)
     for _ in range(3):
         large = review(request(pod("a", n=1 << 80)))
-        assert (told(large), large.recalled) == (["x"], 0)
+        assert (messages(large), large.recalled) == (["x"], 0)
 
 
 def test_other_policies_begin_with_nothing() -> None:
@@ -246,7 +246,7 @@ def test_other_policies_begin_with_nothing() -> None:
     source = IMAGES.replace('"bad"', '"good"')
     review.client.add_template(policies.template("Kind0", source, schema=policies.FREE))
     review.client.add_constraint(policies.constraint("Kind0", "one"))
-    assert told(review(request(pod("a")))) == ["good of a"]
+    assert messages(review(request(pod("a")))) == ["good of a"]
 
 
 def test_data_that_is_synced_drops_nothing() -> None:

@@ -202,11 +202,11 @@ def test_a_template_that_can_never_give_a_message_does_not_compile(rego):
     with pytest.raises(CompileError) as refusal:
         client(template(rego=f"package p\n{rego}"))
 
-    told = str(refusal.value)
-    assert told.startswith("unable to compile modules: ")
-    assert "hooks.hooks_builtin:" in told
-    assert NO_MESSAGE[rego] in told
-    assert told.endswith('write: violation[{"msg": msg}] { msg := "what is wrong" }')
+    message = str(refusal.value)
+    assert message.startswith("unable to compile modules: ")
+    assert "hooks.hooks_builtin:" in message
+    assert NO_MESSAGE[rego] in message
+    assert message.endswith('write: violation[{"msg": msg}] { msg := "what is wrong" }')
 
 
 def test_how_to_mend_it_is_said_in_the_templates_own_rego():

@@ -63,7 +63,7 @@ def test_an_annotation_is_stages_with_what_ends_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "message"),
     [
         (constraint(rollout=""), "begins with dryrun or warn"),
         (constraint(rollout="deny"), "begins with dryrun or warn"),
@@ -76,10 +76,10 @@ def test_an_annotation_is_stages_with_what_ends_them() -> None:
     ],
 )
 def test_an_annotation_that_cannot_be_followed_is_refused(
-    document: dict[str, Any], said: str
+    document: dict[str, Any], message: str
 ) -> None:
     """Naming what of it."""
-    with pytest.raises(InvalidRollout, match=said):
+    with pytest.raises(InvalidRollout, match=message):
         read_rollout(document)
 
 
@@ -249,10 +249,10 @@ def test_a_record_that_makes_no_sense_is_none(found: Any) -> None:
 def test_violations_are_told_of_now_and_then_and_never_too_early() -> None:
     """A twentieth of the quiet that is wanted; nothing where no stage waits for quiet."""
     document = constraint(rollout="dryrun quiet=20m")
-    told = violation_time(document, None, BEGAN)
-    assert told == text_of(BEGAN + 60)
-    assert violation_time(document, told, BEGAN + 60) is None
-    assert violation_time(document, told, BEGAN + 61) == text_of(BEGAN + 121)
+    violated_at = violation_time(document, None, BEGAN)
+    assert violated_at == text_of(BEGAN + 60)
+    assert violation_time(document, violated_at, BEGAN + 60) is None
+    assert violation_time(document, violated_at, BEGAN + 61) == text_of(BEGAN + 121)
     assert violation_time(constraint(rollout="dryrun after=1h"), None, BEGAN) is None
 
 

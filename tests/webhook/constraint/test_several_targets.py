@@ -16,8 +16,8 @@ TERRAFORM = "validation.resourcechange.terraform.cloud.google.com"
 ADMISSION = "admission.k8s.gatekeeper.sh"
 
 
-def client(asked=None, *targets):
-    return Client(targets=(*TARGETS, *targets), drivers=[RegoDriver()], reviewed_targets=asked)
+def client(ask=None, *targets):
+    return Client(targets=(*TARGETS, *targets), drivers=[RegoDriver()], reviewed_targets=ask)
 
 
 def both(*names, rego="true"):
@@ -68,21 +68,21 @@ def test_a_match_that_one_of_its_targets_refuses_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "message"),
     [
         ((TERRAFORM, TERRAFORM), f'target "{TERRAFORM}" is named twice'),
         ((ADMISSION, "nobody's"), 'target "nobody\'s" not recognized'),
         ((ADMISSION, "names.example.com"), "means something else by spec.match.name"),
     ],
 )
-def test_targets_that_cannot_be_together_are_refused(names, told):
+def test_targets_that_cannot_be_together_are_refused(names, message):
     metadata = {"name": "names.example.com"}
     declared = read_target({"metadata": metadata, "spec": {"match": {"name": {"path": "name"}}}})
 
     with pytest.raises(InvalidTemplate) as refusal:
         client(None, declared).add_template(both(*names))
 
-    assert told in str(refusal.value)
+    assert message in str(refusal.value)
 
 
 def test_code_for_any_target_that_does_not_compile_breaks_the_template():

@@ -64,7 +64,7 @@ def compiled(rule: str, library: str = LIBRARY, *, own: bool = False) -> RegoEva
     return driver.compile(read_template(template()), code)
 
 
-def told(evaluator: RegoEvaluator, given: Any, shared: dict[str, Any] | None) -> list[str]:
+def messages(evaluator: RegoEvaluator, given: Any, shared: dict[str, Any] | None) -> list[str]:
     """The messages of an evaluation."""
     state = evaluator.begin(UNLIMITED, {}, shared)
     return [one.msg for one in evaluator.evaluate(given, REVIEW, state)]
@@ -74,15 +74,19 @@ def test_answers_are_those_of_each_alone_whatever_was_asked_before():
     """With general code and with a constraint's own, each pair of policies and parameters."""
     evaluators = [compiled(rule, own=own) for rule in RULES.values() for own in (False, True)]
     alone = {
-        (one, at): told(evaluator, given, None)
+        (one, at): messages(evaluator, given, None)
         for one, evaluator in enumerate(evaluators)
         for at, given in enumerate(PARAMETERS)
     }
     for first, before in itertools.product(range(len(evaluators)), range(len(PARAMETERS))):
         shared: dict[str, Any] = {}
-        told(evaluators[first], PARAMETERS[before], shared)
-        for (one, at), messages in alone.items():
-            assert told(evaluators[one], PARAMETERS[at], shared) == messages, (first, before, at)
+        messages(evaluators[first], PARAMETERS[before], shared)
+        for (one, at), expected in alone.items():
+            assert messages(evaluators[one], PARAMETERS[at], shared) == expected, (
+                first,
+                before,
+                at,
+            )
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -90,10 +94,10 @@ def test_one_value_is_computed_for_all_that_are_given_alike(own: bool):
     shared: dict[str, Any] = {}
     for rule in ("containers", "names", "all"):
         for given in (None, {"other": 1}, {"allowed": 2}):
-            told(compiled(RULES[rule], own=own), given, shared)
+            messages(compiled(RULES[rule], own=own), given, shared)
     values = [value for value in shared.values() if type(value) is list and len(value) == 2]
     assert len(values) == 2, "the containers, and the names as a list"
-    told(compiled(RULES["containers"], own=not own), None, shared)
+    messages(compiled(RULES["containers"], own=not own), None, shared)
     assert [value for value in shared.values() if type(value) is list and len(value) == 2] == values
 
 
@@ -116,17 +120,17 @@ def test_one_value_is_computed_for_all_that_are_given_alike(own: bool):
 def test_what_may_be_another_value_elsewhere_is_shared_by_none(changed: tuple[str, str]):
     shared: dict[str, Any] = {}
     library = LIBRARY.replace("some c in input.review", f"{changed[1]}; some c in input.review")
-    assert told(compiled(RULES["containers"], library), None, shared)
+    assert messages(compiled(RULES["containers"], library), None, shared)
     assert shared == {}
-    assert told(compiled(RULES["containers"]), None, shared)
+    assert messages(compiled(RULES["containers"]), None, shared)
     assert len(shared) == 1
 
 
 def test_libraries_of_another_text_share_nothing():
     shared: dict[str, Any] = {}
-    told(compiled(RULES["containers"]), None, shared)
+    messages(compiled(RULES["containers"]), None, shared)
     other = LIBRARY.replace("not exempt(c.image)", 'c.name != "a"')
-    assert told(compiled(RULES["containers"], other), None, shared) == ["b"]
+    assert messages(compiled(RULES["containers"], other), None, shared) == ["b"]
     assert len(shared) == 2
 
 
@@ -136,8 +140,8 @@ def test_a_modifier_anywhere_in_a_policy_keeps_it_from_sharing():
     rule = 'x := pods.containers with input.review.object.containers as []; msg := "%v"'
     rule = f"{rule}; count(x) == 0; count(pods.containers) == 2"
     for _ in range(2):
-        assert told(compiled(rule), None, shared) == ["%v"]
-        told(compiled(RULES["containers"]), None, shared)
+        assert messages(compiled(rule), None, shared) == ["%v"]
+        messages(compiled(RULES["containers"]), None, shared)
 
 
 def test_each_object_under_review_is_judged_by_itself():

@@ -161,17 +161,17 @@ def test_constraints_of_equal_parameters_share_one_evaluation(monkeypatch):
         constraint("K8sEcho", "d", parameters={"a": True, "b": [2]}),
         constraint("K8sEcho", "e", parameters={"b": [2], "a": 1}, enforcementAction="warn"),
     )
-    asked = []
+    evaluated = []
     evaluate = EchoEvaluator.evaluate
 
     def counted(self, parameters, reviewed, state):
-        asked.append(parameters)
+        evaluated.append(parameters)
         return evaluate(self, parameters, reviewed, state)
 
     monkeypatch.setattr(EchoEvaluator, "evaluate", counted)
     answer = review(subject)
 
-    assert asked == [{"a": 1, "b": [2]}, {"a": True, "b": [2]}]
+    assert evaluated == [{"a": 1, "b": [2]}, {"a": True, "b": [2]}]
     assert [(result.constraint.name, result.enforcement_action) for result in answer.results] == [
         ("a", "deny"),
         ("b", "deny"),

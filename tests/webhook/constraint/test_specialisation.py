@@ -164,11 +164,11 @@ violation contains {"msg": msg} if {
 
 
 def test_time_chance_and_providers_are_asked_at_every_evaluation():
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     def provider(request: Any) -> Any:
-        asked.append(request)
-        return ProviderResponse((("k", len(asked)),), (), 200)
+        requests.append(request)
+        return ProviderResponse((("k", len(requests)),), (), 200)
 
     rego = """package p
 now := time.now_ns()
@@ -182,7 +182,7 @@ violation contains {"msg": sprintf("%v %v %v", [now, chance, told])} if input.pa
     limits = Limits(known=provider)
     found = [violations(evaluator, parameters, {}, limits)[0].msg for _ in range(4 * AFTER)]
     assert own.constraints == 1
-    assert len(asked) == len(found)
+    assert len(requests) == len(found)
     for column in zip(*(text.split() for text in found), strict=True):
         assert len(set(column)) == len(found)
 

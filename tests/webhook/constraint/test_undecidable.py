@@ -93,27 +93,27 @@ def test_every_row_of_the_table_holds(cell: Cell, by: str) -> None:
     other = "ignore" if cell.on_undecidable == "refuse" else "refuse"
     says = {ON_UNDECIDABLE_ANNOTATION: cell.on_undecidable}
     overridden = {ON_UNDECIDABLE_ANNOTATION: other}
-    asked = client(
+    subject = client(
         template(
             ENDLESS, **(says if by == "template" else overridden if by == "constraint" else {})
         ),
         constraint(cell.action, **(says if by == "constraint" else {})),
         default=cell.on_undecidable if by == "flag" else other,
     )
-    (item,) = found(asked).undecided
+    (item,) = found(subject).undecided
     assert (item.cause, item.answer) == ("object", cell.admission)
-    assert found(asked, "kube-system").undecided[0].answer == cell.spared
-    at_audit = found(asked, point=AUDIT).undecided[0]
+    assert found(subject, "kube-system").undecided[0].answer == cell.spared
+    at_audit = found(subject, point=AUDIT).undecided[0]
     assert (at_audit.cause, at_audit.answer) == ("overrun", cell.audit)
-    late = found(asked, limits=UNTIL_NOW)
+    late = found(subject, limits=UNTIL_NOW)
     assert [(item.cause, item.answer) for item in late.undecided] == [("deadline", cell.admission)]
     assert late.deadline_exceeded == (cell.action == "deny")
     assert cell.metric == cell.admission  # the label is the answer
 
 
 def test_an_overrun_of_an_object_of_usual_size_is_the_policy_s_fault() -> None:
-    asked = client(template(ENDLESS), constraint("deny"), default="ignore")
-    (item,) = found(asked, size=SIZE_USUAL).undecided
+    subject = client(template(ENDLESS), constraint("deny"), default="ignore")
+    (item,) = found(subject, size=SIZE_USUAL).undecided
     assert (item.cause, item.answer) == ("overrun", "reject")
 
 
@@ -124,11 +124,11 @@ def test_one_evaluation_leaves_time_for_what_others_deny() -> None:
     )
     denying["metadata"]["name"] = "quick"
     denying["spec"]["crd"]["spec"]["names"]["kind"] = "Quick"
-    asked = client(
+    subject = client(
         template(ENDLESS), constraint("deny"), denying, {**constraint("deny"), "kind": "Quick"}
     )
     whole = Budget.of(60.0, guard=Guard())
-    responses = found(asked, limits=Limits(time.monotonic() + 2, budget=whole))
+    responses = found(subject, limits=Limits(time.monotonic() + 2, budget=whole))
     assert [result.msg for result in responses.results] == ["no"]
     assert [(item.constraint.kind, item.cause) for item in responses.undecided] == [
         ("Endless", "deadline")

@@ -31,10 +31,10 @@ def constraint(generation=1, uid="c", action="deny"):
 class Bench:
     """A controller with all it works on, and a clock that counts its readings."""
 
-    def __init__(self, drivers=(), targets=(), asked=None, **options):
+    def __init__(self, drivers=(), targets=(), reviewed_targets=None, **options):
         drivers = drivers or (RegoDriver(),)
         targets = targets or (AdmissionTarget(),)
-        self.client = Client(targets=targets, drivers=drivers, reviewed_targets=asked)
+        self.client = Client(targets=targets, drivers=drivers, reviewed_targets=reviewed_targets)
         self.tracker = Tracker(lambda: 0.0)
         self.tracker.track("ConstraintTemplate")
         self.time = 0

@@ -18,9 +18,9 @@ def tried(trials, monkeypatch):
     """What is tried from now on, in order."""
     tried, find_out = [], trials.found_out_all
 
-    def noted(asked, seconds, tell):
-        tried.extend(one.document for one in asked)
-        find_out(asked, seconds, tell)
+    def noted(requests, seconds, tell):
+        tried.extend(one.document for one in requests)
+        find_out(requests, seconds, tell)
 
     monkeypatch.setattr(trials, "found_out_all", noted)
     return tried

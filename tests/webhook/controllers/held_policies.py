@@ -43,7 +43,7 @@ class Held:
         self.revisions = RevisionKeeper(client, self.pod, keys, log, limit=2, tell=lambda _: None)
         self.is_serving, self.is_known, self.are_kept = True, False, True
         self.writers = {"uid-1"}
-        self.unheard: set[str] = set()
+        self.silent: set[str] = set()
         """Pods that are there, of which no status was heard."""
         self.released: list[Event] = []
         self.running: asyncio.Task[None] | None = None
@@ -56,7 +56,7 @@ class Held:
             revisions=self.revisions,
             records=self.records,
             writers=lambda: frozenset(self.writers),
-            working=lambda: frozenset(self.writers | self.unheard),
+            working=lambda: frozenset(self.writers | self.silent),
             release=self.released.append,
             object_faults=ObjectFaults(log),
         )
@@ -73,7 +73,7 @@ class Held:
         """Wait for what is held."""
         await turns_until(lambda: len(self.released) >= number)
 
-    def is_told(self, document, verdict, uid="uid-2", version=__version__):
+    def arrives(self, document, verdict, uid="uid-2", version=__version__):
         """The watch tells what another replica said."""
         made = self.writes(document, verdict, uid, version)
         self.revisions.change([Change("set", Key("", made["metadata"]["name"]), made)])
@@ -86,7 +86,7 @@ class Held:
         self.server.kept[made["metadata"]["name"]] = made
         return made
 
-    def said(self, document):
+    def last_outcome(self, document):
         """Who said what of an object last, as the API server has it."""
         kept = self.server.kept.get(name_of(document, digest_of(document)))
         if kept is None:

@@ -32,30 +32,30 @@ class RevisionServer(FaultServer):
                     if b": " in line
                 )
                 body = await reader.readexactly(int(headers.get(b"content-length", 0)))
-                asked = json.loads(body) if body else {}
+                document = json.loads(body) if body else {}
                 name = path.decode().partition("?")[0].rpartition("/")[2]
                 self.requests.append((method.decode(), name))
-                if self.held_name and self.held_name in (name, asked_name(asked)):
+                if self.held_name and self.held_name in (name, asked_name(document)):
                     self.waits.set()
                     await self.opened.wait()
-                await self._answer(writer, *self._answered(method, name, asked))
+                await self._answer(writer, *self._answered(method, name, document))
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
             writer.close()
 
-    def _answered(self, method, name, asked):
+    def _answered(self, method, name, document):
         if self.refuses:
             return status(403)
         if method == b"POST":
-            name = asked["metadata"]["name"]
+            name = document["metadata"]["name"]
             if name in self.kept:
                 return status(409)
-            return self._keep(name, asked)
+            return self._keep(name, document)
         if name not in self.kept:
             return status(404)
         if method == b"PATCH":
-            return self._keep(name, {**self.kept[name], "status": asked["status"]})
+            return self._keep(name, {**self.kept[name], "status": document["status"]})
         if method == b"DELETE":
             del self.kept[name]
             return 200, [b"{}"], "end"
@@ -67,6 +67,6 @@ class RevisionServer(FaultServer):
         return 200, [json.dumps(self.kept[name]).encode()], "end"
 
 
-def asked_name(asked):
+def asked_name(document):
     """The name of what is sent; empty for nothing."""
-    return asked.get("metadata", {}).get("name", "")
+    return document.get("metadata", {}).get("name", "")

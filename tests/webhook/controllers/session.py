@@ -143,13 +143,15 @@ class Session:
         """All objects of a kind."""
         return list(self.storage.objects.get((group, plural), {}).values())
 
-    async def until(self, condition: Callable[[], object], what: str = "") -> None:
+    async def until(self, condition: Callable[[], object], description: str = "") -> None:
         """Wait for what the replica does."""
         end = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         while not condition():
             if asyncio.get_running_loop().time() > end:
                 shown = b"".join(self.lines[-20:]).decode()
-                raise AssertionError(f"never came: {what or condition}; {self.states[-1:]} {shown}")
+                raise AssertionError(
+                    f"never came: {description or condition}; {self.states[-1:]} {shown}"
+                )
             await asyncio.sleep(0.01)
 
     def serves(self, kind: str, name: str) -> Any:
@@ -169,14 +171,14 @@ async def session(
     left_out: tuple[str, ...] = (),
     trier: Trier | None = None,
     external_data: bool = True,
-    asked: bool = True,
+    is_covered: bool = True,
     kyverno: str = "off",
     exceptions_keep_seconds: float = 0.0,
     projects: bool = False,
 ) -> AsyncIterator[Session]:
     """A replica of these operations, whose Pod is there; what there is before it, ``prepare`` makes.
 
-    Where it is ``asked``, a webhook configuration sends it everything.
+    Where it is ``is_covered``, a webhook configuration sends it everything.
     """
     loop = _RealLoop()
     storage = Refusing()
@@ -193,7 +195,7 @@ async def session(
         PODS, NAMESPACE, {"metadata": {"name": "waddle-1", "labels": LABELS}, "status": ready}
     )
     made = Session(storage)
-    if asked:
+    if is_covered:
         storage.create(CONFIGURATIONS, "", configuration(resources=["*/*"]))
     prepare(made)
     listening = await asyncio.get_running_loop().create_server(

@@ -28,19 +28,21 @@ def found(name: str, *objects: str, of: tuple[str, ...] = ("a", "b"), at: str = 
     return says(name, of=CONSTRAINT, operations=AUDITS, enforced=True, audit=shard)
 
 
-def told(*statuses: Any, status: Any = None, before: Any = None, pods: Any = ("a", "b")) -> Any:
+def merged_status(
+    *statuses: Any, status: Any = None, before: Any = None, pods: Any = ("a", "b")
+) -> Any:
     """The status that there should be."""
     document = {**CONSTRAINT, "status": before or {}}
     return merged(SUBJECT, document, status, statuses, [pod(name) for name in pods])
 
 
 def test_the_whole_is_the_sum_of_all_shares() -> None:
-    whole = told(found("a", "x", at="02"), found("b", "y", "z"))
+    whole = merged_status(found("a", "x", at="02"), found("b", "y", "z"))
     assert whole["totalViolations"] == 3
     assert whole["auditTimestamp"] == "2026-01-01T00:00:00Z"
     assert [one["name"] for one in whole["violations"]] == ["z", "y", "x"]
-    assert told(found("a", "x", at="02"), found("b", "y", "z"), before=whole) is None
-    kept = told(found("a"), found("b"), status={"byPod": []}, before=whole)
+    assert merged_status(found("a", "x", at="02"), found("b", "y", "z"), before=whole) is None
+    kept = merged_status(found("a"), found("b"), status={"byPod": []}, before=whole)
     assert kept == {
         "byPod": [],
         "auditTimestamp": "2026-01-01T00:00:00Z",
@@ -60,14 +62,14 @@ def test_the_whole_is_the_sum_of_all_shares() -> None:
     ids=["one", "other shares", "not said yet", "a Pod that is gone", "one that does not audit"],
 )
 def test_nothing_is_told_until_every_audit_has_spoken_of_the_same_shares(statuses: Any) -> None:
-    assert told(*statuses) is None
-    assert told(*statuses, status={"byPod": []}) == {"byPod": []}
+    assert merged_status(*statuses) is None
+    assert merged_status(*statuses, status={"byPod": []}) == {"byPod": []}
 
 
 def test_what_was_found_of_another_generation_does_not_count() -> None:
     old = found("b", "y")
     old["status"]["observedGeneration"] = 1
-    assert told(found("a", "x"), old) is None
+    assert merged_status(found("a", "x"), old) is None
 
 
 def test_only_constraints_are_audited() -> None:

@@ -114,8 +114,8 @@ def test_states_are_counted_and_forgotten_with_their_objects(keeper):
     assert sum(keeper.counts.values()) == 0
 
 
-async def written(keeper, wanted, after):
-    await keeper.written(TEMPLATE, {}, wanted, {"status": after})
+async def written(keeper, desired, after):
+    await keeper.written(TEMPLATE, {}, desired, {"status": after})
 
 
 def run(coroutine):

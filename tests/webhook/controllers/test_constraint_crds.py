@@ -37,7 +37,7 @@ def templates():
     return [one for one in found if one["spec"]["targets"][0]["target"] in known]
 
 
-def wanted(template):
+def owned_crd(template):
     template["metadata"]["uid"] = "00000000-0000-0000-0000-000000000001"
     client = Client(targets=TARGETS, drivers=(RegoDriver(),))
     return owned(client.create_crd(template), template)
@@ -63,7 +63,7 @@ def test_what_the_api_server_fills_in_is_no_difference(with_api):
     async def work(api):
         assert templates()
         for template in templates():
-            crd = wanted(template)
+            crd = owned_crd(template)
             # No such owner exists here, and the garbage collector would take the CRD along.
             crd["metadata"].pop("ownerReferences")
             crd["metadata"]["labels"]["tests"] = "fills-in"
@@ -79,7 +79,7 @@ def test_what_the_api_server_fills_in_is_no_difference(with_api):
 
 def test_a_changed_schema_is_written_and_accepted(with_api):
     async def work(api):
-        crd = wanted(templates()[0])
+        crd = owned_crd(templates()[0])
         crd["metadata"].pop("ownerReferences")
         crd["metadata"]["name"] = "k8schanged.constraints.gatekeeper.sh"
         crd["spec"]["names"] = {"kind": "K8sChanged", "plural": "k8schanged"}
@@ -101,7 +101,7 @@ def test_a_changed_schema_is_written_and_accepted(with_api):
 
 
 def test_what_others_add_is_kept_and_what_is_ours_is_put_right():
-    crd = wanted(templates()[0])
+    crd = owned_crd(templates()[0])
     current = {
         **crd,
         "metadata": {
@@ -124,7 +124,7 @@ def at(generation, uid="t"):
     """A CRD of a schema of its own, as a replica wants it that enforces this generation."""
     template = templates()[0]
     template["metadata"] |= {"generation": generation, "uid": uid}
-    crd = wanted(template)
+    crd = owned_crd(template)
     crd["metadata"]["ownerReferences"][0]["uid"] = uid
     crd["metadata"]["annotations"][GENERATION] = str(generation)
     crd["spec"]["names"]["shortNames"] = [f"g{generation}"]
@@ -213,7 +213,7 @@ def test_a_schema_in_other_words_is_no_difference_and_a_property_named_descripti
 
 
 def test_a_property_that_the_template_lost_goes():
-    crd = wanted(templates()[0])
+    crd = owned_crd(templates()[0])
     current = yaml.safe_load(yaml.safe_dump(crd))
     schema = current["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     schema["properties"]["spec"]["properties"]["earlier"] = {"type": "string"}

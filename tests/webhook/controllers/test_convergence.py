@@ -141,13 +141,13 @@ def test_a_mutator_and_a_constraint_of_the_same_kind_and_name_are_two():
 def test_a_previewed_mutator_is_not_enforced_and_says_why():
     mutator = {**CONSTRAINT, "apiVersion": "mutations.gatekeeper.sh/v1", "kind": "Assign"}
     owner = Pod("a", "ns", "a-uid", ("webhook",))
-    said = pod_status.pod_status(
+    status = pod_status.pod_status(
         owner,
         pod_status.status_subject(pod_status.MUTATOR, mutator),
         enforced=False,
         additions={"preview": True},
     )
-    found = converge(mutator, [said], [replica(pod("a"))])
+    found = converge(mutator, [status], [replica(pod("a"))])
 
     assert not found.enforced
     assert found.standings[0].reason == "only previewed, as its annotation says"

@@ -41,13 +41,15 @@ def test_what_we_heard_may_be_older_than_what_another_has_written_of_the_same_po
     renewals = Renewals()
     doubts = Overwrites(renewals, renewals.answered)
     doubts.agree(SUBJECT, entries(a=1, b=1))
-    held, wanted = entries(a=1, b=3), entries(a=2, b=2)
+    held, expected = entries(a=1, b=3), entries(a=2, b=2)
     turn = 100.0 + TURN_SECONDS
-    assert doubts.until(SUBJECT, wanted, held, 100.0) == turn
-    assert doubts.until(SUBJECT, wanted, held, turn) == 0.0, "nothing newer was heard: it is right"
+    assert doubts.until(SUBJECT, expected, held, 100.0) == turn
+    assert doubts.until(SUBJECT, expected, held, turn) == 0.0, (
+        "nothing newer was heard: it is right"
+    )
     assert renewals == [], "the watch is not silent"
-    doubts.agree(SUBJECT, wanted)
-    assert doubts.until(SUBJECT, entries(a=2, b=4), wanted, turn) == 0.0
+    doubts.agree(SUBJECT, expected)
+    assert doubts.until(SUBJECT, entries(a=2, b=4), expected, turn) == 0.0
 
 
 def test_who_sees_what_it_agreed_to_changed_waits_then_renews_its_watches_then_writes() -> None:

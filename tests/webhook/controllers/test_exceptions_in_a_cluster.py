@@ -66,10 +66,10 @@ def test_an_exception_is_in_force_told_and_noted_as_used(tmp_path: Path) -> None
             await made.until(
                 lambda: status(made, *NAMESPACED, "e", NAMESPACE).get("lastUsed"), "used"
             )
-            told = status(made, *NAMESPACED, "e", NAMESPACE)
-            assert told["state"] == "Active"
-            assert told["observedGeneration"] == 1
-            assert "narrow it" in told["message"]
+            written = status(made, *NAMESPACED, "e", NAMESPACE)
+            assert written["state"] == "Active"
+            assert written["observedGeneration"] == 1
+            assert "narrow it" in written["message"]
 
     asyncio.run(run())
 
@@ -133,12 +133,14 @@ def test_the_state_follows_the_clock_and_the_constraints(tmp_path: Path) -> None
             made.make(*ALPHAS, document)
             await made.until(lambda: states()["other"] == "Active", "the constraint has come")
 
-            def told() -> set[tuple[str, str]]:
+            def in_force() -> set[tuple[str, str]]:
                 events = made.all("", "events")
                 return {(one["involvedObject"]["name"], one["reason"]) for one in events}
 
             await made.until(
-                lambda: told() >= {("past", "Expired"), ("soon", "Expiring"), ("other", "Invalid")},
+                lambda: (
+                    in_force() >= {("past", "Expired"), ("soon", "Expiring"), ("other", "Invalid")}
+                ),
                 "Events",
             )
             # By the clock alone: nobody writes anything for it to end.
@@ -160,10 +162,10 @@ def test_a_binding_is_withdrawn_while_an_exception_holds(tmp_path: Path) -> None
             await made.until(lambda: not made.all(*bindings), "withdrawn")
 
             def says() -> bool:
-                told = made.all("status.gatekeeper.sh", "constraintpodstatuses")
+                statuses = made.all("status.gatekeeper.sh", "constraintpodstatuses")
                 points = [
                     entry
-                    for one in told
+                    for one in statuses
                     for entry in one["status"].get("enforcementPointsStatus", ())
                 ]
                 return any(entry["state"] == "withdrawn" for entry in points)
@@ -185,7 +187,7 @@ def ending(name: str, seconds: float, begun: float = 20 * DAY) -> Any:
     return exception(name, "Alpha/c", notBefore=begins, expires=ends, match={"name": "x"})
 
 
-def told(made: Session, name: str) -> list[tuple[str, str]]:
+def events_about(made: Session, name: str) -> list[tuple[str, str]]:
     """The Events about an exception: reason and type."""
     return [
         (one["reason"], one["type"])
@@ -194,9 +196,9 @@ def told(made: Session, name: str) -> list[tuple[str, str]]:
     ]
 
 
-def is_told_to_end(made: Session, name: str) -> bool:
+def is_expiring(made: Session, name: str) -> bool:
     """Whether Events say that it is about to end, once, and nothing else."""
-    return told(made, name) == [("Expiring", "Warning")]
+    return events_about(made, name) == [("Expiring", "Warning")]
 
 
 def test_events_tell_a_week_before_the_end_and_at_the_end(tmp_path: Path) -> None:
@@ -211,10 +213,12 @@ def test_events_tell_a_week_before_the_end_and_at_the_end(tmp_path: Path) -> Non
             over["status"] = {"state": "Active", "message": "it ends at some time"}
             made.make(*WIDE, over)
             for name in ("near", "coming"):
-                await made.until(partial(is_told_to_end, made, name), name)
-            await made.until(lambda: told(made, "over") == [("Expired", "Warning")], "the end")
+                await made.until(partial(is_expiring, made, name), name)
+            await made.until(
+                lambda: events_about(made, "over") == [("Expired", "Warning")], "the end"
+            )
             assert status(made, *WIDE, "far")["state"] == "Active"
-            assert told(made, "far") == []
+            assert events_about(made, "far") == []
 
     asyncio.run(run())
 
@@ -226,7 +230,7 @@ def test_one_that_is_unused_is_told_to_end_as_well(tmp_path: Path) -> None:
             idle = ending("idle", 6 * DAY, begun=40 * DAY)
             idle["status"] = {"state": "Unused", "message": "it has excused nothing for 39 days"}
             made.make(*WIDE, idle)
-            await made.until(lambda: is_told_to_end(made, "idle"), "an Event")
+            await made.until(lambda: is_expiring(made, "idle"), "an Event")
             assert status(made, *WIDE, "idle")["state"] == "Unused"
             assert "it ends at" in status(made, *WIDE, "idle")["message"]
 

@@ -62,7 +62,7 @@ SCHEMAS = {
 CORE = answer({"components": {"schemas": SCHEMAS}})
 
 
-def told(folder, script, templates, constraints):
+def reported(folder, script, templates, constraints):
     """What the keeper tells first, what it asked for, and its log."""
     lines, found = [], []
 
@@ -87,13 +87,13 @@ def told(folder, script, templates, constraints):
             running.cancel()
             return [path for path, _ in server.requests]
 
-    asked = asyncio.run(run())
-    return found[0], asked, [json.loads(line)["msg"] for line in lines]
+    requested = asyncio.run(run())
+    return found[0], requested, [json.loads(line)["msg"] for line in lines]
 
 
 def test_an_expression_that_does_not_fit_a_kind_is_told_of_its_constraint(tmp_path):
     """What is compared can never be equal: an API server lets it in, too."""
-    found, asked, lines = told(
+    found, requested, lines = reported(
         tmp_path,
         [INDEX, CORE],
         {"a": in_cel("object.spec.a == 1")},
@@ -103,7 +103,7 @@ def test_an_expression_that_does_not_fit_a_kind_is_told_of_its_constraint(tmp_pa
     # Of kinds that the same document describes it is read once.
     (warning,) = found["A", "c"][FIELD]
     assert "no matching overload" in json.dumps(warning)
-    assert asked == ["/openapi/v3", "/openapi/v3/api/v1"]
+    assert requested == ["/openapi/v3", "/openapi/v3/api/v1"]
     assert lines == []
 
 
@@ -125,38 +125,38 @@ def test_a_group_is_asked_at_its_preferred_version_and_a_document_that_is_the_sa
             ClusterClient(c) as client,
         ):
             kinds = KindTypes(client)
-            asked = [GroupKind("gone", "A"), GroupKind("apps", "Scale"), GroupKind("bare", "B")]
-            first = await kinds.look(sorted(asked, key=lambda one: one.kind == "A"))
+            requested = [GroupKind("gone", "A"), GroupKind("apps", "Scale"), GroupKind("bare", "B")]
+            first = await kinds.look(sorted(requested, key=lambda one: one.kind == "A"))
             assert list(first) == [GroupVersionKind("apps", "v2", "Scale")]
-            assert await kinds.look(asked) == first
+            assert await kinds.look(requested) == first
             with pytest.raises(ApiError):
-                await kinds.look(asked)
+                await kinds.look(requested)
             assert await kinds.look([]) == {}
             return [path for path, _ in server.requests]
 
-    asked = asyncio.run(run())
+    requested = asyncio.run(run())
     looked = ["/openapi/v3", "/apis/apps", "/openapi/apps", "/apis/bare", "/apis/gone"]
-    assert asked[:5] == looked
-    assert asked[5:] == ["/openapi/v3", "/apis/apps", "/apis/bare", "/apis/gone", "/openapi/v3"]
+    assert requested[:5] == looked
+    assert requested[5:] == ["/openapi/v3", "/apis/apps", "/apis/bare", "/apis/gone", "/openapi/v3"]
 
 
 def test_an_expression_that_would_cost_an_api_server_too_much_is_told_of_its_template(tmp_path):
     costly = "object.a.all(a, object.b.all(b, object.c.all(c, a == b && b == c)))"
-    found, asked, _ = told(tmp_path, [], {"a": in_cel(costly)}, {})
+    found, requested, _ = reported(tmp_path, [], {"a": in_cel(costly)}, {})
     assert list(found) == [(TEMPLATES, "a")]
     assert found[TEMPLATES, "a"][FIELD]
-    assert asked == []  # No constraint names a kind.
+    assert requested == []  # No constraint names a kind.
 
 
 @pytest.mark.parametrize("template", [in_cel(None), in_cel(1)], ids=["Rego", "broken"])
 def test_nothing_is_asked_for_templates_without_an_expression_that_can_be_read(tmp_path, template):
     templates, constraints = {"a": template}, {("A", "c"): constraint("Pod")}
-    found, asked, lines = told(tmp_path, [], templates, constraints)
-    assert (found, asked, lines) == ({}, [], [])
+    found, requested, lines = reported(tmp_path, [], templates, constraints)
+    assert (found, requested, lines) == ({}, [], [])
 
 
 def test_an_outage_is_told_and_the_kinds_are_looked_up_after_it(tmp_path):
-    found, _, lines = told(
+    found, _, lines = reported(
         tmp_path,
         [status(500), INDEX, CORE],
         {"a": in_cel("object.spec.a == 1")},
@@ -228,8 +228,8 @@ def looked(folder, *script, of=POD.group_kind):
 )
 def test_a_document_of_another_shape_describes_no_kind(tmp_path, document):
     assert kind_type(document, POD) is None
-    found, asked = looked(tmp_path, INDEX, answer(document))
-    assert (found, asked) == ([], ["/openapi/v3", "/openapi/v3/api/v1"])
+    found, requested = looked(tmp_path, INDEX, answer(document))
+    assert (found, requested) == ([], ["/openapi/v3", "/openapi/v3/api/v1"])
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_what_is_no_index_is_no_answer_and_is_asked_again(tmp_path, document):
     """It ended the session at the cluster, again and again."""
     with pytest.raises(ApiUnreachable, match="/openapi/v3: the answer is not an index"):
         looked(tmp_path, answer(document))
-    found, _, lines = told(
+    found, _, lines = reported(
         tmp_path,
         [answer(document), INDEX, CORE],
         {"a": in_cel("object.spec.a == 1")},
@@ -276,5 +276,5 @@ def test_what_is_no_index_is_no_answer_and_is_asked_again(tmp_path, document):
     [None, [], "x", {}, {"preferredVersion": None}, {"preferredVersion": {"version": 5}}],
 )
 def test_a_group_that_prefers_no_version_has_no_types(tmp_path, group):
-    found, asked = looked(tmp_path, INDEX, answer(group), of=GroupKind("odd", "Odd"))
-    assert (found, asked) == ([], ["/openapi/v3", "/apis/odd"])
+    found, requested = looked(tmp_path, INDEX, answer(group), of=GroupKind("odd", "Odd"))
+    assert (found, requested) == ([], ["/openapi/v3", "/apis/odd"])

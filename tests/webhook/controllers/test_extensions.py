@@ -57,8 +57,8 @@ def status_of(found: ExtensionController) -> dict[str, Any]:
     """The only status, without who says it."""
     found.published()
     (document,) = found.statuses.values()
-    said: dict[str, Any] = dict(document["status"])
-    return {name: said[name] for name in said if name not in ("id", "operations", "mutatorUID")}
+    status: dict[str, Any] = dict(document["status"])
+    return {name: status[name] for name in status if name not in ("id", "operations", "mutatorUID")}
 
 
 def stored(document: dict[str, Any], generation: int = 1, **metadata: Any) -> dict[str, Any]:
@@ -127,11 +127,15 @@ def test_a_generation_that_cannot_be_used_leaves_the_one_before_in_force_and_say
         "since": NOW,
     }
     found.take("AssignMetadata", "a", broken())
-    said = status_of(found)
-    assert (said["observedGeneration"], said["activeGeneration"], said["enforced"]) == (2, 1, False)
-    assert "invalid location for assignmetadata a: nowhere" in said["errors"][0]["message"]
+    status = status_of(found)
+    assert (status["observedGeneration"], status["activeGeneration"], status["enforced"]) == (
+        2,
+        1,
+        False,
+    )
+    assert "invalid location for assignmetadata a: nowhere" in status["errors"][0]["message"]
     assert [item.generation for item in found.value(MUTATIONS).mutators] == [1]
-    assert found.faults() == {"AssignMetadata a: " + said["errors"][0]["message"]: True}
+    assert found.faults() == {"AssignMetadata a: " + status["errors"][0]["message"]: True}
 
 
 def test_after_a_restart_the_kept_generation_is_in_force_and_its_name_is_told() -> None:
@@ -139,8 +143,8 @@ def test_after_a_restart_the_kept_generation_is_in_force_and_its_name_is_told() 
     kept = revision(good)
     found = controller(revisions=Kept(kept))
     found.take("AssignMetadata", "a", broken())
-    said = status_of(found)
-    assert (said["activeGeneration"], said["activeRevision"]) == (1, kept.name)
+    status = status_of(found)
+    assert (status["activeGeneration"], status["activeRevision"]) == (1, kept.name)
     assert [item.generation for item in found.value(MUTATIONS).mutators] == [1]
     # Of another object of the same name nothing is taken.
     found.take("AssignMetadata", "a", {**broken(), "metadata": {"name": "a", "uid": "other"}})
@@ -225,9 +229,9 @@ def test_a_previewed_mutator_says_that_it_is_not_enforced() -> None:
     found = controller()
     preview = {"waddle.dev/mode": "preview"}
     found.take("AssignMetadata", "a", stored(label("a", "a", "b"), annotations=preview))
-    said = status_of(found)
-    assert (said["enforced"], said["preview"], said["activeGeneration"]) == (False, True, 0)
-    assert "errors" not in said
+    status = status_of(found)
+    assert (status["enforced"], status["preview"], status["activeGeneration"]) == (False, True, 0)
+    assert "errors" not in status
 
 
 def nested(levels: int) -> Any:
@@ -246,9 +250,13 @@ def test_a_generation_too_deep_to_be_looked_at_says_so_and_the_one_before_stays(
     found.take("Assign", "a", stored(assign("a", "spec.x", 1)))
     found.published()
     found.take("Assign", "a", stored(assign("a", "spec.x", nested(levels)), 2))
-    said = status_of(found)
-    assert (said["observedGeneration"], said["activeGeneration"], said["enforced"]) == (2, 1, False)
-    assert "deeper than" in said["errors"][0]["message"]
+    status = status_of(found)
+    assert (status["observedGeneration"], status["activeGeneration"], status["enforced"]) == (
+        2,
+        1,
+        False,
+    )
+    assert "deeper than" in status["errors"][0]["message"]
     assert [item.generation for item in found.value(MUTATIONS).mutators] == [1]
     assert found.counts(MUTATIONS)[1] == 1
 
@@ -261,8 +269,8 @@ def test_of_a_mutator_that_was_made_anew_nothing_stays() -> None:
     anew = broken(1)
     anew["metadata"]["uid"] = "other"
     found.take("AssignMetadata", "a", anew)
-    said = status_of(found)
-    assert (said["activeGeneration"], "fighting" in said) == (0, False)
+    status = status_of(found)
+    assert (status["activeGeneration"], "fighting" in status) == (0, False)
     assert found.value(MUTATIONS).mutators == ()
     assert list(found.faults().values()) == [False]
 

@@ -281,7 +281,7 @@ def test_a_template_without_its_engine_says_so_and_so_do_its_constraints(wait_fo
 
 
 def test_a_template_for_plans_alone_says_that_a_cluster_enforces_nothing_of_it():
-    bench = Bench(targets=TARGETS, asked=ADMISSION_ALONE)
+    bench = Bench(targets=TARGETS, reviewed_targets=ADMISSION_ALONE)
     document = template()
     document["spec"]["targets"][0]["target"] = TerraformTarget.name
     bench.apply([document], [constraint()])
@@ -296,7 +296,7 @@ def test_a_template_for_plans_alone_says_that_a_cluster_enforces_nothing_of_it()
 
 
 def test_a_template_for_plans_and_clusters_has_no_fault():
-    bench = Bench(targets=TARGETS, asked=ADMISSION_ALONE)
+    bench = Bench(targets=TARGETS, reviewed_targets=ADMISSION_ALONE)
     document = template()
     document["spec"]["targets"].append({"target": TerraformTarget.name, "rego": REGO})
     bench.apply([document], [constraint()])

@@ -15,13 +15,13 @@ def document(spec, uid="u", api="templates.gatekeeper.sh/v1", kind="ConstraintTe
 
 
 def test_a_default_that_the_api_server_fills_in_is_no_difference():
-    wanted = {"matchConstraints": {"resourceRules": [{"scope": "*"}]}}
+    desired = {"matchConstraints": {"resourceRules": [{"scope": "*"}]}}
     current = {
         "matchConstraints": {"resourceRules": [{"scope": "*", "new": 1}]},
         "later": "Default",
     }
-    assert says_the_same(wanted, current)
-    assert not says_the_same(current, wanted)
+    assert says_the_same(desired, current)
+    assert not says_the_same(current, desired)
 
 
 def test_what_we_decide_and_did_not_say_is_a_difference():
@@ -47,14 +47,14 @@ def test_an_object_of_the_same_name_that_another_owns_or_nobody_is_left_alone():
 def test_two_that_disagree_do_not_write_for_ever():
     now = 0.0
     rewrites = Rewrites(lambda: now)
-    wanted, current = document({"a": 1}), document({"a": 2})
+    desired, current = document({"a": 1}), document({"a": 2})
     # A plan that is made anew has the same in another value.
     written = [rewrites(document({"a": 1}), current) for _ in range(20)]
     assert sum(one is not None for one in written) == REWRITES_MAX
     assert rewrites.yields("gatekeeper-n")
     assert rewrites(document({"a": 3}), current) is not None, "what is new is written"
     now = WHILE_SECONDS + 1
-    assert rewrites(wanted, current) is not None
+    assert rewrites(desired, current) is not None
 
 
 def test_only_what_a_known_template_or_constraint_controls_is_ours_to_delete():

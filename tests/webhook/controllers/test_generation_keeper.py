@@ -38,7 +38,7 @@ def served(*plurals: str) -> tuple[int, list[bytes], str]:
 POLICIES = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
 
 
-def asked(folder: Path, script: list[Any]) -> tuple[list[str], list[str]]:
+def requests_and_log(folder: Path, script: list[Any]) -> tuple[list[str], list[str]]:
     """What a keeper asks for until the script ends and one request more, and its log."""
     options = GenerationOptions(
         Options(), wait_seconds=0, synced=False, configuration="", exempted=()
@@ -74,7 +74,7 @@ def asked(folder: Path, script: list[Any]) -> tuple[list[str], list[str]]:
 def test_policies_are_of_the_newest_version_that_the_api_server_serves(
     tmp_path: Path, script: list[Any], version: str
 ) -> None:
-    requests, lines = asked(tmp_path, script)
+    requests, lines = requests_and_log(tmp_path, script)
     *versions, followed = requests[: len(script) + 1]
     assert versions == [f"{GROUP}/{one}" for one in ("v1", "v1beta1")[: len(script)]]
     assert followed.startswith(f"{GROUP}/{version}/validatingadmissionpolic")
@@ -82,7 +82,7 @@ def test_policies_are_of_the_newest_version_that_the_api_server_serves(
 
 
 def test_after_an_outage_it_is_asked_again_which_version_is_served(tmp_path: Path) -> None:
-    requests, lines = asked(tmp_path, [status(500), served(*POLICIES)])
+    requests, lines = requests_and_log(tmp_path, [status(500), served(*POLICIES)])
     assert requests[:2] == [f"{GROUP}/v1", f"{GROUP}/v1"]
     assert requests[2].startswith(f"{GROUP}/v1/validatingadmissionpolic")
     assert lines == ["the API server cannot be asked for ValidatingAdmissionPolicies; trying again"]
@@ -94,6 +94,6 @@ def test_an_api_server_without_such_policies_is_told_of_and_asked_again_much_lat
     """It may be upgraded meanwhile."""
     monkeypatch.setattr(generation_keeper, "ABSENT_SECONDS", 0.0)
     monkeypatch.setattr(discovery, "_MISSING_SECONDS", 0.0)
-    requests, lines = asked(tmp_path, [status(404), status(404), served(*POLICIES)])
+    requests, lines = requests_and_log(tmp_path, [status(404), status(404), served(*POLICIES)])
     assert requests[:3] == [f"{GROUP}/v1", f"{GROUP}/v1beta1", f"{GROUP}/v1"]
     assert lines == ["the API server does not serve ValidatingAdmissionPolicies: none is generated"]

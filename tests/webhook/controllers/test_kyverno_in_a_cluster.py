@@ -63,7 +63,7 @@ def pod(name: str = "bad") -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}
 
 
-def said(made: Session, obj: Json, point: str = enforcement.WEBHOOK) -> list[tuple[str, str]]:
+def verdicts(made: Session, obj: Json, point: str = enforcement.WEBHOOK) -> list[tuple[str, str]]:
     """What is found of an object, as constraint and message."""
     revision = made.serving.revision
     if revision is None:
@@ -81,14 +81,14 @@ def test_a_policy_decides_while_it_is_there_and_an_exception_excuses(tmp_path):
     async def run() -> None:
         async with session(tmp_path, "webhook", prepare=prepared, kyverno="enforce") as made:
             made.make(*POLICIES, policy())
-            await made.until(lambda: said(made, pod()) == [("ValidatingPolicy/p", "no")])
-            assert said(made, pod("good")) == []
+            await made.until(lambda: verdicts(made, pod()) == [("ValidatingPolicy/p", "no")])
+            assert verdicts(made, pod("good")) == []
             made.make(*EXCEPTIONS, exception(), "shop")
-            await made.until(lambda: not said(made, pod()), "the exception")
+            await made.until(lambda: not verdicts(made, pod()), "the exception")
             made.storage.delete(made.storage.kinds[EXCEPTIONS], "shop", "e")
-            await made.until(lambda: said(made, pod()), "the exception's end")
+            await made.until(lambda: verdicts(made, pod()), "the exception's end")
             made.drop(*POLICIES, "p")
-            await made.until(lambda: not said(made, pod()), "the policy's end")
+            await made.until(lambda: not verdicts(made, pod()), "the policy's end")
 
     asyncio.run(run())
 
@@ -97,13 +97,13 @@ def test_one_that_is_refused_is_told_and_its_last_good_generation_stays(tmp_path
     async def run() -> None:
         async with session(tmp_path, "webhook", prepare=prepared, kyverno="enforce") as made:
             made.make(*POLICIES, policy())
-            await made.until(lambda: said(made, pod()))
+            await made.until(lambda: verdicts(made, pod()))
             made.change(*POLICIES, "p", spec=policy("objekt == 1")["spec"])
             await made.until(lambda: counted(made, "error") == 1, "the fault counted")
-            assert said(made, pod()) == [("ValidatingPolicy/p", "no")]
-            told = "ValidatingPolicy p: spec.validations[0].expression"
+            assert verdicts(made, pod()) == [("ValidatingPolicy/p", "no")]
+            message = "ValidatingPolicy p: spec.validations[0].expression"
             await made.until(
-                lambda: any(told in one for one in made.following._policies.faults), told
+                lambda: any(message in one for one in made.following._policies.faults), message
             )
 
     asyncio.run(run())
@@ -114,12 +114,12 @@ def test_an_exception_that_cannot_be_used_excuses_nothing(tmp_path):
         async with session(tmp_path, "webhook", prepare=prepared, kyverno="enforce") as made:
             made.make(*POLICIES, policy())
             made.make(*EXCEPTIONS, exception(), "shop")
-            await made.until(lambda: counted(made, "active") == 2 and not said(made, pod()))
+            await made.until(lambda: counted(made, "active") == 2 and not verdicts(made, pod()))
             served = made.storage.kinds[EXCEPTIONS]
             before = made.storage.get(served, "shop", "e")
             changed = {**before, "spec": exception("objekt == 1")["spec"]}
             made.storage.replace(served, "shop", "e", changed, "")
-            await made.until(lambda: said(made, pod()), "the violation again")
+            await made.until(lambda: verdicts(made, pod()), "the violation again")
 
     asyncio.run(run())
 
@@ -136,7 +136,7 @@ def test_those_that_nobody_is_asked_about_are_counted_until_a_rule_sends_what_th
 
         operations = "webhook", "status"
         async with session(
-            tmp_path, *operations, prepare=prepare, asked=False, kyverno="enforce"
+            tmp_path, *operations, prepare=prepare, is_covered=False, kyverno="enforce"
         ) as made:
             made.make(*POLICIES, policy())
             await made.until(lambda: counted(made, "notasked") == 1, "it is not asked")
@@ -152,8 +152,8 @@ def test_those_that_audits_alone_ask_let_admissions_be(tmp_path):
     async def run() -> None:
         async with session(tmp_path, "webhook", prepare=prepared, kyverno="audit") as made:
             made.make(*POLICIES, policy())
-            await made.until(lambda: said(made, pod(), enforcement.AUDIT))
-            assert said(made, pod()) == []
+            await made.until(lambda: verdicts(made, pod(), enforcement.AUDIT))
+            assert verdicts(made, pod()) == []
 
     asyncio.run(run())
 
@@ -163,7 +163,7 @@ def test_without_the_flag_nobody_follows_them(tmp_path):
         async with session(tmp_path, "webhook", "status", "generate", prepare=prepared) as made:
             made.make(*POLICIES, policy())
             await enforced(made)
-            assert said(made, pod()) == []
+            assert verdicts(made, pod()) == []
             assert all(gvk.group != GROUP for gvk in made.following._manager.statistics())
 
     asyncio.run(run())
@@ -175,7 +175,7 @@ def test_where_kyverno_is_not_installed_all_else_is_in_force(tmp_path):
             await enforced(made)
             serve_kinds(made, "v1")
             made.make(*POLICIES, policy())
-            await made.until(lambda: said(made, pod()), "kinds that came later")
+            await made.until(lambda: verdicts(made, pod()), "kinds that came later")
 
     asyncio.run(run())
 
@@ -207,9 +207,9 @@ def test_a_mutating_policy_changes_objects_while_it_is_there(tmp_path):
             made.change(*MUTATING, "m", spec=broken["spec"])
             await made.until(lambda: counted(made, "error") == 1, "the fault counted")
             assert mutated(made) == [("MutatingPolicy//m:1", "a")], "the last good generation"
-            told = "MutatingPolicy m: spec.evaluation.mutateExisting"
+            message = "MutatingPolicy m: spec.evaluation.mutateExisting"
             await made.until(
-                lambda: any(told in one for one in made.following._policies.faults), told
+                lambda: any(message in one for one in made.following._policies.faults), message
             )
             made.drop(*MUTATING, "m")
             await made.until(lambda: not mutated(made), "the policy's end")

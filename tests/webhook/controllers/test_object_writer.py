@@ -64,12 +64,12 @@ def test_only_differences_are_written():
         | {"metadata": changed["metadata"] | {"resourceVersion": "2"}},
         status_of(pod, "gone"),
     )
-    wanted = by_name(same, changed, new)
+    desired = by_name(same, changed, new)
 
     def write_of(name, *, prune):
-        return difference(name, wanted.get(name), found.get(name), overlay_status, prune=prune)
+        return difference(name, desired.get(name), found.get(name), overlay_status, prune=prune)
 
-    names = sorted({*wanted, *found})
+    names = sorted({*desired, *found})
     writes = {name: write for name in names if (write := write_of(name, prune=True))}
     assert {name: write.action for name, write in writes.items()} == {
         "p-changed": "replace",
@@ -82,7 +82,7 @@ def test_only_differences_are_written():
 
 def test_whoever_listens_is_told_of_a_list_of_nothing_too():
     """What waits for it, as generated policies do, went on a minute later: no change comes of it."""
-    heard = []
+    notified = []
     nobody: Any = None
     writer = ObjectWriter(
         nobody,
@@ -90,10 +90,10 @@ def test_whoever_listens_is_told_of_a_list_of_nothing_too():
         ObjectSelection(),
         overlay_status,
         nobody,
-        listener=heard.append,
+        listener=notified.append,
     )
     writer.synced()
-    assert [list(changes) for changes in heard] == [[]]
+    assert [list(changes) for changes in notified] == [[]]
 
 
 def test_what_did_not_change_is_not_compared_again():
@@ -269,7 +269,7 @@ def test_what_nobody_wants_is_deleted_once_it_has_not_been_wanted_for_a_while(
                 client,
                 CONFIG_MAP,
                 ObjectSelection(namespace="default"),
-                lambda wanted, current: None,
+                lambda desired, current: None,
                 open_log(str(tmp_path / "log")).logger("generation"),
                 grace_seconds=grace_seconds,
             )

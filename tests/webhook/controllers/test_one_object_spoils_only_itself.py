@@ -125,8 +125,8 @@ class Bench:
     def aggregated(self, document):
         """The status that the object should have, as the status operation makes it."""
         subject = LabelledSubject(CONSTRAINT.kind, document["kind"], document["metadata"]["name"])
-        said = says("a", of=document, enforced=True, enforcementAction="dryrun")
-        statuses = [signed(said, keys_of(NOBODY).sign)]
+        foreign = says("a", of=document, enforced=True, enforcementAction="dryrun")
+        statuses = [signed(foreign, keys_of(NOBODY).sign)]
         status = by_pod.merged_status(document, statuses, CONSTRAINT, frozenset({"a-uid"}))
         pods = [pod("a", ready=True)]
         self.conditions.seen(subject, document)
@@ -272,17 +272,17 @@ def test_a_status_of_any_shape_is_written_over_and_harms_nobody(bench, status):
     )
     bench.take_constraint(document)
     bench.reconciler.published()
-    wanted = bench.aggregated(document)
+    expected = bench.aggregated(document)
 
-    assert [item["type"] for item in wanted["conditions"]][-4:] == [
+    assert [item["type"] for item in expected["conditions"]][-4:] == [
         "Active",
         "Degraded",
         "Error",
         "Enforced",
     ]
-    assert wanted["byPod"][0]["id"] == "a"
-    assert wanted["rollout"]["steps"][0]["action"] == "dryrun"
-    assert bench.aggregated(document | {"status": wanted}) is None
+    assert expected["byPod"][0]["id"] == "a"
+    assert expected["rollout"]["steps"][0]["action"] == "dryrun"
+    assert bench.aggregated(document | {"status": expected}) is None
     assert bench.status("canary", "strange")["enforced"] is True
     assert bench.follows()
 

@@ -28,8 +28,8 @@ PRUNED = {**WITHOUT, "status": {}}
 def answer(code, document=None):
     """As the API server gives it."""
     reasons = {403: "Forbidden", 404: "NotFound", 409: "AlreadyExists", 500: "InternalError"}
-    said = document or {"kind": "Status", "code": code, "reason": reasons[code]}
-    return code, [json.dumps(said).encode()], "end"
+    body = document or {"kind": "Status", "code": code, "reason": reasons[code]}
+    return code, [json.dumps(body).encode()], "end"
 
 
 def saying(verdict, uid, **more):
@@ -88,9 +88,9 @@ def test_without_rights_or_without_the_kind_each_replica_tries_for_itself(tmp_pa
     assert standing is None
     assert (records.failures, len(requests)) == (1, 1)
     assert not records.are_kept
-    (told,) = lines
-    assert told["msg"] == "the outcome of a trial was not written"
-    assert told["effect"] == "each replica tries for itself"
+    (line,) = lines
+    assert line["msg"] == "the outcome of a trial was not written"
+    assert line["effect"] == "each replica tries for itself"
 
 
 def test_a_write_that_fails_is_tried_again(tmp_path):

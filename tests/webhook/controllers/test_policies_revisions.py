@@ -150,14 +150,14 @@ def test_a_last_good_revision_keeps_the_constraint_s_kind_and_crd():
 
 def test_the_annotation_asks_for_a_revision_and_its_removal_for_the_spec():
     kept = Kept(saying("one"), saying("two", 2))
-    for wanted in ("1", kept.revisions[0].name):
+    for revision in ("1", kept.revisions[0].name):
         found = Bench(revisions=kept)
         found.apply([saying("two", 2)], [constraint()])
-        found.apply([rolled_back(saying("two", 2), wanted)])
+        found.apply([rolled_back(saying("two", 2), revision)])
         assert '"one"' in source(found)
         status = found.status(TEMPLATE_STATUS)
         assert (status["observedGeneration"], status["activeGeneration"]) == (2, 1)
-        assert status["rolledBackTo"] == wanted
+        assert status["rolledBackTo"] == revision
         assert "errors" not in status
         assert found.controller.not_newest["template", "rollback"] == 1
 

@@ -23,11 +23,11 @@ def test_a_new_policy_is_tried_told_of_and_then_applied(tmp_path, trials):
         assert held.released == []
         await held.until_released()
         assert held.released == [event(template())]
-        assert held.said(template()) == ("passed", "uid-1")
+        assert held.last_outcome(template()) == ("passed", "uid-1")
         held.policies.add_template(template())
         assert held.holds(constraint())
         await held.until_released(2)
-        assert held.said(constraint()) == ("passed", "uid-1")
+        assert held.last_outcome(constraint()) == ("passed", "uid-1")
         assert not held.holds(constraint())  # What is known of it need not be found out.
 
     played(tmp_path, trials, story)
@@ -43,7 +43,7 @@ def test_what_changes_while_it_is_held_is_applied_as_it_is_at_last(tmp_path, tri
         assert all(held.holds(one) for one in (first, second, labelled))
         await held.until_released()
         assert [one.object for one in held.released] == [labelled]
-        assert held.said(labelled) == ("passed", "uid-1")
+        assert held.last_outcome(labelled) == ("passed", "uid-1")
 
     played(tmp_path, trials, story)
 
@@ -79,9 +79,9 @@ def test_nothing_is_held_that_need_not_be_tried_or_cannot_be(tmp_path, trials):
         held.is_serving, held.is_known = True, True
         assert not held.holds(template())
         held.is_known = False
-        held.is_told(template(), "refused")
+        held.arrives(template(), "refused")
         assert not held.holds(template())
-        held.is_told(template(uid="other"), "refused", version="0.0.0-other")
+        held.arrives(template(uid="other"), "refused", version="0.0.0-other")
         assert held.holds(template(uid="other"))  # Another version may take less.
         synced = Event("synced", TEMPLATE)
         assert not held.prevalidation.holds(synced)
@@ -106,8 +106,8 @@ def test_a_replica_that_ends_as_it_is_about_to_say_something_ends_without_a_faul
 ):
     """Whichever of the two comes first: that it has its turn to say so, or that all of it ends."""
     monkeypatch.setattr(prevalidation, "CLAIM_SECONDS", 0)
-    told = threading.Event()
-    monkeypatch.setattr(trials, "found_out_all", lambda *_: told.wait(PATIENCE_SECONDS))
+    reported = threading.Event()
+    monkeypatch.setattr(trials, "found_out_all", lambda *_: reported.wait(PATIENCE_SECONDS))
 
     async def story(held):
         assert held.holds(template())
@@ -115,7 +115,7 @@ def test_a_replica_that_ends_as_it_is_about_to_say_something_ends_without_a_faul
             await asyncio.sleep(0)
         held.running.cancel()
         await asyncio.wait({held.running})
-        told.set()
+        reported.set()
         assert [line for line in held.lines if b"stacktrace" in line] == []
         assert held.released == []
 
@@ -153,7 +153,7 @@ def test_a_bug_in_writing_an_outcome_costs_its_policy_alone(tmp_path, trials, mo
         other["spec"]["crd"]["spec"]["names"]["kind"] = "K8sOther"
         assert held.holds(other)
         await held.until_released(2)
-        assert held.said(other) == ("passed", "uid-1")
+        assert held.last_outcome(other) == ("passed", "uid-1")
 
     played(tmp_path, trials, story)
 

@@ -142,9 +142,9 @@ class Bench:
         metadata = {"name": "config", "namespace": NAMESPACE, "uid": "c", "generation": 1}
         config = {"kind": "Config", **CONFIG, "metadata": metadata}
         self.reconciler.take_policy(Event("set", CONFIG_KIND, Key(NAMESPACE, "config"), config))
-        assert self.watches.wanted == set()  # Until it is known what templates read.
+        assert self.watches.requested == set()  # Until it is known what templates read.
         self.reconciler.take_policy(Event("synced", TEMPLATE))
-        assert self.watches.wanted == {CONFIG_MAP}
+        assert self.watches.requested == {CONFIG_MAP}
 
     def take(self, kind: str, path: str, generation: int = 1, **metadata: Any) -> None:
         """A template, and a constraint of it."""
@@ -352,17 +352,17 @@ def test_less_is_kept_a_while_after_a_template_is_gone(monkeypatch):
 def test_the_log_says_which_paths_of_a_kind_are_kept():
     bench = Bench()
 
-    def told() -> list[list[str]]:
+    def logged() -> list[list[str]]:
         bench.policies.retry()
         bench.policies.log_in_force()
         lines = list(map(json.loads, bench.lines))
         bench.lines.clear()
         return [line["paths"] for line in lines if line.get("kind") == "v1/ConfigMap"]
 
-    assert told() == [[]]
+    assert logged() == [[]]
     bench.take("Alpha", "data.word")
     bench.take("Beta", "metadata.labels.app")
-    assert told() == [["data.word", "metadata.labels.app"]]
-    assert told() == []
+    assert logged() == [["data.word", "metadata.labels.app"]]
+    assert logged() == []
     bench.take("Gamma", "data[_]")
-    assert told() == [["data[*]", "data.word", "metadata.labels.app"]]
+    assert logged() == [["data[*]", "data.word", "metadata.labels.app"]]

@@ -36,8 +36,8 @@ def test_a_provider_is_in_force_and_what_cannot_be_used_leaves_the_last_good_one
             def says(generation, *, active):
                 entries = made.get(*SERVED, "images").get("status", {}).get("byPod", ())
                 status.update(entries[0] if entries else {})
-                told = status.get("observedGeneration"), status.get("active")
-                return told == (generation, active)
+                reported = status.get("observedGeneration"), status.get("active")
+                return reported == (generation, active)
 
             await made.until(lambda: says(1, active=True), "in force, and told")
             assert status["activeGeneration"] == 1

@@ -74,7 +74,7 @@ def config(*kinds):
 def test_readiness_waits_for_every_list_and_for_the_kinds_that_lists_bring():
     bench = Bench()
     fixed = {TEMPLATE, NAMESPACE, CONFIG, SYNC_SET, CONSTRAINT_GROUPS.gvk}
-    assert bench.policy_watches.wanted == fixed | {row.gvk for row in EXTENSIONS}
+    assert bench.policy_watches.requested == fixed | {row.gvk for row in EXTENSIONS}
     bench.set(TEMPLATE, template())
     bench.set(CONFIG, config(CONFIG_MAP), "waddle-system")
     bench.synced(TEMPLATE, NAMESPACE, CONFIG, SYNC_SET)
@@ -83,8 +83,8 @@ def test_readiness_waits_for_every_list_and_for_the_kinds_that_lists_bring():
         "the list of Always.constraints.gatekeeper.sh",
         "the list of v1/ConfigMap",
     ]
-    assert bench.policy_watches.wanted >= {KIND}
-    assert bench.data_watches.wanted == {CONFIG_MAP}
+    assert bench.policy_watches.requested >= {KIND}
+    assert bench.data_watches.requested == {CONFIG_MAP}
     bench.set(KIND, constraint())
     bench.synced(KIND)
     assert "Always.constraints.gatekeeper.sh all" in bench.awaited()
@@ -128,7 +128,7 @@ def test_a_template_that_goes_takes_its_kind_s_watch_with_it_so_that_a_new_one_i
     bench.set(TEMPLATE, template("one"))
     bench.set(KIND, constraint())
     bench.delete(TEMPLATE, "always")
-    assert KIND not in bench.policy_watches.wanted
+    assert KIND not in bench.policy_watches.requested
     bench.set(TEMPLATE, template("two"))
     assert bench.client.snapshot.constraints == ()
     assert bench.policy_watches.history[-3:] == [
@@ -171,7 +171,7 @@ def test_a_config_elsewhere_or_of_another_name_has_no_effect():
     other = config(CONFIG_MAP)
     other["metadata"]["name"] = "other"
     bench.set(CONFIG, other, "waddle-system")
-    assert bench.data_watches.wanted == set()
+    assert bench.data_watches.requested == set()
 
 
 def test_namespaces_serve_selectors_without_being_data():

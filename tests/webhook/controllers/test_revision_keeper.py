@@ -38,7 +38,7 @@ class Kept:
     """A keeper, whom it told, and its log."""
 
     def __init__(self, client, **options):
-        self.told, self.lines, self.requests = [], [], []
+        self.changes, self.lines, self.requests = [], [], []
         log = Log(self.lines.append).logger("revisions")
         pod = Pod("waddle-1", "waddle-system", "uid-1")
         often = Settings(
@@ -53,7 +53,7 @@ class Kept:
             keys_of(client),
             log,
             limit=2,
-            tell=self.told.extend,
+            tell=self.changes.extend,
             settings=often,
             **options,
         )
@@ -150,7 +150,7 @@ def test_a_revision_that_cannot_be_read_is_told_of_and_the_others_count(kept):
     torn = {**whole, "metadata": {**whole["metadata"], "name": "torn"}, "spec": {}}
     kept.keeper.change([change("set", torn), change("set", whole)])
     assert [item.name for item in kept.keeper.of("u")] == [whole["metadata"]["name"]]
-    assert len(kept.told) == 1
+    assert len(kept.changes) == 1
     (line,) = kept.lines
     assert b"a PolicyRevision was ignored" in line or b"cannot be followed" in line
     kept.keeper.change([change("delete", whole)])
@@ -280,8 +280,8 @@ def dropped(folder, *steps, answers=(DONE,), writers=WRITERS, in_force=0):
                 kept.keeper.change([change("set", one) for one in step])
                 while not kept.keeper.keeper.queue.is_idle:  # noqa: ASYNC110  # no event tells
                     await asyncio.sleep(0.01)
-            asked = [one for one, _ in kept.requests if one in generation_at]
-            return [generation_at[one] for one in asked], kept.lines
+            names = [one for one, _ in kept.requests if one in generation_at]
+            return [generation_at[one] for one in names], kept.lines
 
     return asyncio.run(run())
 
@@ -333,9 +333,9 @@ def test_revisions_of_a_constraint_that_went_with_its_kind_go(
                 await asyncio.sleep(0.01)
             return [path for path, _ in kept.requests]
 
-    asked = asyncio.run(run())
-    assert OF_CONSTRAINT in asked
-    assert (own in asked) is goes
+    requested = asyncio.run(run())
+    assert OF_CONSTRAINT in requested
+    assert (own in requested) is goes
 
 
 def refused(*generations):

@@ -195,13 +195,13 @@ def test_a_key_that_is_not_known_has_the_secret_read_again(tmp_path, monkeypatch
     monkeypatch.setattr(revision_keys, "READ_SECONDS", PATIENCE_SECONDS * 4)
 
     async def again(keys):
-        told = asyncio.Event()
-        keys.listeners.append(told.set)
+        reported = asyncio.Event()
+        keys.listeners.append(reported.set)
         by_later = revision(signature=LATER.signature(revision().signed_bytes))
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(keys.run())
             assert keys.distrust(by_later) == "unknown_key"
-            await told.wait()
+            await reported.wait()
             assert keys.distrust(by_later) is None
             running.cancel()
 

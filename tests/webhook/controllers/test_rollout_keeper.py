@@ -39,7 +39,7 @@ def constraint(status=None):
     return {**document, "metadata": metadata, "spec": spec, "status": status or {}}
 
 
-def said(name, action="dryrun"):
+def status_by(name, action="dryrun"):
     """What a replica says of itself."""
     document = constraint()
     return says(name, observed=1, active=1, of=document, enforced=True, enforcementAction=action)
@@ -57,13 +57,13 @@ def stage(keeper, statuses):
 
 
 def test_a_roll_out_goes_on_once_each_replica_has_signed_that_it_is_there(keeper, keys):
-    assert stage(keeper, [signed(said("a"), keys.sign)]) == "dryrun"
-    assert stage(keeper, [signed(said(name), keys.sign) for name in ("a", "b")]) == "warn"
+    assert stage(keeper, [signed(status_by("a"), keys.sign)]) == "dryrun"
+    assert stage(keeper, [signed(status_by(name), keys.sign) for name in ("a", "b")]) == "warn"
 
 
 def test_what_nobody_signed_or_another_said_hurries_nothing(keeper, keys):
-    genuine, other = signed(said("a"), keys.sign), signed(said("b", "warn"), keys.sign)
-    status = said("b")["status"]
+    genuine, other = signed(status_by("a"), keys.sign), signed(status_by("b", "warn"), keys.sign)
+    status = status_by("b")["status"]
     for forged in (
         status,
         {**status, SIGNATURE: genuine["status"][SIGNATURE]},
@@ -72,14 +72,14 @@ def test_what_nobody_signed_or_another_said_hurries_nothing(keeper, keys):
         {**status, SIGNATURE: 5},
         {**genuine["status"]},
     ):
-        statuses = [genuine, {**said("b"), "status": forged}]
+        statuses = [genuine, {**status_by("b"), "status": forged}]
         assert stage(keeper, statuses) == "dryrun", forged
         keeper.seen(subject_for(constraint()), None)
 
 
 def test_without_any_key_what_is_said_counts(keeper, keys):
     keys.ring = KeyRing()
-    assert stage(keeper, [said("a"), said("b")]) == "warn"
+    assert stage(keeper, [status_by("a"), status_by("b")]) == "warn"
 
 
 def test_only_what_tells_of_a_stage_is_signed(keys):

@@ -44,14 +44,14 @@ def records(keys):
     return rollouts_of(keys)
 
 
-def told(records, document):
+def verified_record(records, document):
     """The record that counts."""
     return records.verified(document)["status"].get(FIELD)
 
 
 def test_what_a_replica_has_signed_counts_and_nothing_else(records):
     signed = records.signed(UID, record())
-    assert told(records, staged(signed)) == signed
+    assert verified_record(records, staged(signed)) == signed
     others = rollouts_of(keys_of(None))
     for written in (
         record().document(),
@@ -66,8 +66,8 @@ def test_what_a_replica_has_signed_counts_and_nothing_else(records):
         "text",
         [],
     ):
-        assert told(others, staged(written)) is None, written
-    assert told(rollouts_of(keys_of(None)), staged(signed, uid="uid-2")) is None
+        assert verified_record(others, staged(written)) is None, written
+    assert verified_record(rollouts_of(keys_of(None)), staged(signed, uid="uid-2")) is None
 
 
 def test_an_earlier_record_and_none_leave_the_latest_as_it_is(records):
@@ -76,46 +76,46 @@ def test_an_earlier_record_and_none_leave_the_latest_as_it_is(records):
         records.signed(UID, record("deny", sequence=2)),
     )
     for written in (latest, earlier, None, "x"):
-        assert told(records, staged(written)) == latest
+        assert verified_record(records, staged(written)) == latest
     assert records.following(UID, 1) == 3
 
 
 def test_a_generation_has_its_own_record_and_before_it_that_of_the_one_before(records):
     first = records.signed(UID, record("deny", sequence=7))
-    assert told(records, staged(first)) == first
-    assert told(records, staged(first, generation=2)) == first
+    assert verified_record(records, staged(first)) == first
+    assert verified_record(records, staged(first, generation=2)) == first
     second = records.signed(UID, record(generation=2))
-    assert told(records, staged(second, generation=2)) == second
+    assert verified_record(records, staged(second, generation=2)) == second
     # A restore of etcd brings back the first, with what was its record.
-    assert told(records, staged(first)) == first
+    assert verified_record(records, staged(first)) == first
 
 
 def test_the_copy_beside_the_generation_counts_as_the_status_does(records):
     latest = records.signed(UID, record("deny", sequence=2))
     records.take(UID, latest)
-    assert told(records, staged(None)) == latest
-    assert told(records, staged(records.signed(UID, record()))) == latest
+    assert verified_record(records, staged(None)) == latest
+    assert verified_record(records, staged(records.signed(UID, record()))) == latest
 
 
 def test_a_roll_out_that_was_taken_away_has_no_record_ever_after(records):
     latest = records.signed(UID, record("deny", sequence=2))
-    heard = []
-    records.listeners.append(heard.append)
-    assert told(records, staged(latest)) == latest
-    assert told(records, staged(latest, annotations={})) is None
-    assert len(heard) == 2
+    notified = []
+    records.listeners.append(notified.append)
+    assert verified_record(records, staged(latest)) == latest
+    assert verified_record(records, staged(latest, annotations={})) is None
+    assert len(notified) == 2
     assert records.of_generation(UID, 1)["state"] == ENDED
-    assert told(records, staged(latest)) is None
+    assert verified_record(records, staged(latest)) is None
     assert records.following(UID, 1) == 4
 
 
 def test_without_keys_records_count_as_they_are_written(keys, records):
     keys.ring = KeyRing()
     unsigned = record("deny", sequence=2).document()
-    assert told(records, staged(unsigned)) == unsigned
+    assert verified_record(records, staged(unsigned)) == unsigned
     # Once there is a key what was known is signed by it, and what is not signed counts no more.
     keys.ring = KeyRing((KEY,))
-    assert told(records, staged({**unsigned, "sequence": 5})) == unsigned
+    assert verified_record(records, staged({**unsigned, "sequence": 5})) == unsigned
 
 
 def test_until_it_is_known_which_keys_there_are_nothing_is_decided(keys, records):
@@ -123,43 +123,43 @@ def test_until_it_is_known_which_keys_there_are_nothing_is_decided(keys, records
     document = staged(record("deny", sequence=2).document())
     assert records.verified(document) is document
     keys.is_settled = True
-    assert told(records, document) is None
+    assert verified_record(records, document) is None
 
 
 def test_what_an_earlier_key_has_signed_counts_and_is_signed_anew(keys, records):
     by_first = records.signed(UID, record())
     keys.ring = KeyRing((NEXT, KEY))
-    assert told(records, staged(by_first)) == by_first
+    assert verified_record(records, staged(by_first)) == by_first
     by_next = records.signed(UID, dataclasses.replace(record()))
     assert by_next != by_first
-    assert told(records, staged(by_next)) == by_next
+    assert verified_record(records, staged(by_next)) == by_next
 
 
 def test_a_copy_in_the_secret_outlives_both_others(keys, records):
     earlier = records.signed(UID, record())
     latest = records.signed(UID, record("deny", sequence=2))
-    told(records, staged(latest))
+    verified_record(records, staged(latest))
     keys.copies = copies_of(records)
     assert copies_of(records, keys.copies) is None
     fresh = rollouts_of(keys)
     fresh.take(UID, earlier)
-    assert told(fresh, staged(earlier)) == latest
+    assert verified_record(fresh, staged(earlier)) == latest
     # By another key it is signed anew.
     keys.ring = KeyRing((NEXT,))
-    signed = told(rollouts_of(keys), staged(earlier))
+    signed = verified_record(rollouts_of(keys), staged(earlier))
     assert {**signed, "signature": ""} == {**latest, "signature": ""}
     assert signed["signature"].startswith(NEXT.name)
 
 
 def test_the_latest_of_two_generations_is_kept_whoever_writes_later(records):
-    told(records, staged(records.signed(UID, record(sequence=5))))
+    verified_record(records, staged(records.signed(UID, record(sequence=5))))
     first = copies_of(records)
     behind = rollouts_of(keys_of(None))
-    told(behind, staged(behind.signed(UID, record(sequence=4))))
+    verified_record(behind, staged(behind.signed(UID, record(sequence=4))))
     assert copies_of(behind, first) is None
     for generation in (2, 3):
         signed = records.signed(UID, record(generation=generation))
-        told(records, staged(signed, generation=generation))
+        verified_record(records, staged(signed, generation=generation))
     (kept,) = read_copies(copies_of(records, first)).values()
     assert [one["observedGeneration"] for one in kept] == [2, 3]
     assert not any("signature" in one for one in kept)
@@ -170,19 +170,19 @@ def test_copies_of_what_is_gone_go_and_beyond_the_bound_what_is_not_there(record
         uid = f"uid-{number}"
         document = staged(records.signed(uid, record()), uid=uid)
         document["metadata"]["name"] = f"words-{number}"
-        told(records, document)
+        verified_record(records, document)
     all_three = copies_of(records)
     records.forget("Alpha", "words-1")
     two = copies_of(records, all_three)
     assert list(read_copies(two)) == ["uid-0", "uid-2"]
     another = rollouts_of(keys_of(None))
-    told(another, staged(another.signed("uid-9", record()), uid="uid-9"))
+    verified_record(another, staged(another.signed("uid-9", record()), uid="uid-9"))
     monkeypatch.setattr(rollout_copies, "COPIES_BYTES_MAX", 350)
     assert list(read_copies(copies_of(another, two))) == ["uid-2", "uid-9"]
     # Where all are there what is new is left out, and nothing is written for ever.
     document = staged(records.signed("uid-3", record()), uid="uid-3")
     document["metadata"]["name"] = "words-3"
-    told(records, document)
+    verified_record(records, document)
     assert copies_of(records, two) is None
 
 

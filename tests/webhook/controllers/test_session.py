@@ -133,8 +133,8 @@ def test_a_status_forged_for_a_foreign_pod_counts_as_no_replica(tmp_path):
                 held = conditions_of(made.get(*ALPHAS, "c").get("status", {}))
                 return next((item["message"] for item in held if item["type"] == "Active"), "")
 
-            wanted = f"1/1 replicas at generation {generation}"
-            await made.until(lambda: message() == wanted, wanted)
+            expected = f"1/1 replicas at generation {generation}"
+            await made.until(lambda: message() == expected, expected)
             status = made.get(*ALPHAS, "c")["status"]
             assert [entry["id"] for entry in status["byPod"]] == ["waddle-1"]
             assert state_of(made, *ALPHAS, "c") == "Active Enforced"

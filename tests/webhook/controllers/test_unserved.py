@@ -29,8 +29,8 @@ def test_objects_without_effect_are_told_with_their_number_and_counted(tmp_path)
             scripted(tmp_path, *script, compares=False) as (_, credentials),
             ClusterClient(credentials) as client,
         ):
-            told = await look(client, registry, log, {}, external_data=False)
-            await look(client, registry, log, told, external_data=False)
+            unserved = await look(client, registry, log, {}, external_data=False)
+            await look(client, registry, log, unserved, external_data=False)
 
     asyncio.run(run())
     assert registry.gauges[UNSERVED_OBJECTS] == {

@@ -37,7 +37,7 @@ def test_a_rule_that_comes_and_goes_changes_what_is_said_without_a_restart(tmp_p
         def prepare(made: Session) -> None:
             made.make(*ASKS, configuration(apiGroups=["apps"]))
 
-        async with session(tmp_path, *EVERYTHING, prepare=prepare, asked=False) as made:
+        async with session(tmp_path, *EVERYTHING, prepare=prepare, is_covered=False) as made:
             await enforced(made, "c")
             await made.until(lambda: reason(made, *ALPHAS, "c")[0] == "NotAsked", "not asked")
             assert not state_of(made, *ALPHAS, "c")
@@ -61,7 +61,7 @@ def test_of_a_custom_kind_discovery_says_which_resource_it_is(
         def prepare(made: Session) -> None:
             made.make(*ASKS, configuration(apiGroups=["*"], resources=["pods"]))
 
-        async with session(tmp_path, *EVERYTHING, prepare=prepare, asked=False) as made:
+        async with session(tmp_path, *EVERYTHING, prepare=prepare, is_covered=False) as made:
             await enforced(made, "first")
             document = constraint("Alpha", "c", 0)
             document["spec"]["match"] = {

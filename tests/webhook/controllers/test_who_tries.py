@@ -24,10 +24,10 @@ def test_what_another_replica_has_tried_is_not_tried_again(tmp_path, trials):
         document = template()
         other = held.has_another_first(document)
         assert held.holds(document)
-        held.is_told(document, "trying", other)
+        held.arrives(document, "trying", other)
         await asyncio.sleep(0)
         assert held.released == []
-        held.is_told(document, "passed", other)
+        held.arrives(document, "passed", other)
         await held.until_released()
         assert held.server.requests == []
 
@@ -48,7 +48,7 @@ def test_what_is_written_already_and_was_not_heard_of_yet_is_not_tried_again(
         assert held.holds(document)
         await held.until_released()
         assert len(tried) == tries
-        assert held.said(document) == ("ended", other)
+        assert held.last_outcome(document) == ("ended", other)
 
     played(tmp_path, trials, story)
 
@@ -62,7 +62,7 @@ def test_a_replica_that_is_first_and_says_nothing_is_not_waited_for_any_longer(
         held.has_another_first(template())
         assert held.holds(template())
         await held.until_released()
-        assert held.said(template()) == ("passed", "uid-1")
+        assert held.last_outcome(template()) == ("passed", "uid-1")
 
     played(tmp_path, trials, story)
 
@@ -73,18 +73,18 @@ def test_who_is_at_it_is_waited_for_though_no_status_of_it_was_heard_of(tmp_path
     name = name_of(large, digest_of(large))
 
     async def story(held):
-        held.unheard.add("uid-2")
+        held.silent.add("uid-2")
         held.writes(large, "trying", "uid-2", __version__)
         assert held.holds(large)
         # The write that says that we are at it finds the other's word.
         await turns_until(lambda: held.revisions.named("large", name) is not None)
         for _ in range(10):
             await asyncio.sleep(0)
-        held.is_told(large, "ended", "uid-2")
+        held.arrives(large, "ended", "uid-2")
         await held.until_released()
         assert tried == []
         assert [method for method, _ in held.server.requests] == ["POST", "GET"]
-        assert held.said(large) == ("ended", "uid-2")
+        assert held.last_outcome(large) == ("ended", "uid-2")
 
     played(tmp_path, trials, story)
 
@@ -94,13 +94,13 @@ def test_who_is_at_it_by_a_revision_that_cannot_be_read_is_not_waited_for(tmp_pa
     large = large_template()
 
     async def story(held):
-        held.unheard.add("uid-2")
+        held.silent.add("uid-2")
         made = held.writes(large, "trying", "uid-2", __version__)
         made["spec"]["generation"] = "no number"
         assert held.holds(large)
         await held.until_released()
         assert tried == [large]
-        assert held.said(large) == ("passed", "uid-1")
+        assert held.last_outcome(large) == ("passed", "uid-1")
         # Its claim, its outcome, and one more where a trial takes long: each looks, then writes.
         assert len(held.server.requests) <= 7
 
@@ -111,8 +111,8 @@ def test_who_was_kept_from_trying_what_it_is_at_takes_its_word_back(tmp_path, tr
     """The others would hold the generation for as long as a trial may take."""
     large = large_template()
 
-    def kept_from_it(asked, seconds, tell):
-        for number in range(len(asked)):
+    def kept_from_it(requests, seconds, tell):
+        for number in range(len(requests)):
             tell(number, None)
 
     monkeypatch.setattr(trials, "found_out_all", kept_from_it)
@@ -120,7 +120,7 @@ def test_who_was_kept_from_trying_what_it_is_at_takes_its_word_back(tmp_path, tr
     async def story(held):
         assert held.holds(large)
         await held.until_released()
-        await turns_until(lambda: held.said(large) == ("trying", ""))
+        await turns_until(lambda: held.last_outcome(large) == ("trying", ""))
 
     played(tmp_path, trials, story)
 
@@ -129,11 +129,11 @@ def test_what_nobody_is_at_any_more_is_tried(tmp_path, trials, tried):
     large = large_template()
 
     async def story(held):
-        held.is_told(large, "trying", "")
+        held.arrives(large, "trying", "")
         assert held.holds(large)
         await held.until_released()
         assert tried == [large]
-        assert held.said(large) == ("passed", "uid-1")
+        assert held.last_outcome(large) == ("passed", "uid-1")
 
     played(tmp_path, trials, story)
 
@@ -158,7 +158,7 @@ def test_a_large_policy_is_not_tried_before_the_api_server_has_taken_its_word(
         held.server.opened.set()
         await held.until_released(2)
         assert [is_large(one) for one in tried] == [False, True]
-        assert held.said(large) == ("passed", "uid-1")
+        assert held.last_outcome(large) == ("passed", "uid-1")
 
     played(tmp_path, trials, story)
 
@@ -170,10 +170,10 @@ def test_who_said_that_it_is_at_it_and_is_gone_is_not_waited_for(tmp_path, trial
         document = template()
         other = held.has_another_first(document)
         assert held.holds(document)
-        held.is_told(document, "trying", other)
+        held.arrives(document, "trying", other)
         held.writers.discard(other)
         await held.until_released()
-        assert held.said(document) == ("passed", "uid-1")
+        assert held.last_outcome(document) == ("passed", "uid-1")
 
     played(tmp_path, trials, story)
 
@@ -187,7 +187,7 @@ def test_a_replica_that_may_not_write_waits_for_those_who_do(tmp_path, trials, m
         held.server.refuses = True
         assert held.holds(template())
         await held.until_released()
-        assert held.said(template()) is None
+        assert held.last_outcome(template()) is None
 
     played(tmp_path, trials, story)
 
@@ -197,12 +197,12 @@ def test_a_word_that_this_pod_is_at_it_is_withdrawn_where_it_is_not(tmp_path, tr
     large = large_template()
 
     async def story(held):
-        held.is_told(large, "trying", "uid-1")
-        await turns_until(lambda: held.said(large) == ("trying", ""))
-        held.is_told(large, "trying", "uid-2")
+        held.arrives(large, "trying", "uid-1")
+        await turns_until(lambda: held.last_outcome(large) == ("trying", ""))
+        held.arrives(large, "trying", "uid-2")
         for _ in range(10):
             await asyncio.sleep(0)
-        assert held.said(large) == ("trying", "uid-2"), "another may be at it"
+        assert held.last_outcome(large) == ("trying", "uid-2"), "another may be at it"
         assert tried == []
 
     played(tmp_path, trials, story)
@@ -216,11 +216,11 @@ def test_a_word_of_an_earlier_process_of_this_pod_is_withdrawn_at_the_start(tmp_
         held.running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await held.running
-        held.is_told(large, "trying", "uid-1")
-        assert held.said(large) == ("trying", "uid-1")
+        held.arrives(large, "trying", "uid-1")
+        assert held.last_outcome(large) == ("trying", "uid-1")
         async with asyncio.TaskGroup() as tasks:
             held.running = tasks.create_task(held.prevalidation.run())
-            await turns_until(lambda: held.said(large) == ("trying", ""))
+            await turns_until(lambda: held.last_outcome(large) == ("trying", ""))
             held.running.cancel()
 
     played(tmp_path, trials, story)
@@ -231,7 +231,7 @@ def test_who_gives_up_what_it_is_at_withdraws_its_word(tmp_path, trials, monkeyp
     large, begun = large_template(), threading.Event()
     end = threading.Event()
 
-    def slow(asked, seconds, tell):
+    def slow(requests, seconds, tell):
         begun.set()
         end.wait(PATIENCE_SECONDS)
 
@@ -240,9 +240,9 @@ def test_who_gives_up_what_it_is_at_withdraws_its_word(tmp_path, trials, monkeyp
     async def story(held):
         assert held.holds(large)
         await turns_until(begun.is_set)
-        await turns_until(lambda: held.said(large) == ("trying", "uid-1"))
+        await turns_until(lambda: held.last_outcome(large) == ("trying", "uid-1"))
         assert not held.holds(large, "delete")
-        await turns_until(lambda: held.said(large) == ("trying", ""))
+        await turns_until(lambda: held.last_outcome(large) == ("trying", ""))
         end.set()
 
     played(tmp_path, trials, story)
@@ -252,7 +252,7 @@ def test_what_another_has_found_meanwhile_ends_our_trial(tmp_path, trials, monke
     """The answer to our word that we are at it says so; it was not looked at."""
     document, begun, end = template(), threading.Event(), threading.Event()
 
-    def slow(asked, seconds, tell):
+    def slow(requests, seconds, tell):
         begun.set()
         end.wait(PATIENCE_SECONDS)
 
@@ -264,7 +264,7 @@ def test_what_another_has_found_meanwhile_ends_our_trial(tmp_path, trials, monke
         held.writes(document, "ended", "uid-2", __version__)
         await held.until_released()
         assert not end.is_set()
-        assert held.said(document) == ("ended", "uid-2")
+        assert held.last_outcome(document) == ("ended", "uid-2")
         end.set()
 
     played(tmp_path, trials, story)
@@ -278,7 +278,7 @@ def test_what_is_found_as_policies_are_applied_is_kept_once(tmp_path, trials, ve
     async def story(held):
         found = AppliedFault(document, verdict, "policy is too large")
         held.prevalidation.tell_faults([found, found])
-        await turns_until(lambda: held.said(document) == (verdict, "uid-1"))
+        await turns_until(lambda: held.last_outcome(document) == (verdict, "uid-1"))
         held.prevalidation.tell_faults([found])
         for _ in range(10):
             await asyncio.sleep(0)
@@ -297,8 +297,8 @@ def test_a_word_of_a_pod_that_is_gone_gives_way_to_what_is_found(tmp_path, trial
     large = large_template()
 
     async def story(held):
-        held.is_told(large, "trying", "uid-9")
+        held.arrives(large, "trying", "uid-9")
         held.prevalidation.tell_faults([AppliedFault(large, "ended", "policy is too large")])
-        await turns_until(lambda: held.said(large) == ("ended", "uid-1"))
+        await turns_until(lambda: held.last_outcome(large) == ("ended", "uid-1"))
 
     played(tmp_path, trials, story)

@@ -10,21 +10,21 @@ class Wishes:
     """Where kinds are asked for; remembers when each wish began."""
 
     def __init__(self):
-        self.wanted = set()
+        self.requested = set()
         self.history = []
         self.projections = {}
 
     def add_watch(self, gvk):
-        if gvk not in self.wanted:
+        if gvk not in self.requested:
             self.history.append(("add", gvk.kind))
-        self.wanted.add(gvk)
+        self.requested.add(gvk)
 
     def remove_watch(self, gvk):
         self.history.append(("remove", gvk.kind))
-        self.wanted.discard(gvk)
+        self.requested.discard(gvk)
 
     def replace_watch(self, gvks):
-        self.wanted = set(gvks)
+        self.requested = set(gvks)
 
     def project(self, gvk, projection, *, is_narrower=False):
         self.history.append(("narrow" if is_narrower else "project", gvk.kind))

@@ -66,16 +66,16 @@ def test_commits_of_what_came_together_are_acknowledged_together(tmp_path: Path)
         await turns_until(lambda: intake.newest == 5)
         for sequence in (2, 3, 5):
             intake.commit(sequence)
-        told = [orjson.loads(await reader.readline())["sequence"]]
+        sequences = [orjson.loads(await reader.readline())["sequence"]]
         writer.write(b"".join(map(record, range(6, 9))))
         await turns_until(lambda: intake.newest == 8)
         intake.commit(7)  # the rest does not become durable: what is does not wait for it
-        told.append(orjson.loads(await reader.readline())["sequence"])
+        sequences.append(orjson.loads(await reader.readline())["sequence"])
         receiver.stop_listening()
         await receiver.close()
         assert await reader.read() == b""
         writer.close()
         await writer.wait_closed()
-        return told
+        return sequences
 
     assert asyncio.run(run()) == [5, 7]

@@ -78,7 +78,7 @@ def test_what_a_file_does_not_say_is_as_it_is_declared(shape: type[Any]) -> None
 
 
 @pytest.mark.parametrize(
-    ("shape", "values", "told"),
+    ("shape", "values", "message"),
     [
         (LogLimits, {"segmentBytes": 1}, "f.segmentBytes: expected a whole number, 65536 or more"),
         (DrainSettings, {"maxRecords": 0}, "f.maxRecords: expected a whole number, 1 or more"),
@@ -95,16 +95,16 @@ def test_what_a_file_does_not_say_is_as_it_is_declared(shape: type[Any]) -> None
     ],
 )
 def test_a_value_out_of_its_bounds_is_named_with_its_place(
-    shape: type[Any], values: dict[str, Any], told: str
+    shape: type[Any], values: dict[str, Any], message: str
 ) -> None:
     given = {"name": "x"} if shape is DrainSettings else {}
     with pytest.raises(InvalidConfiguration) as refused:
         Section(values, "f").read(shape, **given)
-    assert str(refused.value) == told
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize(
-    ("shape", "text", "told"),
+    ("shape", "text", "message"),
     [
         (RecordRule, "keep: .nan", "f: line 1: .nan is not a number of JSON"),
         (RecordRule, "keep: .inf", "f: line 1: .inf is not a number of JSON"),
@@ -121,12 +121,12 @@ def test_a_value_out_of_its_bounds_is_named_with_its_place(
         ),
     ],
 )
-def test_what_is_no_number_passes_no_bound(shape: type[Any], text: str, told: str) -> None:
+def test_what_is_no_number_passes_no_bound(shape: type[Any], text: str, message: str) -> None:
     """A share of `.nan` lay between 0 and 1, and every record of its rule was dropped as sampled."""
     given = {"name": "x"} if shape is DrainSettings else {}
     with pytest.raises(InvalidConfiguration) as refused:
         parse(text.encode(), "f").read(shape, **given)
-    assert str(refused.value) == told
+    assert str(refused.value) == message
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +140,13 @@ class Bounded:
 
 
 @pytest.mark.parametrize(
-    ("count", "told"),
+    ("count", "message"),
     [(1, ", 2 or more"), (2.0, ", 2 or more"), (5_000_001, " from 2 to 5000000")],
 )
-def test_a_whole_number_has_both_its_bounds(count: float, told: str) -> None:
+def test_a_whole_number_has_both_its_bounds(count: float, message: str) -> None:
     with pytest.raises(InvalidConfiguration) as refused:
         Section({"count": count}, "f").read(Bounded)
-    assert str(refused.value) == f"f.count: expected a whole number{told}"
+    assert str(refused.value) == f"f.count: expected a whole number{message}"
 
 
 def test_a_list_or_a_mapping_that_a_file_does_not_give_is_its_default() -> None:

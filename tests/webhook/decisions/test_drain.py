@@ -146,14 +146,14 @@ class FaultyDisk(OSDisk):
 
 
 @pytest.mark.parametrize(
-    ("part", "told"),
+    ("part", "message"),
     [
         ("dead-letters", "a sink does not take records; trying again"),
         (".cursor", "a sink's position was not saved: after a crash records are sent twice"),
     ],
 )
 def test_a_disk_that_is_full_for_a_while_costs_no_record(
-    tmp_path: Path, part: str, told: str
+    tmp_path: Path, part: str, message: str
 ) -> None:
     """What is refused is tried again until it can be buried, and a cursor is saved later."""
     lines: list[bytes] = []
@@ -169,7 +169,7 @@ def test_a_disk_that_is_full_for_a_while_costs_no_record(
     drain._drain()
     assert (drain.counters.delivered, drain.counters.dead_lettered, drain.lag) == (2, 1, 0)
     assert disk.times == 0
-    assert any(told.encode() in line for line in lines)
+    assert any(message.encode() in line for line in lines)
     (letter,) = (tmp_path / "a.dead-letters").read_bytes().splitlines()
     assert orjson.loads(letter)["record"] == {"a": "refused"}
     queue.log.close()
@@ -228,8 +228,8 @@ class TornOnce(OSDisk):
         self.fail("names")
         super().sync_directory(directory)
 
-    def fail(self, what: str) -> None:
-        if self.failing == what:
+    def fail(self, part: str) -> None:
+        if self.failing == part:
             self.failing = ""
             raise OSError(errno.EIO, "Input/output error")
 

@@ -31,15 +31,15 @@ MISBEHAVIOURS: dict[str, tuple[list[bytes], str]] = {
 }
 
 
-@pytest.mark.parametrize(("said", "told"), MISBEHAVIOURS.values(), ids=MISBEHAVIOURS.keys())
+@pytest.mark.parametrize(("replies", "message"), MISBEHAVIOURS.values(), ids=MISBEHAVIOURS.keys())
 def test_a_receiver_that_misbehaves_is_told_of_and_nothing_is_lost(
-    tmp_path: Path, said: list[bytes], told: str
+    tmp_path: Path, replies: list[bytes], message: str
 ) -> None:
     """Its connection is made anew, and all that it has not acknowledged sent again."""
 
     async def misbehaving(peer: Peer) -> None:
         await peer.read()
-        peer.writer.write(b"\n".join(said) + b"\n")
+        peer.writer.write(b"\n".join(replies) + b"\n")
         await peer.over.wait()
 
     lines: list[bytes] = []
@@ -55,7 +55,7 @@ def test_a_receiver_that_misbehaves_is_told_of_and_nothing_is_lost(
         assert balanced(exporter)
 
     asyncio.run(run())
-    assert any(told.encode() in line for line in lines), lines
+    assert any(message.encode() in line for line in lines), lines
 
 
 def test_a_receiver_that_does_not_take_the_goodbye_holds_up_no_end(

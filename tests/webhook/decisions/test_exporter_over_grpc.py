@@ -78,9 +78,9 @@ MISBEHAVIOURS: dict[str, tuple[Script, str]] = {
 }
 
 
-@pytest.mark.parametrize(("script", "told"), MISBEHAVIOURS.values(), ids=MISBEHAVIOURS.keys())
+@pytest.mark.parametrize(("script", "message"), MISBEHAVIOURS.values(), ids=MISBEHAVIOURS.keys())
 def test_a_receiver_that_misbehaves_is_told_of_and_nothing_is_lost(
-    tmp_path: Path, script: Script, told: str
+    tmp_path: Path, script: Script, message: str
 ) -> None:
     """Its stream is made anew, and all that it has not acknowledged sent again."""
     lines: list[bytes] = []
@@ -115,4 +115,4 @@ def test_a_receiver_that_misbehaves_is_told_of_and_nothing_is_lost(
         assert balanced(exporter)
 
     asyncio.run(run())
-    assert any(told.encode() in line for line in lines), lines
+    assert any(message.encode() in line for line in lines), lines

@@ -92,12 +92,12 @@ def test_what_a_disk_does_not_take_is_tried_again_and_told_of(tmp_path: Path) ->
 
     intake = asyncio.run(run())
     assert (intake.commits, intake.commit_failures, intake.blocked) == (1, 3, False)
-    told = [
+    failures = [
         orjson.loads(item)["failures"]
         for item in lines
         if b"records cannot be written to the queue; trying again" in item
     ]
-    assert told == [1, 2]
+    assert failures == [1, 2]
 
 
 def test_what_is_pending_when_a_process_gives_up_is_not_committed(tmp_path: Path) -> None:

@@ -51,13 +51,13 @@ def recorded(obj: dict[str, Any], *documents: dict[str, Any], **settings: Any) -
         previewed(snapshot, obj, mutated.object, CREATE, gvk, lambda _: None),
         (1.0, 1.5),
     )
-    told = AdmissionRecorder(exporter).mutated(reviewed, verdict.allowed("1"))
+    recorded_answer = AdmissionRecorder(exporter).mutated(reviewed, verdict.allowed("1"))
     (line,) = bytes(exporter.outbox.take(10**6)).splitlines()
     record: dict[str, Any] = orjson.loads(line)
     jsonschema_rs.validator_for(
         orjson.loads((ROOT / "docs" / "decision-record.schema.json").read_bytes())
     ).validate(record)
-    assert told.decision_id == record["id"]
+    assert recorded_answer.decision_id == record["id"]
     return record
 
 

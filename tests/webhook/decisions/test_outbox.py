@@ -107,19 +107,19 @@ def test_a_record_larger_than_a_page_keeps_its_place() -> None:
 
 
 def test_who_wants_to_know_is_told_which_records_have_left_for_good():
-    told: list[int] = []
-    outbox = Outbox(max_records=10, max_bytes=1000, tell=told.append)
+    sequences: list[int] = []
+    outbox = Outbox(max_records=10, max_bytes=1000, tell=sequences.append)
     assert outbox.newest == 0
     for sequence in (1, 2, 3):
         outbox.add(sequence, b"x")
         assert outbox.newest == sequence
     outbox.take(2)
     outbox.acknowledge(0)
-    assert told == []
+    assert sequences == []
     outbox.acknowledge(1)
     outbox.take(100)
     outbox.rewind()
     outbox.take(100)
     outbox.release()
-    assert told == [1, 3]
+    assert sequences == [1, 3]
     assert outbox.newest == 0

@@ -99,16 +99,16 @@ def request(**fields: Any) -> Any:
 )
 def test_the_gravest_action_is_the_verdict(actions: tuple[str, ...], expected: str) -> None:
     snapshot = client(*((f"c{number}", action) for number, action in enumerate(actions))).snapshot
-    asked = request()
-    responses = snapshot.review(AugmentedReview(asked))
-    record = admission_record("id", asked, responses, ReviewOutcome())
+    reviewed = request()
+    responses = snapshot.review(AugmentedReview(reviewed))
+    record = admission_record("id", reviewed, responses, ReviewOutcome())
     assert record["verdict"] == expected
     assert record["constraintsEvaluated"] == len(actions)
 
 
 def test_a_deletion_s_record_is_about_the_old_object() -> None:
-    asked = request(operation="DELETE", object=None, oldObject=POD, name="")
-    record = admission_record("id", asked, None, ReviewOutcome())
+    reviewed = request(operation="DELETE", object=None, oldObject=POD, name="")
+    record = admission_record("id", reviewed, None, ReviewOutcome())
     assert record["resourceName"] == "p"
 
 
@@ -130,14 +130,14 @@ def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
     exporter = Exporter(settings, Origin(pod_uid="u"), log.Log(lambda _: None).logger("test"))
     recorder = AdmissionRecorder(exporter)
     policies = client(("c", "deny"))
-    asked = request()
+    reviewed = request()
     for _ in range(2):
         snapshot = policies.snapshot
-        responses = snapshot.review(AugmentedReview(asked))
-        answer = verdict.judge(asked.uid, responses)
-        told = recorder.answered(asked, responses, snapshot, 1.0, 1.5, answer)
-        assert told.decision_id
-    recorder.unanswered(Reviewed(asked, None, snapshot, (1.0, 1.5)), 504, "too late")
+        responses = snapshot.review(AugmentedReview(reviewed))
+        answer = verdict.judge(reviewed.uid, responses)
+        recorded = recorder.answered(reviewed, responses, snapshot, 1.0, 1.5, answer)
+        assert recorded.decision_id
+    recorder.unanswered(Reviewed(reviewed, None, snapshot, (1.0, 1.5)), 504, "too late")
     for event in (
         events.audit_started("i", "run"),
         events.audit_finished("i", "run", reviewed=1, violations=2, duration_ns=3),
@@ -156,7 +156,7 @@ def test_a_recorder_tells_generations_and_the_policies_that_decided() -> None:
     assert first["results"][0]["constraint"]["generation"] == 3
     assert first["results"][0]["constraint"]["annotations"] == {"x": "y"}
     assert first["queueDurationNs"] == 500_000_000
-    assert told.decision_id == second["id"]
+    assert recorded.decision_id == second["id"]
     assert (failed["verdict"], failed["errors"]) == ("error", ["too late"])
 
 
@@ -168,14 +168,14 @@ def test_records_say_which_entry_asked(actions: tuple[str, ...]) -> None:
     recorder = AdmissionRecorder(exporter)
     snapshot = client(*((f"c{number}", action) for number, action in enumerate(actions))).snapshot
     for entry in ("fail", "ignore", ""):
-        asked = request()._replace(failure_policy=entry)
-        responses = snapshot.review(AugmentedReview(asked))
-        answer = verdict.judge(asked.uid, responses)
-        recorder.answered(asked, responses, snapshot, 1.0, 1.5, answer)
-        recorder.unanswered(Reviewed(asked, None, snapshot, (1.0, 1.5)), 504, "too late")
+        reviewed = request()._replace(failure_policy=entry)
+        responses = snapshot.review(AugmentedReview(reviewed))
+        answer = verdict.judge(reviewed.uid, responses)
+        recorder.answered(reviewed, responses, snapshot, 1.0, 1.5, answer)
+        recorder.unanswered(Reviewed(reviewed, None, snapshot, (1.0, 1.5)), 504, "too late")
     decisions = [line for line in lines_of(exporter) if line["eventType"] == "decision"]
-    told = [line.get("failurePolicy") for line in decisions]
-    assert told == ["fail", "fail", "ignore", "ignore", None, None]
+    entries = [line.get("failurePolicy") for line in decisions]
+    assert entries == ["fail", "fail", "ignore", "ignore", None, None]
     schema = orjson.loads((ROOT / "docs" / "decision-record.schema.json").read_bytes())
     for line in decisions:
         jsonschema_rs.validator_for(schema).validate(line)
@@ -187,14 +187,14 @@ def test_nothing_of_a_request_is_kept_once_it_is_answered() -> None:
     exporter = Exporter(settings, Origin(), log.Log(lambda _: None).logger("test"))
     recorder = AdmissionRecorder(exporter)
     snapshot = client(("c", "deny")).snapshot
-    asked = request()
-    responses = snapshot.review(AugmentedReview(asked))
-    answer = verdict.judge(asked.uid, responses)
-    held = [asked, asked.document, asked.object, responses]
+    reviewed = request()
+    responses = snapshot.review(AugmentedReview(reviewed))
+    answer = verdict.judge(reviewed.uid, responses)
+    held = [reviewed, reviewed.document, reviewed.object, responses]
     before = [sys.getrefcount(one) for one in held]
-    recorder.answered(asked, responses, snapshot, 1.0, 1.5, answer)
+    recorder.answered(reviewed, responses, snapshot, 1.0, 1.5, answer)
     assert [sys.getrefcount(one) for one in held] == before
-    recorder.unanswered(Reviewed(asked, None, snapshot, (1.0, 1.5)), 504, "too late")
+    recorder.unanswered(Reviewed(reviewed, None, snapshot, (1.0, 1.5)), 504, "too late")
     assert [sys.getrefcount(one) for one in held] == before
     assert exporter.queued == 3
 
@@ -204,7 +204,7 @@ def test_a_constraint_that_changes_is_described_anew() -> None:
     exporter = Exporter(settings, Origin(), log.Log(lambda _: None).logger("test"))
     recorder = AdmissionRecorder(exporter)
     policies = client(("c", "deny"))
-    asked = request()
+    reviewed = request()
     for generation in (3, 4):
         policies.add_constraint(
             {
@@ -216,26 +216,28 @@ def test_a_constraint_that_changes_is_described_anew() -> None:
         )
         for _ in range(2):
             snapshot = policies.snapshot
-            responses = snapshot.review(AugmentedReview(asked))
-            answer = verdict.judge(asked.uid, responses)
-            recorder.answered(asked, responses, snapshot, 1.0, 1.5, answer)
+            responses = snapshot.review(AugmentedReview(reviewed))
+            answer = verdict.judge(reviewed.uid, responses)
+            recorder.answered(reviewed, responses, snapshot, 1.0, 1.5, answer)
     lines = lines_of(exporter)
-    told = [line["results"][0]["constraint"]["generation"] for line in lines if "results" in line]
-    assert told == [3, 3, 4, 4]
+    generations = [
+        line["results"][0]["constraint"]["generation"] for line in lines if "results" in line
+    ]
+    assert generations == [3, 3, 4, 4]
 
 
 def test_a_bug_in_recording_is_counted_and_the_answer_stands() -> None:
-    said: list[bytes] = []
+    lines: list[bytes] = []
     settings = read_settings(parse(b"sidecarURL: unix:///s", "test"))
-    exporter = Exporter(settings, Origin(), log.Log(said.append).logger("test"))
-    asked = request()
-    answer = verdict.allowed(asked.uid)
+    exporter = Exporter(settings, Origin(), log.Log(lines.append).logger("test"))
+    reviewed = request()
+    answer = verdict.allowed(reviewed.uid)
     broken: Any = object()  # no responses at all
-    told = AdmissionRecorder(exporter).answered(asked, broken, None, 0.0, 0.0, answer)
-    assert told.allowed is True
+    recorded = AdmissionRecorder(exporter).answered(reviewed, broken, None, 0.0, 0.0, answer)
+    assert recorded.allowed is True
     assert exporter.counters.dropped == {"bug": 1}
     assert exporter.counters.offered == 1
-    assert b"a decision was not recorded" in said[0]
+    assert b"a decision was not recorded" in lines[0]
 
 
 def test_a_decision_without_room_is_counted_and_no_record_of_it_is_made() -> None:
@@ -244,12 +246,12 @@ def test_a_decision_without_room_is_counted_and_no_record_of_it_is_made() -> Non
     exporter = Exporter(settings, Origin(), log.Log(lambda _: None).logger("test"))
     recorder = AdmissionRecorder(exporter)
     recorder.event("started")
-    asked = request()
-    answer = verdict.allowed(asked.uid)
+    reviewed = request()
+    answer = verdict.allowed(reviewed.uid)
     unreadable: Any = object()  # making a record of it would be a bug, and counted as one
-    told = recorder.answered(asked, unreadable, None, 0.0, 0.0, answer)
-    assert told.decision_id == exporter.origin.process + "-2"
-    recorder.unanswered(Reviewed(asked, unreadable, None, (0.0, 0.0)), 504, "too late")
+    recorded = recorder.answered(reviewed, unreadable, None, 0.0, 0.0, answer)
+    assert recorded.decision_id == exporter.origin.process + "-2"
+    recorder.unanswered(Reviewed(reviewed, unreadable, None, (0.0, 0.0)), 504, "too late")
     assert exporter.counters.dropped == {"queue_full": 2}
     assert exporter.counters.offered == 3
     exporter.outbox.acknowledge(1)
@@ -265,9 +267,9 @@ def test_what_a_rule_leaves_out_is_counted_as_that_in_a_full_queue_too() -> None
     )
     recorder = AdmissionRecorder(exporter)
     recorder.event("started")
-    asked = request()
-    answer = verdict.allowed(asked.uid)
-    recorder.answered(asked, Responses(), None, 0.0, 0.0, answer)
+    reviewed = request()
+    answer = verdict.allowed(reviewed.uid)
+    recorder.answered(reviewed, Responses(), None, 0.0, 0.0, answer)
     assert exporter.counters.dropped == {"rule": 1}
 
 
@@ -285,15 +287,15 @@ def test_what_is_excused_is_recorded_with_its_exception_and_changes_the_verdict(
     settings = read_settings(parse(f"sidecarURL: unix:///s{options}".encode(), "test"))
     exporter = Exporter(settings, Origin(pod_uid="u"), log.Log(lambda _: None).logger("test"))
     recorder = AdmissionRecorder(exporter)
-    policies, asked = client(("a", "deny"), ("b", "deny")), request()
+    policies, reviewed = client(("a", "deny"), ("b", "deny")), request()
     for effect in ("skip", "warn"):
         of_both = exception("e", "Always/*", match={"name": "p"}, effect=effect, ticket="T-1")
         stages = (Excusing([read_exception(of_both)]),)
-        subject = Subject(AugmentedReview(asked), mutates=False)
+        subject = Subject(AugmentedReview(reviewed), mutates=False)
         responses = review(PolicySet(policies.snapshot, stages=stages), subject).responses
-        answer = verdict.judge(asked.uid, responses)
+        answer = verdict.judge(reviewed.uid, responses)
         assert answer.allowed
-        recorder.answered(asked, responses, policies.snapshot, 1.0, 1.5, answer)
+        recorder.answered(reviewed, responses, policies.snapshot, 1.0, 1.5, answer)
     validator = jsonschema_rs.validator_for(
         orjson.loads((ROOT / "docs" / "decision-record.schema.json").read_bytes())
     )
@@ -306,5 +308,5 @@ def test_what_is_excused_is_recorded_with_its_exception_and_changes_the_verdict(
     assert (skipped["verdict"], "results" in skipped) == ("allow", False)
     assert warned["verdict"] == "warn"
     assert [one["enforcementAction"] for one in warned["results"]] == ["warn", "warn"]
-    told = describe(skipped)
-    assert "    [Always/a] excused by ClusterPolicyException e: no" in told
+    described = describe(skipped)
+    assert "    [Always/a] excused by ClusterPolicyException e: no" in described

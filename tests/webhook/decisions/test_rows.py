@@ -139,7 +139,7 @@ ANSWERS = st.builds(
 def test_a_row_s_record_is_the_one_that_is_made_at_once(
     decided: list[tuple[dict[str, Any], Responses, AdmissionResponse]],
 ) -> None:
-    told: list[list[dict[str, Any]]] = []
+    batches: list[list[dict[str, Any]]] = []
     for takes_rows in (True, False):
         exporter = exporter_of()
         exporter._takes_rows = takes_rows
@@ -148,12 +148,12 @@ def test_a_row_s_record_is_the_one_that_is_made_at_once(
             request = read_request(orjson.loads(orjson.dumps(document)))
             recorder.answered(request, responses, None, 1.0, 1.5, answer)
         assert not exporter.counters.dropped
-        told.append(queued(exporter))
+        batches.append(queued(exporter))
         assert balanced(exporter)
-    for record in (*told[0], *told[1]):
+    for record in (*batches[0], *batches[1]):
         for name in ("timestamp", "durationNs"):
             record.pop(name)
-    assert told[0] == told[1]
+    assert batches[0] == batches[1]
 
 
 def decide(
@@ -220,8 +220,8 @@ def test_an_answer_that_has_a_name_is_recorded_under_it_and_given_as_it_is() -> 
     named = AdmissionResponse("u", True, decision_id=next(recorder.names))
     assert recorder.answered(request, Responses(), None, 1.0, 1.5, named) is named
     unnamed = AdmissionResponse("u", True)
-    told = recorder.answered(request, Responses(), None, 1.0, 1.5, unnamed)
-    assert told == unnamed._replace(decision_id="process-2")
+    recorded = recorder.answered(request, Responses(), None, 1.0, 1.5, unnamed)
+    assert recorded == unnamed._replace(decision_id="process-2")
     assert [record["id"] for record in queued(exporter)] == ["process-1", "process-2"]
 
 
@@ -230,8 +230,8 @@ def test_what_results_say_of_their_constraint_makes_no_line_that_a_receiver_refu
     large = constraint("large", annotations={"text": "x" * 100_000})
     responses = Responses(results=(Result("t", large, "m", None, "warn"),), evaluated=1)
     decide(exporter, 2 * ROWS, responses)
-    told = queued(exporter)  # which makes the records of each line as a receiver does
-    assert [record["sequence"] for record in told] == [*range(1, 2 * ROWS + 1)]
+    records = queued(exporter)  # which makes the records of each line as a receiver does
+    assert [record["sequence"] for record in records] == [*range(1, 2 * ROWS + 1)]
     assert balanced(exporter)
 
 
@@ -275,9 +275,9 @@ def test_rows_find_room_for_some_of_them_where_bytes_are_few() -> None:
     exporter = exporter_of(b"queue: {maxBytes: 20000}")
     long = Responses(results=(Result("t", CONSTRAINTS[0], "m" * 3000, None, "warn"),), evaluated=1)
     decide(exporter, 12, long)
-    told = queued(exporter)
-    assert 3 <= len(told) < 12
-    assert exporter.counters.dropped == {"queue_full": 12 - len(told)}
+    records = queued(exporter)
+    assert 3 <= len(records) < 12
+    assert exporter.counters.dropped == {"queue_full": 12 - len(records)}
     assert balanced(exporter)
 
 
@@ -318,22 +318,22 @@ def test_a_row_that_cannot_be_written_is_a_record_behind_those_before_it() -> No
     decide(exporter, 2)
     decide(exporter, 1, large)
     decide(exporter, 1)
-    told = queued(exporter)
-    assert [record["sequence"] for record in told] == [1, 2, 3, 4]
-    assert told[2]["results"][0]["details"] == {"n": float(2**70)}
-    assert [record["id"].rpartition("-")[2] for record in told] == ["1", "2", "3", "4"]
+    records = queued(exporter)
+    assert [record["sequence"] for record in records] == [1, 2, 3, 4]
+    assert records[2]["results"][0]["details"] == {"n": float(2**70)}
+    assert [record["id"].rpartition("-")[2] for record in records] == ["1", "2", "3", "4"]
     assert balanced(exporter)
 
 
 def test_a_bug_in_rows_is_counted_for_each_and_told() -> None:
-    said: list[bytes] = []
+    lines: list[bytes] = []
     settings = read_settings(parse(b"sidecarURL: unix:///s", "test"))
-    exporter = Exporter(settings, Origin(), log.Log(said.append).logger("test"))
+    exporter = Exporter(settings, Origin(), log.Log(lines.append).logger("test"))
     decide(exporter, 3, Responses(results=(object(),), evaluated=1))  # type: ignore[arg-type]
     assert queued(exporter) == []
     assert exporter.counters.dropped == {"bug": 3}
     assert balanced(exporter)
-    assert b"a decision was not recorded" in said[-1]
+    assert b"a decision was not recorded" in lines[-1]
 
 
 def test_a_bug_in_one_row_keeps_no_other_from_being_recorded() -> None:
@@ -359,9 +359,9 @@ def test_a_bug_in_putting_rows_together_keeps_no_other_from_being_recorded(
 
     monkeypatch.setattr(Outbox, "add", lambda _, *parts, **count: refusing(*parts, **count))
     decide(exporter, 6)
-    told = queued(exporter)
-    assert [record["id"].rpartition("-")[2] for record in told] == ["1", "2", "3", "5", "6"]
-    assert [record["sequence"] for record in told] == [1, 2, 3, 4, 5]
+    records = queued(exporter)
+    assert [record["id"].rpartition("-")[2] for record in records] == ["1", "2", "3", "5", "6"]
+    assert [record["sequence"] for record in records] == [1, 2, 3, 4, 5]
     assert exporter.counters.dropped == {"bug": 1}
     assert balanced(exporter)
 

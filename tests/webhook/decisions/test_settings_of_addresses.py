@@ -35,7 +35,7 @@ POST = "expected http://… or https://…"
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         (listening("grpc://h:x"), "f.listen[0].url: no address: Port could not be cast"),
         (listening("grpc://h:99999"), "f.listen[0].url: no address: Port out of range"),
@@ -93,18 +93,18 @@ POST = "expected http://… or https://…"
     ],
 )
 def test_a_sidecar_that_cannot_work_is_refused_by_the_setting(
-    given: dict[str, Any], told: str
+    given: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidConfiguration) as refused:
         sidecar.read_settings(Section(given, "f"))
-    assert str(refused.value).startswith(told)
+    assert str(refused.value).startswith(message)
 
 
 SEND = "f.sidecarURL: expected unix:///path or grpc://host:port"
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"sidecarURL": "grpc://h:x"}, "f.sidecarURL: no address: Port could not be cast"),
         ({"sidecarURL": "grpc://[::1"}, "f.sidecarURL: no address: Invalid IPv6 URL"),
@@ -130,9 +130,9 @@ SEND = "f.sidecarURL: expected unix:///path or grpc://host:port"
     ],
 )
 def test_an_exporter_that_cannot_work_is_refused_by_the_setting(
-    given: dict[str, Any], told: str
+    given: dict[str, Any], message: str
 ) -> None:
     """An address without a path or a port was tried for ever, or a URL ended in a traceback."""
     with pytest.raises(InvalidConfiguration) as refused:
         exporter.read_settings(Section(given, "f"))
-    assert str(refused.value).startswith(told)
+    assert str(refused.value).startswith(message)

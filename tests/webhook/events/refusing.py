@@ -27,12 +27,12 @@ class RefusingServer:
         self.refusals = [*refusals]
         self.events: dict[tuple[str, str], dict[str, Any]] = {}
         self._versions: dict[tuple[str, str], int] = {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         """The verb of each request."""
 
     async def create(self, kind: Any, document: dict[str, Any], namespace: str) -> dict[str, Any]:
         """Make one, unless there is one of its name."""
-        self._asked("create", kind)
+        self._note("create", kind)
         key = namespace, document["metadata"]["name"]
         if key in self.events:
             raise ApiError(409, "it exists", reason="AlreadyExists")
@@ -42,7 +42,7 @@ class RefusingServer:
         self, kind: Any, name: str, namespace: str, patch: dict[str, Any]
     ) -> dict[str, Any]:
         """Change fields of one, and of its metadata, at its version; the whole of it by then."""
-        self._asked("merge", kind)
+        self._note("merge", kind)
         key = namespace, name
         if key not in self.events:
             raise ApiError(404, "not found", reason="NotFound")
@@ -66,9 +66,9 @@ class RefusingServer:
         metadata = document["metadata"] | {"resourceVersion": self._version(key)}
         return document | {"metadata": metadata}
 
-    def _asked(self, verb: str, kind: Any) -> None:
+    def _note(self, verb: str, kind: Any) -> None:
         assert kind is EVENTS
-        self.asked.append(verb)
+        self.requests.append(verb)
         refusal = self.refusals.pop(0) if self.refusals else None
         if refusal is not None:
             raise refusal

@@ -131,7 +131,7 @@ def test_a_dry_run_makes_none_and_what_finds_no_room_is_dropped_and_counted():
     assert registry.counters[ADMISSION_EVENTS] == {("dropped",): 2}
 
 
-def told(server, count, monkeypatch):
+def written_events(server, count, monkeypatch):
     """What became of so many Events, and the lines of the log, of a writer that is cancelled then."""
     monkeypatch.setattr(admissions, "TAKE_OVER_SECONDS", 0.0)
     delays = []
@@ -163,7 +163,7 @@ def told(server, count, monkeypatch):
 
 def test_events_are_written_in_the_order_of_their_admissions_and_counted(monkeypatch):
     server = RefusingServer()
-    counts, lines, delays = told(server, 2, monkeypatch)
+    counts, lines, delays = written_events(server, 2, monkeypatch)
 
     assert counts == {("written",): 2}
     assert [one["involvedObject"]["name"] for one in server.events.values()] == ["web-0", "web-1"]
@@ -175,7 +175,7 @@ def test_one_that_the_api_server_refuses_is_counted_and_told_and_the_next_is_wri
     refusal, monkeypatch
 ):
     server = RefusingServer(refusal)
-    counts, lines, delays = told(server, 2, monkeypatch)
+    counts, lines, delays = written_events(server, 2, monkeypatch)
 
     assert counts == {("failed",): 1, ("written",): 1}
     ((namespace, name), written), *others = server.events.items()
@@ -191,7 +191,7 @@ def test_one_that_the_api_server_refuses_is_counted_and_told_and_the_next_is_wri
 
 def test_a_bug_is_told_with_its_place_and_waited_for_and_the_next_is_written(monkeypatch):
     server = RefusingServer(ValueError("surprise"))
-    counts, lines, delays = told(server, 2, monkeypatch)
+    counts, lines, delays = written_events(server, 2, monkeypatch)
 
     assert counts == {("failed",): 1, ("written",): 1}
     assert [one["involvedObject"]["name"] for one in server.events.values()] == ["web-1"]

@@ -11,9 +11,9 @@ from webhook.events import counted
 from webhook.events.counted import CountedEvents, event_name
 
 
-def event(time: int, name: str = "web.1", said: str = "a") -> dict[str, Any]:
+def event(time: int, name: str = "web.1", message: str = "a") -> dict[str, Any]:
     return {
-        "metadata": {"name": name, "namespace": "shop", "annotations": {"said": said}},
+        "metadata": {"name": name, "namespace": "shop", "annotations": {"said": message}},
         "message": "m",
         "firstTimestamp": time,
         "lastTimestamp": time,
@@ -35,11 +35,11 @@ def write(server: Any, *events: dict[str, Any], by: CountedEvents | None = None)
 
 def test_what_comes_again_is_counted_up_with_its_last_time_and_words():
     server = RefusingServer()
-    write(server, event(1), event(2), event(3, said="b"))
+    write(server, event(1), event(2), event(3, message="b"))
 
-    assert server.asked == ["create", "merge", "merge"]
+    assert server.requests == ["create", "merge", "merge"]
     assert server.events == {
-        ("shop", "web.1"): event(1, said="b") | {"count": 3, "lastTimestamp": 3}
+        ("shop", "web.1"): event(1, message="b") | {"count": 3, "lastTimestamp": 3}
     }
 
 
@@ -49,7 +49,7 @@ def test_one_that_has_expired_is_made_anew_and_counted_from_one():
     server.events.clear()
     write(server, event(3), event(4), by=writer)
 
-    assert server.asked == ["create", "merge", "merge", "create", "merge"]
+    assert server.requests == ["create", "merge", "merge", "create", "merge"]
     assert server.events == {("shop", "web.1"): event(3) | {"count": 2, "lastTimestamp": 4}}
 
 
@@ -59,11 +59,11 @@ def test_one_that_another_process_made_is_counted_on_from_there():
     server.events["shop", "web.1"] = event(1) | {"count": 7}
     writer = write(server, event(2))
 
-    assert server.asked == ["create", "merge", "merge"]
+    assert server.requests == ["create", "merge", "merge"]
     assert server.events == {("shop", "web.1"): event(1) | {"count": 8, "lastTimestamp": 2}}
 
     write(server, event(3), by=writer)
-    assert server.asked == ["create", "merge", "merge", "merge"]
+    assert server.requests == ["create", "merge", "merge", "merge"]
     assert server.events == {("shop", "web.1"): event(1) | {"count": 9, "lastTimestamp": 3}}
 
 
@@ -100,7 +100,7 @@ def test_one_that_says_no_count_was_made_once():
 
 
 @pytest.mark.parametrize(
-    ("refusals", "asked"),
+    ("refusals", "request_count"),
     [
         ([forbidden()], ["create"]),
         ([ApiUnreachable("gone")], ["create"]),
@@ -109,13 +109,15 @@ def test_one_that_says_no_count_was_made_once():
     ],
     ids=["made", "made by nobody", "counted up", "counted up by nobody"],
 )
-def test_what_the_api_server_refuses_is_the_callers_to_tell_and_not_asked_again(refusals, asked):
+def test_what_the_api_server_refuses_is_the_callers_to_tell_and_not_asked_again(
+    refusals, request_count
+):
     server = RefusingServer(*refusals)
-    with pytest.raises((ApiError, ApiUnreachable)) as told:
+    with pytest.raises((ApiError, ApiUnreachable)) as raised:
         write(server, event(1), event(2))
 
-    assert told.value is refusals[-1]
-    assert server.asked == asked
+    assert raised.value is refusals[-1]
+    assert server.requests == request_count
 
 
 def test_a_count_that_could_not_be_written_goes_on_where_it_was():
@@ -125,7 +127,7 @@ def test_a_count_that_could_not_be_written_goes_on_where_it_was():
         write(server, event(1), event(2), event(3), by=writer)
     write(server, event(4), by=writer)
 
-    assert server.asked == ["create", "merge", "merge", "merge"]
+    assert server.requests == ["create", "merge", "merge", "merge"]
     assert server.events == {("shop", "web.1"): event(1) | {"count": 3, "lastTimestamp": 4}}
 
 
@@ -133,11 +135,11 @@ def test_of_too_many_the_one_that_was_written_longest_ago_is_forgotten(monkeypat
     monkeypatch.setattr(counted, "KNOWN_MAX", 2)
     server = RefusingServer()
     writer = write(server, event(1, "a"), event(2, "b"), event(3, "a"), event(4, "c"))
-    assert server.asked == ["create", "create", "merge", "create"]
+    assert server.requests == ["create", "create", "merge", "create"]
 
-    server.asked.clear()
+    server.requests.clear()
     write(server, event(5, "a"), event(6, "c"), event(7, "b"), by=writer)
-    assert server.asked == ["merge", "merge", "create", "merge", "merge"], (
+    assert server.requests == ["merge", "merge", "create", "merge", "merge"], (
         "b is there, and nobody knew it"
     )
     assert {name: one["count"] for (_, name), one in server.events.items()} == {

@@ -64,19 +64,19 @@ def put(*refusals):
     log: Any = Silent()
     writer = EventWriter(server, log)
     asyncio.run(writer.write(made(message="two")))
-    return server.events[key], server.asked, writer, log.lines
+    return server.events[key], server.requests, writer, log.lines
 
 
 def test_where_another_writer_was_faster_what_it_wrote_is_counted_up():
-    found, asked, writer, lines = put()
+    found, requested, writer, lines = put()
 
-    assert asked == ["create", "merge", "merge"]
+    assert requested == ["create", "merge", "merge"]
     assert (found["count"], found["message"]) == (2, "two")
     assert (writer.writes, writer.failures, lines) == (1, 0, [])
 
 
 @pytest.mark.parametrize(
-    ("refusals", "asked"),
+    ("refusals", "request_count"),
     [
         ([None, None, *([conflict(), None] * 4), conflict()], ["create", *["merge"] * 11]),
         ([forbidden()], ["create"]),
@@ -86,15 +86,15 @@ def test_where_another_writer_was_faster_what_it_wrote_is_counted_up():
     ],
     ids=["others are always faster", "no right", "no answer", "no right to patch", "torn"],
 )
-def test_what_cannot_be_written_is_told_once_and_left(refusals, asked):
+def test_what_cannot_be_written_is_told_once_and_left(refusals, request_count):
     found, requests, writer, lines = put(*refusals)
 
-    assert requests == asked
+    assert requests == request_count
     assert (found["count"], found["message"]) == (1, "one")
     assert (writer.writes, writer.failures) == (1, 1)
     name = made()["metadata"]["name"]
-    ((said, fields),) = lines
-    assert (said, fields["name"]) == ("an Event was not written", name)
+    ((message, fields),) = lines
+    assert (message, fields["name"]) == ("an Event was not written", name)
     if not isinstance(refusals[-1], ApiError) or not refusals[-1].is_conflict:
         assert fields["error"] == str(refusals[-1])
 

@@ -195,7 +195,7 @@ def test_an_exception_holds_between_its_times() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "effect", "told"),
+    ("action", "effect", "expected"),
     [
         ("deny", "warn", "warn"),
         ("deny", "dryrun", "dryrun"),
@@ -204,11 +204,11 @@ def test_an_exception_holds_between_its_times() -> None:
         ("warn", "warn", "warn"),
     ],
 )
-def test_an_effect_weakens_and_never_strengthens(action: str, effect: str, told: str) -> None:
+def test_an_effect_weakens_and_never_strengthens(action: str, effect: str, expected: str) -> None:
     kept, excused = found(
         pod("agent"), exception("e", THE, namespace="shop", effect=effect), enforcementAction=action
     )
-    assert kept == [(told, "agent is privileged")]
+    assert kept == [(expected, "agent is privileged")]
     assert excused == []
 
 
@@ -298,8 +298,10 @@ def test_what_an_object_implies_is_covered_by_exceptions_for_the_object() -> Non
     assert left(deployment("agent")) == ["[Implied by e] agent is privileged"]
     assert left(deployment("agent"), whole) == []
     assert left(deployment("agent", "web"), parted()) == ["[Implied by e] web is privileged"]
-    told = exception("e", THE, namespace="shop", violations=[{"message": "agent is privileged"}])
-    assert left(deployment("agent"), told) == []
+    excusing = exception(
+        "e", THE, namespace="shop", violations=[{"message": "agent is privileged"}]
+    )
+    assert left(deployment("agent"), excusing) == []
     path = {"paths": ["spec.template.spec.containers[name: agent]"]}
     by_path = exception("e", THE, namespace="shop", parts=path)
     assert left(deployment("agent", "web"), by_path) == ["[Implied by e] web is privileged"]

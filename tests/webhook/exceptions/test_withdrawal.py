@@ -55,14 +55,14 @@ def test_a_binding_is_withdrawn_from_an_hour_before_to_the_end() -> None:
 
 
 def test_the_status_says_so() -> None:
-    told = generation_statuses(
+    report = generation_statuses(
         plan(NOON, TIMED),
         lambda *_: ("generated", ""),
         lambda *_: ("generated", ""),
         {},
         alone=False,
     )
-    (entry,) = told.statuses["Named", "one"]["enforcementPointsStatus"]
+    (entry,) = report.statuses["Named", "one"]["enforcementPointsStatus"]
     assert entry["state"] == "withdrawn"
     assert "withdrawn for ClusterPolicyException e" in entry["message"]
 

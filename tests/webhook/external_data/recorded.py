@@ -24,10 +24,10 @@ Rounds = list[tuple[ProviderRequest, ...]]
 
 def good(request: ProviderRequest) -> ProviderResponse:
     """A provider that says of each key that it is good."""
-    return said(request, "good")
+    return response_of(request, "good")
 
 
-def said(request: ProviderRequest, value: object) -> ProviderResponse:
+def response_of(request: ProviderRequest, value: object) -> ProviderResponse:
     """The same of another value."""
     pairs = tuple((key, value) for key in request.keys)
     return ProviderResponse(pairs, (), 200, is_idempotent=True)

@@ -4,7 +4,7 @@ from webhook.external_data.cache import (
     FRESH_SECONDS,
     LARGEST_PART,
     ResponseCache,
-    told_items,
+    answered_items,
 )
 from webhook.external_data.response import AnsweredKey, ProviderAnswer
 
@@ -116,4 +116,4 @@ def test_what_one_provider_said_is_forgotten_alone_and_what_is_old_with_a_sweep(
 
 def test_an_item_is_a_response_or_an_error():
     items = answer(("a", None), ("b", 1, "bad"), ("c", [1])).items
-    assert told_items(items) == ((("a", None), ("c", [1])), (("b", "bad"),))
+    assert answered_items(items) == ((("a", None), ("c", [1])), (("b", "bad"),))

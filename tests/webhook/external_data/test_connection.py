@@ -37,8 +37,8 @@ def test_connections_that_read_to_one_buffer_keep_their_answers_apart(cut: int) 
         arrive(other, answer(SECOND)[cut:])
         return await waits[0], await waits[1]
 
-    told = asyncio.run(main())
-    assert told == (WholeAnswer(200, FIRST, False), WholeAnswer(200, SECOND, False))
+    answers = asyncio.run(main())
+    assert answers == (WholeAnswer(200, FIRST, False), WholeAnswer(200, SECOND, False))
 
 
 def test_an_answer_is_larger_than_what_is_read_at_once() -> None:

@@ -109,32 +109,32 @@ def asking(process: ProviderProcess) -> Iterator[Asking]:
         yield made
 
 
-def asked(process: ProviderProcess) -> list[list[str]]:
-    return [request["keys"] for request in process.asked()]
+def keys_requested(process: ProviderProcess) -> list[list[str]]:
+    return [request["keys"] for request in process.requests()]
 
 
 def test_keys_are_asked_in_their_order_and_known_ones_come_first(asking, process):
     assert asking.ask("o/b", "o/a", "o/b").responses == (
         *(("o/b", "o/b is known"), ("o/a", "o/a is known"), ("o/b", "o/b is known")),
     )
-    told = asking.ask("o/c", "o/a")
-    assert (told.responses, told.status_code, told.is_cached) == (
+    response = asking.ask("o/c", "o/a")
+    assert (response.responses, response.status_code, response.is_cached) == (
         (("o/a", "o/a is known"), ("o/c", "o/c is known")),
         200,
         False,
     )
-    told = asking.ask("o/c", "o/b")
-    assert (told.status_code, told.is_cached, told.is_idempotent) == (0, True, True)
-    assert asked(process) == [["o/b", "o/a", "o/b"], ["o/c"]]
+    response = asking.ask("o/c", "o/b")
+    assert (response.status_code, response.is_cached, response.is_idempotent) == (0, True, True)
+    assert keys_requested(process) == [["o/b", "o/a", "o/b"], ["o/c"]]
     assert asking.registry.counters[PROVIDER_KEYS] == {("asked",): 4, ("cached",): 3}
 
 
 def test_equal_questions_at_once_are_one_request_and_others_are_not_joined(asking, process):
     begun = [asking.begin("slow500/a", "e/b") for _ in range(5)]
     begun.append(asking.begin("e/b", "slow500/a"))
-    told = {future.result(PATIENCE_SECONDS).responses for future in begun}
-    assert len(told) == 2
-    assert sorted(asked(process)) == [["e/b", "slow500/a"], ["slow500/a", "e/b"]]
+    responses = {future.result(PATIENCE_SECONDS).responses for future in begun}
+    assert len(responses) == 2
+    assert sorted(keys_requested(process)) == [["e/b", "slow500/a"], ["slow500/a", "e/b"]]
 
 
 def test_one_key_that_fails_a_request_fails_no_other(asking):
@@ -145,20 +145,20 @@ def test_one_key_that_fails_a_request_fails_no_other(asking):
 
 def test_whoever_gives_up_leaves_an_answer_for_the_next(asking, process):
     first = asking.begin("slow500/late")
-    until(lambda: asked(process), "it is asked")
+    until(lambda: keys_requested(process), "it is asked")
     assert first.cancel()
     assert asking.registry.counters[PROVIDER_WAITS_ENDED] == {(): 1}
     until(lambda: asking.cache.look("p", ["slow500/late"]).items, "it is kept")
     assert asking.ask("slow500/late").is_cached
-    assert asked(process) == [["slow500/late"]]
+    assert keys_requested(process) == [["slow500/late"]]
 
 
 def test_an_unknown_provider_is_told_and_what_was_known_of_one_that_is_gone_stays(asking):
     asking.ask("g/a")
     asking.providers = {}
     assert asking.ask("g/a").responses == (("g/a", "g/a is known"),)
-    told = asking.ask("g/a", "g/b")
-    assert (told.responses, told.errors, told.status_code, told.system_error) == (
+    response = asking.ask("g/a", "g/b")
+    assert (response.responses, response.errors, response.status_code, response.system_error) == (
         *(None, None, 400, "key is not found in provider cache"),
     )
     assert asking.ask("a", name="nobody").status_code == 400
@@ -169,15 +169,15 @@ def test_what_another_generation_said_is_forgotten(asking, process):
     asking.ask("h/a")
     asking.put(process, timeout=29)
     assert not asking.ask("h/a").is_cached
-    assert asked(process) == [["h/a"], ["h/a"]]
-    connections = [request["connection"] for request in process.asked()]
+    assert keys_requested(process) == [["h/a"], ["h/a"]]
+    connections = [request["connection"] for request in process.requests()]
     assert len(set(connections)) == 2, "a client of its own"
 
 
 def test_connections_are_kept(asking, process):
     for number in range(5):
         asking.ask(f"k/{number}")
-    assert len({request["connection"] for request in process.asked()}) == 1
+    assert len({request["connection"] for request in process.requests()}) == 1
 
 
 def test_all_connections_of_a_crowd_are_kept_for_the_next(asking, process):
@@ -186,7 +186,7 @@ def test_all_connections_of_a_crowd_are_kept_for_the_next(asking, process):
     def crowd(name: str) -> set[int]:
         for waiting in [asking.begin(f"slow300/{name}-{number}") for number in range(20)]:
             assert waiting.result(PATIENCE_SECONDS).responses
-        return {request["connection"] for request in process.asked()}
+        return {request["connection"] for request in process.requests()}
 
     connections = crowd("first")
     assert len(connections) > 10
@@ -208,10 +208,10 @@ def test_a_value_that_is_used_is_asked_for_again_before_it_is_too_old(process):
         assert asking.ask("counted/r").responses == (("counted/r", "1"),)
         now[0] += 100
         assert asking.ask("counted/r").responses == (("counted/r", "1"),)
-        until(lambda: len(process.asked()) == 2, "it is asked again")
+        until(lambda: len(process.requests()) == 2, "it is asked again")
         until(lambda: asking.ask("counted/r").responses == (("counted/r", "2"),), "kept anew")
         assert asking.ask("counted/r").is_cached
-        assert asked(process) == [["counted/r"], ["counted/r"]]
+        assert keys_requested(process) == [["counted/r"], ["counted/r"]]
 
 
 def test_a_provider_that_restarts_is_asked_again(asking, process):
@@ -225,9 +225,9 @@ def test_a_provider_that_is_away_is_not_asked_for_a_while(asking, process):
     try:
         for number in range(FAULTS_MAX):
             assert "connection refused" in asking.ask(f"away/{number}").system_error
-        told = asking.ask("away/x")
-        assert told.system_error.startswith("failed to send external data request: Post ")
-        assert "not asked again for" in told.system_error
+        response = asking.ask("away/x")
+        assert response.system_error.startswith("failed to send external data request: Post ")
+        assert "not asked again for" in response.system_error
         assert asking.counted("suspended") == 1
     finally:
         process.start()
@@ -238,7 +238,7 @@ def test_a_provider_that_is_away_is_not_asked_for_a_while(asking, process):
 def test_beyond_its_bound_a_request_is_told_so_at_once(asking, process, monkeypatch):
     monkeypatch.setattr(flights, "FLIGHTS_MAX", 3)
     waiting = [asking.begin(f"slow1000/{number}") for number in range(3)]
-    until(lambda: len(process.asked()) == 3, "they are under way")
+    until(lambda: len(process.requests()) == 3, "they are under way")
     assert "3 requests to provider p are under way" in asking.ask("j/a").system_error
     assert all(future.result(PATIENCE_SECONDS).responses for future in waiting)
     assert asking.counted("crowded") == 1
@@ -247,17 +247,17 @@ def test_beyond_its_bound_a_request_is_told_so_at_once(asking, process, monkeypa
 def test_of_requests_that_nobody_waits_for_the_oldest_end(asking, process, monkeypatch):
     monkeypatch.setattr(flights, "UNAWAITED_MAX", 2)
     begun = [asking.begin(f"hang/{number}") for number in range(4)]
-    until(lambda: len(process.asked()) == 4, "they are under way")
+    until(lambda: len(process.requests()) == 4, "they are under way")
     for future in begun:
         future.cancel()
     until(lambda: asking.registry.counters.get(PROVIDER_ABANDONED, {}).get((), 0) == 2, "two ended")
 
 
 def test_too_many_keys_are_not_sent(asking, process):
-    told = asking.ask(*(f"k{number}" for number in range(1001)))
-    assert told.responses is None
-    assert "1001 keys are asked for at once, and 1000 may be" in told.system_error
-    assert asked(process) == []
+    response = asking.ask(*(f"k{number}" for number in range(1001)))
+    assert response.responses is None
+    assert "1001 keys are asked for at once, and 1000 may be" in response.system_error
+    assert keys_requested(process) == []
 
 
 def test_neither_a_proxy_nor_other_authorities_count(asking, process, monkeypatch, tmp_path):
@@ -281,17 +281,17 @@ def test_neither_a_proxy_nor_other_authorities_count(asking, process, monkeypatc
 def test_a_certificate_is_for_the_host_and_in_its_time(asking, tmp_path, names, days, why):
     with ProviderProcess(tmp_path, authority=make_authority(names, days)) as foreign:
         asking.put(foreign)
-        told = asking.ask("m/a").system_error
-        assert "tls: failed to verify certificate: x509: " in told
-        assert why in told
+        error = asking.ask("m/a").system_error
+        assert "tls: failed to verify certificate: x509: " in error
+        assert why in error
 
 
 def test_a_server_without_tls_gets_nothing(asking, process, tmp_path):
     with ProviderProcess(tmp_path, authority=None) as plain:
         asking.put(plain, caBundle=process.ca_bundle, timeout=1)
-        told = asking.ask("n/a")
-        assert told.system_error.startswith("failed to send external data request: Post ")
-        assert plain.asked() == []
+        response = asking.ask("n/a")
+        assert response.system_error.startswith("failed to send external data request: Post ")
+        assert plain.requests() == []
 
 
 class Shown:
@@ -321,7 +321,7 @@ def test_a_provider_that_asks_is_shown_the_pair_that_is_served_now(tmp_path: Pat
         shown.version = second
         provider.restart()
         assert asking.ask("b").responses
-        assert [request["client"] for request in provider.asked()] == ["one", "two"]
+        assert [request["client"] for request in provider.requests()] == ["one", "two"]
     with (
         ProviderProcess(
             tmp_path / "q", authority=make_authority(), client_authority=trusted
@@ -329,14 +329,14 @@ def test_a_provider_that_asks_is_shown_the_pair_that_is_served_now(tmp_path: Pat
         running() as asking,
     ):
         asking.put(provider, timeout=30)
-        told = asking.ask("a")
-        assert told.responses is None
-        assert told.system_error.startswith("failed to send external data request: Post ")
+        response = asking.ask("a")
+        assert response.responses is None
+        assert response.system_error.startswith("failed to send external data request: Post ")
 
 
 def test_whoever_waits_when_it_ends_is_told(process):
     with running() as asking:
         asking.put(process, timeout=30)
         waiting = asking.begin("hang/end")
-        until(process.asked, "it is under way")
+        until(process.requests, "it is under way")
     assert waiting.result(PATIENCE_SECONDS).responses is None

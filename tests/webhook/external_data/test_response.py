@@ -11,8 +11,8 @@ def body(**response):
     return json.dumps({"response": response}).encode()
 
 
-def items(*said):
-    return read_answer(body(items=list(said))).items
+def items(*entries):
+    return read_answer(body(items=list(entries))).items
 
 
 @pytest.mark.parametrize("nothing", [b"null", b"{}", b'{"response": null}', b'{"response": {}}'])
@@ -21,8 +21,8 @@ def test_nothing_said_is_an_empty_answer(nothing):
 
 
 def test_names_are_read_in_any_letters_and_the_last_counts():
-    told = read_answer(b'{"RESPONSE": {"Items": [{"KEY": "a", "key": "b", "Value": 1}]}, "x": 1}')
-    assert told.items == (AnsweredKey("b", 1, ""),)
+    answer = read_answer(b'{"RESPONSE": {"Items": [{"KEY": "a", "key": "b", "Value": 1}]}, "x": 1}')
+    assert answer.items == (AnsweredKey("b", 1, ""),)
 
 
 def test_an_item_without_a_key_is_one_of_the_empty_key():
@@ -34,8 +34,8 @@ def test_an_item_without_a_key_is_one_of_the_empty_key():
 
 
 def test_numbers_are_64_bit_floats():
-    (told,) = items({"key": "a", "value": [2**53 + 1, 2.0, 1.5, -0.0, 1e21]})
-    assert told.value == [2**53, 2, 1.5, 0, 1e21]
+    (item,) = items({"key": "a", "value": [2**53 + 1, 2.0, 1.5, -0.0, 1e21]})
+    assert item.value == [2**53, 2, 1.5, 0, 1e21]
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_what_has_another_form_cannot_be_read(answer, where):
 
 
 def test_bytes_that_are_no_text_are_replaced_as_in_go():
-    (told,) = read_answer(b'{"response": {"items": [{"key": "a\xff", "value": "\\ud800"}]}}').items
-    assert told == AnsweredKey("a\ufffd", "\ufffd", "")
+    (item,) = read_answer(b'{"response": {"items": [{"key": "a\xff", "value": "\\ud800"}]}}').items
+    assert item == AnsweredKey("a\ufffd", "\ufffd", "")
 
 
 def test_a_large_answer_is_read_in_pieces():
-    told = items(*({"key": f"k{number}", "value": "x" * 100} for number in range(2000)))
-    assert (len(told), told[-1].key) == (2000, "k1999")
+    answered = items(*({"key": f"k{number}", "value": "x" * 100} for number in range(2000)))
+    assert (len(answered), answered[-1].key) == (2000, "k1999")

@@ -88,10 +88,10 @@ MATCHES = [
 @pytest.mark.parametrize("match", MATCHES, ids=repr)
 def test_both_forms_of_the_conditions_say_what_the_webhook_says(match):
     for request in requests():
-        wanted = matched(match, request)
+        expected = matched(match, request)
         of_parameters = conditions.of_parameters()
-        assert holds(of_parameters, request, {"spec": {"match": match}}) is wanted, request
-        assert holds(conditions.of_match(match), request, None) is wanted, request
+        assert holds(of_parameters, request, {"spec": {"match": match}}) is expected, request
+        assert holds(conditions.of_match(match), request, None) is expected, request
 
 
 def test_a_constraint_without_a_match_or_without_a_spec_matches_everything():

@@ -15,9 +15,9 @@ def warned(**source: object) -> list[tuple[str, str]]:
 
 def test_loops_within_loops_over_what_a_request_holds_are_told_with_the_size_that_ends_them():
     assert warned(validations=[{"expression": PAIR}]) == []
-    ((field, told),) = warned(validations=[{"expression": TRIPLE}])
+    ((field, message),) = warned(validations=[{"expression": TRIPLE}])
     assert field == "source.validations[0].expression"
-    assert told == "an API server would end it where lists and maps have 39"
+    assert message == "an API server would end it where lists and maps have 39"
 
 
 def test_loops_over_what_is_written_in_the_expression_are_counted_by_its_items():

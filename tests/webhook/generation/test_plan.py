@@ -104,20 +104,20 @@ def test_no_policy_that_reads_parameters_fails_closed():
         spec = made.policies["gatekeeper-named"]["spec"]
         assert spec["paramKind"]
         assert spec["failurePolicy"] == "Ignore"
-        told = made.templates["named"].warning
-        assert ("fails closed" in told) is (failure_policy == "Fail")
+        warning = made.templates["named"].warning
+        assert ("fails closed" in warning) is (failure_policy == "Fail")
 
 
 def test_a_policy_of_one_constraint_has_its_parameters_in_it_and_may_fail_closed():
     options = Options(alone=True)
     given = constraint(match={"namespaces": ["a"]}, parameters={"labels": ["x", 1]})
-    for failure_policy, wanted in (("Fail", "Fail"), ("Ignore", "Ignore"), (None, "Fail")):
+    for failure_policy, expected in (("Fail", "Fail"), ("Ignore", "Ignore"), (None, "Fail")):
         source = {} if failure_policy is None else {"failurePolicy": failure_policy}
         made = plan_of(template(**source), given, options=options, waits=lambda _: "waiting")
         assert list(made.policies) == list(made.bindings) == ["gatekeeper-named-one"]
         spec = made.policies["gatekeeper-named-one"]["spec"]
         assert "paramKind" not in spec
-        assert spec["failurePolicy"] == wanted
+        assert spec["failurePolicy"] == expected
         assert spec["variables"][1]["expression"] == ('dyn({"labels": dyn([dyn("x"), dyn(1)])})')
         bound = made.bindings["gatekeeper-named-one"]["spec"]
         assert bound["policyName"] == "gatekeeper-named-one"
@@ -125,14 +125,14 @@ def test_a_policy_of_one_constraint_has_its_parameters_in_it_and_may_fail_closed
 
 
 @pytest.mark.parametrize(
-    ("said", "failure_policy"),
+    ("stated", "failure_policy"),
     [({}, "Ignore"), ({"failurePolicy": "Fail"}, "Fail"), ({"failurePolicy": "Ignore"}, "Ignore")],
 )
 def test_a_template_that_says_nothing_of_errors_has_the_failure_policy_of_the_flag(
-    said, failure_policy
+    stated, failure_policy
 ):
     options = Options(alone=True, fails=False)
-    plan = plan_of(template(**said), constraint(), options=options)
+    plan = plan_of(template(**stated), constraint(), options=options)
     assert plan.policies["gatekeeper-named-one"]["spec"]["failurePolicy"] == failure_policy
 
 
@@ -214,9 +214,9 @@ def test_a_constraint_has_a_binding_by_default_or_where_it_names_the_enforcement
 
 
 def test_actions_are_kubernetes_own_and_a_warning_beside_a_denial_is_left_out():
-    for action, wanted in (("deny", "Deny"), ("warn", "Warn"), ("dryrun", "Audit")):
+    for action, expected in (("deny", "Deny"), ("warn", "Warn"), ("dryrun", "Audit")):
         found = plan_of(template(), constraint(), action=action).bindings
-        assert found["gatekeeper-named-one"]["spec"]["validationActions"] == [wanted]
+        assert found["gatekeeper-named-one"]["spec"]["validationActions"] == [expected]
     points = [{"name": "vap.k8s.io"}]
     both = constraint(
         enforcementAction="scoped",

@@ -15,6 +15,6 @@ def test_manifests_have_the_rights_to_generate():
         if document["kind"] == "ClusterRole" and document["metadata"]["name"] == "waddle"
         for rule in document["rules"]
     ]
-    wanted = {"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
-    (found,) = [rule for rule in rules if wanted <= set(rule["resources"])]
+    resources = {"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
+    (found,) = [rule for rule in rules if resources <= set(rule["resources"])]
     assert set(found["verbs"]) == {"get", "list", "watch", "create", "update", "delete"}

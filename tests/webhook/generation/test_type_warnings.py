@@ -73,7 +73,7 @@ def test_an_expression_that_fits_is_not_warned_of(expression):
 
 
 @pytest.mark.parametrize(
-    ("expression", "told"),
+    ("expression", "message"),
     [
         ("object.spec.sise > 1", "1:12: undefined field 'sise'"),
         ("has(object.spec.sise)", "1:4: undefined field 'sise'"),
@@ -85,11 +85,11 @@ def test_an_expression_that_fits_is_not_warned_of(expression):
         ("object.metadata.labels.a == 'b'", "undefined field 'labels'"),
     ],
 )
-def test_an_expression_that_does_not_fit_is_told_with_its_kind_and_place(expression, told):
+def test_an_expression_that_does_not_fit_is_told_with_its_kind_and_place(expression, message):
     (warning,) = type_warnings(source(expression), {WIDGET: widget()})
     assert warning["fieldRef"] == "spec.validations[0].expression"
     assert warning["warning"].startswith("example.com/v1, Kind=Widget: ERROR: <input>:1:")
-    assert told in warning["warning"]
+    assert message in warning["warning"]
 
 
 def test_every_kind_that_an_expression_does_not_fit_is_told_with_it_and_messages_likewise():

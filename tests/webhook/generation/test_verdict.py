@@ -107,7 +107,7 @@ def match(chance):
     return found
 
 
-def said(chance, made, of_constraint, client):
+def verdicts_of_both(chance, made, of_constraint, client):
     """What both say of some requests; how many were refused."""
     bound = made.bindings["gatekeeper-named-one"]
     policy = GeneratedPolicy(made.policies[bound["spec"]["policyName"]])
@@ -121,18 +121,18 @@ def said(chance, made, of_constraint, client):
         ("", "Namespace", ""),
         ("rbac", "Role", ""),
     ):
-        asked = request(chance, group, kind, namespace)
-        known = NAMESPACES.get(asked["namespace"])
-        review = AugmentedReview(read_request(asked), namespace=known)
+        reviewed = request(chance, group, kind, namespace)
+        known = NAMESPACES.get(reviewed["namespace"])
+        review = AugmentedReview(read_request(reviewed), namespace=known)
         results = client.snapshot.review(review, enforcement_point=WEBHOOK).results
-        wanted = [one.msg for one in results]
-        found = policy.say(bound, of_constraint, asked, known)
+        expected = [one.msg for one in results]
+        found = policy.say(bound, of_constraint, reviewed, known)
         refused += bool(found.messages)
         if found.ignored:  # errors are the webhook's to tell
-            assert set(found.messages) < set(wanted), asked
-            assert all("resulted in error" in one for one in set(wanted) - set(found.messages))
+            assert set(found.messages) < set(expected), reviewed
+            assert all("resulted in error" in one for one in set(expected) - set(found.messages))
         else:
-            assert sorted(found.messages) == sorted(wanted), asked
+            assert sorted(found.messages) == sorted(expected), reviewed
     return refused
 
 
@@ -147,10 +147,10 @@ def test_a_policy_says_what_the_webhook_says_of_random_requests(seed, alone):
     client.add_constraint(of_constraint)
     made = plan_of(of_template, of_constraint, options=Options(alone=alone), scope=EVERYTHING)
     for _ in range(4):
-        said(chance, made, of_constraint, client)
+        verdicts_of_both(chance, made, of_constraint, client)
 
 
-def both_say(source, of_constraint, asked, known=None, *, alone=False):
+def both_say(source, of_constraint, reviewed, known=None, *, alone=False):
     """What the webhook says of a request, and what the policy says."""
     of_template = template(**source)
     client = Client(targets=[AdmissionTarget()], drivers=[CelDriver()])
@@ -159,10 +159,10 @@ def both_say(source, of_constraint, asked, known=None, *, alone=False):
     made = plan_of(of_template, of_constraint, options=Options(alone=alone), scope=EVERYTHING)
     bound = made.bindings["gatekeeper-named-one"]
     policy = GeneratedPolicy(made.policies[bound["spec"]["policyName"]])
-    read = placed(read_request(asked))
+    read = placed(read_request(reviewed))
     review = AugmentedReview(read, namespace=known if read.namespace else None)
     results = client.snapshot.review(review, enforcement_point=WEBHOOK, limits=UNLIMITED).results
-    said_ = policy.say(bound, of_constraint, asked, known)
+    said_ = policy.say(bound, of_constraint, reviewed, known)
     return sorted(one.msg for one in results), sorted(said_.messages)
 
 
@@ -176,9 +176,9 @@ def test_parameters_that_are_not_there_are_the_same_to_both(spec, alone):
             {"expression": "!has(variables.params.x)", "message": "x"},
         ]
     }
-    asked = request(random.Random(1), "", "Pod", "default")
+    reviewed = request(random.Random(1), "", "Pod", "default")
     webhook, policy = both_say(
-        source, constraint(**spec), asked, NAMESPACES["default"], alone=alone
+        source, constraint(**spec), reviewed, NAMESPACES["default"], alone=alone
     )
     assert len(webhook) == 1
     assert webhook == policy
@@ -190,14 +190,14 @@ def test_variables_that_read_the_constraint_are_the_same_to_both():
         "variables": [own],
         "validations": [{"expression": "false", "messageExpression": "string(variables.own)"}],
     }
-    asked = request(random.Random(1), "", "Pod", "default")
-    assert both_say(source, constraint(), asked, NAMESPACES["default"]) == (["one"], ["one"])
+    reviewed = request(random.Random(1), "", "Pod", "default")
+    assert both_say(source, constraint(), reviewed, NAMESPACES["default"]) == (["one"], ["one"])
 
 
 def test_a_namespace_is_in_none_though_its_request_names_itself():
     source = {"validations": [{"expression": "namespaceObject != null", "message": "none"}]}
-    asked = {**request(random.Random(1), "", "Namespace", ""), "namespace": "a", "name": "a"}
-    assert both_say(source, constraint(), asked, NAMESPACES["a"]) == (["none"], ["none"])
+    reviewed = {**request(random.Random(1), "", "Namespace", ""), "namespace": "a", "name": "a"}
+    assert both_say(source, constraint(), reviewed, NAMESPACES["a"]) == (["none"], ["none"])
 
 
 def test_a_policy_may_cost_ten_times_what_an_expression_may():
@@ -206,8 +206,10 @@ def test_a_policy_may_cost_ten_times_what_an_expression_may():
     for number in range(5):
         loops = f"[1, 1, 1, 1, 1, 1, 1, 1, 1, 1].all(x{number}, {loops})"
     costs = [{"expression": f"{loops} && false", "message": name} for name in "abc"]
-    asked = request(random.Random(1), "", "Pod", "default")
-    webhook, policy = both_say({"validations": costs}, constraint(), asked, NAMESPACES["default"])
+    reviewed = request(random.Random(1), "", "Pod", "default")
+    webhook, policy = both_say(
+        {"validations": costs}, constraint(), reviewed, NAMESPACES["default"]
+    )
     assert policy == ["a", "b", "c"]
     assert webhook[:2] == ["a", "b"]
     assert webhook[2].endswith("actual cost limit exceeded")
@@ -221,7 +223,7 @@ def test_some_of_those_are_refused_by_each_form():
     client.add_constraint(of_constraint)
     for alone in (False, True):
         made = plan_of(of_template, of_constraint, options=Options(alone=alone), scope=EVERYTHING)
-        assert sum(said(chance, made, of_constraint, client) for _ in range(5)) > 5
+        assert sum(verdicts_of_both(chance, made, of_constraint, client) for _ in range(5)) > 5
 
 
 def test_an_expression_that_an_api_server_would_refuse_is_told():

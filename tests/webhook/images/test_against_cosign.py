@@ -373,14 +373,14 @@ def cosign(program, tmp_path):
     return Cosign(program("cosign"), tmp_path)
 
 
-def ours(registry, asked, root=None):
+def ours(registry, references, root=None):
     """Whether each reference is verified by its authority, and else why not."""
 
     async def run():
         options = RegistryOptions(insecure=frozenset([registry.host]))
         answers = []
         async with RegistryClient(options) as client:
-            for reference, authority in asked:
+            for reference, authority in references:
                 document = {
                     "apiVersion": "waddle.dev/v1alpha1",
                     "kind": "VerificationPolicy",
@@ -393,7 +393,7 @@ def ours(registry, asked, root=None):
                 }
                 policy = read_policy(document, read=lambda name: b"")
                 answer = await answer_about(client, parse_reference(reference), [policy], 0)
-                whys = [who.why for one in answer.judgements for who in one.authorities]
+                whys = [judge.why for one in answer.judgements for judge in one.authorities]
                 answers.append((answer.is_verified, whys))
         return answers
 
@@ -416,21 +416,21 @@ def test_cosign_says_the_same_of_signed_and_forged_images(cosign):
     by_chance = [one for one in kinds if one[2].startswith("bit ")]
     chosen = kinds + [drawn.choice(by_chance) for _ in range(CASES - len(kinds))]
     with serving() as registry:
-        asked, told = [], []
+        references, outcomes = [], []
         for number, (name, form, forge) in enumerate(chosen):
             case = Case(registry, number, *keys[name], drawn)
             cases: dict[str, Any] = SIMPLE_CASES if form == "simple" else BUNDLE_CASES
             cases[forge](case)
-            asked.append((case.reference, by_key(keys[name][0])))
+            references.append((case.reference, by_key(keys[name][0])))
             more = ["--new-bundle-format"] if form == "bundle" else []
-            told.append((f"{name}.pub", case.reference, *more))
+            outcomes.append((f"{name}.pub", case.reference, *more))
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            theirs = list(pool.map(lambda one: cosign.verify(*one), told))
-        found = ours(registry, asked)
+            theirs = list(pool.map(lambda one: cosign.verify(*one), outcomes))
+        found = ours(registry, references)
     differing = [
-        (kind, is_verified, why, said[-300:])
-        for kind, (is_verified, why), said in zip(chosen, found, theirs, strict=True)
-        if is_verified == bool(said)
+        (kind, is_verified, why, outcome[-300:])
+        for kind, (is_verified, why), outcome in zip(chosen, found, theirs, strict=True)
+        if is_verified == bool(outcome)
     ]
     assert differing == []
     assert len(found) >= CASES
@@ -445,17 +445,17 @@ def test_cosign_says_the_same_of_identities_that_are_proven_and_forged(cosign):
     whom = ("--certificate-identity", SUBJECT, "--certificate-oidc-issuer", ISSUER)
     drawn = random.Random(1)
     with serving() as registry:
-        asked, theirs = [], []
+        references, theirs = [], []
         for number, (name, forge) in enumerate(keyless_cases(world).items()):
             case = Case(registry, number, None, None, drawn)
             forge(case)
-            asked.append((case.reference, keyless()))
+            references.append((case.reference, keyless()))
             theirs.append((name, cosign.refused("--new-bundle-format", *whom, case.reference)))
-        found = ours(registry, asked, root)
+        found = ours(registry, references, root)
     differing = [
-        (name, is_verified, why, said[-300:])
-        for (name, said), (is_verified, why) in zip(theirs, found, strict=True)
-        if is_verified == bool(said)
+        (name, is_verified, why, outcome[-300:])
+        for (name, outcome), (is_verified, why) in zip(theirs, found, strict=True)
+        if is_verified == bool(outcome)
     ]
     assert differing == []
     assert found[0][0]
@@ -469,7 +469,7 @@ def test_what_cosign_itself_has_signed_is_verified(cosign):
         "transparencyLog": "Ignored",
     }
     with serving() as registry:
-        asked = []
+        references = []
         for number, more in enumerate(([], ["--new-bundle-format"])):
             image = registry.put_artifact("app", "", [(f"layer {number}".encode(), LAYER, {})])
             reference = f"{registry.host}/app@{image}"
@@ -479,8 +479,8 @@ def test_what_cosign_itself_has_signed_is_verified(cosign):
             )
             assert signed.returncode == 0, signed.stderr
             assert cosign.verify("cosign.pub", reference, *more) == ""
-            asked.append((reference, authority))
-        assert [is_verified for is_verified, _ in ours(registry, asked)] == [True, True]
+            references.append((reference, authority))
+        assert [is_verified for is_verified, _ in ours(registry, references)] == [True, True]
 
 
 def test_statements_are_those_that_cosign_signs():

@@ -27,10 +27,10 @@ from webhook.metrics.registry import Registry
 class Counted(ImageLayout):
     """A folder that counts what it is asked."""
 
-    asked = 0
+    request_count = 0
 
     async def fetch(self, reference):
-        self.asked += 1
+        self.request_count += 1
         return await super().fetch(reference)
 
 
@@ -70,15 +70,15 @@ def test_facts_are_kept_by_digest_and_trust_and_tags_are_resolved_anew(world):
 
     async def questions(known, registry, clock):
         assert (await known.value(IMAGE))["verified"]
-        first = registry.asked
+        first = registry.request_count
         assert (await known.value(IMAGE))["verified"]
-        assert registry.asked == first
+        assert registry.request_count == first
         clock.now += known_facts.TAG_SECONDS + 1
         assert (await known.value(IMAGE))["verified"]
-        assert registry.asked == first + 1  # the tag alone
+        assert registry.request_count == first + 1  # the tag alone
         clock.now += known_facts.FACTS_SECONDS
         assert (await known.value(f"registry.example/app@{world.image}"))["verified"]
-        assert registry.asked > first + 1
+        assert registry.request_count > first + 1
         known.policies = (policy([by_key(new_key())]),)  # another root of trust
         assert not (await known.value(IMAGE))["verified"]
 
@@ -104,7 +104,7 @@ def test_conditions_are_judged_anew_of_facts_that_are_kept(world):
     sealed, _, _ = envelope(key, statement(world.image, PROVENANCE, made))
     world.layout.attach(world.image, bundle(sealed))
     fresh = {"cel": "timestamp(now) - timestamp(predicate.on) < duration('2h')"}
-    asked = policy(
+    verification = policy(
         [by_key(key)],
         signatures="Ignored",
         attestations=[{"predicateType": PROVENANCE, "conditions": [fresh]}],
@@ -113,12 +113,12 @@ def test_conditions_are_judged_anew_of_facts_that_are_kept(world):
     async def questions(known, registry, clock):
         at = f"registry.example/app@{world.image}"
         assert (await known.value(at))["verified"]
-        first = registry.asked
+        first = registry.request_count
         clock.now += 3600
         assert not (await known.value(at))["verified"]
-        assert registry.asked == first
+        assert registry.request_count == first
 
-    asking(world, [asked], questions)
+    asking(world, [verification], questions)
 
 
 def test_an_own_authority_s_certificate_ends_though_its_facts_are_kept(world):
@@ -199,7 +199,7 @@ def test_what_is_known_outlives_a_restart(world, tmp_path):
     sealed, _, _ = envelope(key, statement(world.image, PROVENANCE, {"built": "here"}))
     world.layout.attach(world.image, bundle(sealed))
     here = {"cel": "predicate.built == 'here'"}
-    asked = policy(
+    verification = policy(
         [by_key(key)], attestations=[{"predicateType": PROVENANCE, "conditions": [here]}]
     )
     path = tmp_path / "known.db"
@@ -210,22 +210,22 @@ def test_what_is_known_outlives_a_restart(world, tmp_path):
         file.write(file.take(), clock())
 
     file = FactsFile(path)
-    asking(world, [asked], first, file)
+    asking(world, [verification], first, file)
     file.close()
     assert path.stat().st_mode & 0o777 == 0o600
 
     async def again(known, registry, clock):
         known.restore(file.rows(clock()))
         values.append(await known.value(IMAGE))
-        assert registry.asked == 0
+        assert registry.request_count == 0
         (clock.now) += known_facts.TAG_SECONDS + 1
         await known.value(IMAGE)
-        assert registry.asked == 1
+        assert registry.request_count == 1
         known.policies = (policy([by_key(new_key())]),)  # facts of another root of trust
         assert not (await known.value(IMAGE))["verified"]
 
     file = FactsFile(path)
-    asking(world, [asked], again, file)
+    asking(world, [verification], again, file)
     assert values[0]["verified"]
     assert values[0] == values[1]
 

@@ -94,8 +94,10 @@ class Made:
         except UnreadableEvidence:
             self.unreadable += 1
             return
-        asked, now = frozenset([PROVENANCE]), NOW.timestamp()
-        facts = examine(evidence, self.policy.authorities[0], self.policy.root, asked, now)
+        predicate_types, now = frozenset([PROVENANCE]), NOW.timestamp()
+        facts = examine(
+            evidence, self.policy.authorities[0], self.policy.root, predicate_types, now
+        )
         self.refused += not (facts.has_signed or facts.statements)
 
 

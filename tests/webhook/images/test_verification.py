@@ -55,15 +55,15 @@ KEYS = {
 @pytest.mark.parametrize("kind", KEYS)
 def test_a_key_s_signature_is_taken_in_both_formats(world, kind):
     key = KEYS[kind]()
-    asked = policy([by_key(key)])
-    assert "there is no signature beside the image" in world.reasons(asked)
+    verification = policy([by_key(key)])
+    assert "there is no signature beside the image" in world.reasons(verification)
     sealed, _, _ = envelope(key, statement(world.image))
     world.layout.attach(world.image, bundle(sealed))
-    assert world.answer(asked).is_verified
+    assert world.answer(verification).is_verified
 
     world.layout.entries = world.layout.entries[:1]
     world.layout.sign_simply(world.image, [simply_signed(key, world.image)])
-    answer = world.answer(asked)
+    answer = world.answer(verification)
     assert answer.value() == {
         "image": f"registry.example/app@{world.image}",
         "digest": world.image,
@@ -74,7 +74,9 @@ def test_a_key_s_signature_is_taken_in_both_formats(world, kind):
         "signedAt": "",
         "why": [],
     }
-    assert not world.answer(asked, image=f"registry.example/app@{world.image}").value()["mutable"]
+    assert not world.answer(verification, image=f"registry.example/app@{world.image}").value()[
+        "mutable"
+    ]
 
 
 def test_a_bundle_may_sign_the_manifest_itself(world):
@@ -107,13 +109,13 @@ def test_cosign_s_first_format_with_certificate_and_log(world):
 
 def test_a_key_s_signature_in_a_log(world):
     key, log = new_key(), world.sigstore.log
-    asked = policy([by_key(key, log="Required")], world.sigstore.root())
+    verification = policy([by_key(key, log="Required")], world.sigstore.root())
     world.layout.sign_simply(world.image, [simply_signed(key, world.image)])
-    assert "it comes without an entry of a transparency log" in world.reasons(asked)
+    assert "it comes without an entry of a transparency log" in world.reasons(verification)
     sealed, payload, signature = envelope(key, statement(world.image))
     spec = dsse_spec(payload, signature, public_pem(key))
     world.layout.attach(world.image, bundle(sealed, entries=[log.entry("dsse", "0.0.1", spec)]))
-    assert world.answer(asked).is_verified
+    assert world.answer(verification).is_verified
 
 
 def test_keyless_with_each_source_of_time(world, tmp_path):
@@ -140,10 +142,10 @@ def test_an_own_authority_at_its_time_and_now(world):
     certificate = authority.issue(signer)
     sealed, _, _ = envelope(signer, statement(world.image))
     world.layout.attach(world.image, bundle(sealed, certificate=certificate))
-    asked = policy([certified(authority, subject=SUBJECT)])
-    assert world.answer(asked).is_verified
-    assert "it ended at 2027-05-01T12:09:00Z" in world.reasons(asked, now=NOW + HOUR)
-    assert "it begins at 2027-05-01T11:59:00Z" in world.reasons(asked, now=NOW - HOUR)
+    verification = policy([certified(authority, subject=SUBJECT)])
+    assert world.answer(verification).is_verified
+    assert "it ended at 2027-05-01T12:09:00Z" in world.reasons(verification, now=NOW + HOUR)
+    assert "it begins at 2027-05-01T11:59:00Z" in world.reasons(verification, now=NOW - HOUR)
     assert "its certificate is for" in world.reasons(policy([certified(authority, subject="x")]))
     assert "no way leads from it" in world.reasons(policy([certified(Authority("ours"))]))
 
@@ -153,13 +155,13 @@ def test_an_own_authority_at_its_time_and_now(world):
 
 def test_a_signature_of_another_image_or_key(world):
     key = new_key()
-    asked = policy([by_key(key)])
+    verification = policy([by_key(key)])
     world.layout.sign_simply(world.image, [simply_signed(key, OTHER)])
     world.layout.attach(world.image, bundle(envelope(key, statement(OTHER))[0]))
-    assert "it is for another digest than the image's (2 times)" in world.reasons(asked)
-    assert "it is not by this key" not in world.reasons(asked)
+    assert "it is for another digest than the image's (2 times)" in world.reasons(verification)
+    assert "it is not by this key" not in world.reasons(verification)
     world.layout.attach(world.image, bundle(envelope(new_key(), statement(world.image))[0]))
-    assert "it is not by this key" in world.reasons(asked)
+    assert "it is not by this key" in world.reasons(verification)
 
 
 def test_a_signature_is_not_taken_from_another_payload(world):
@@ -204,17 +206,17 @@ def test_a_certificate_of_another_authority_of_the_same_name(world):
 def test_an_authority_s_certificate_signs_no_image(world):
     authority = world.sigstore.authority
     world.sign_keyless(key=authority.key, certificate=authority.certificate)
-    asked = policy(
+    verification = policy(
         [keyless({"issuerPattern": ".*", "subjectPattern": ".*"})], world.sigstore.root()
     )
-    assert not world.answer(asked).is_verified
+    assert not world.answer(verification).is_verified
 
 
 def test_a_signature_by_another_key_than_the_certificate_s(world):
     certificate = world.sigstore.authority.issue(new_key(), ct_key=world.sigstore.ct_key)
     world.sign_keyless(certificate=certificate, key=new_key())
-    asked = policy([keyless()], world.sigstore.root())
-    assert "it is not by the key of its certificate" in world.reasons(asked)
+    verification = policy([keyless()], world.sigstore.root())
+    assert "it is not by the key of its certificate" in world.reasons(verification)
 
 
 @pytest.mark.parametrize(
@@ -337,8 +339,8 @@ def test_a_checkpoint_of_another_tree_by_the_same_log(world):
 
 def test_nothing_proves_a_time(world):
     world.sign_keyless(logged=False)
-    asked = policy([keyless(transparencyLog="Ignored")], world.sigstore.root())
-    assert "nothing proves when it was made" in world.reasons(asked)
+    verification = policy([keyless(transparencyLog="Ignored")], world.sigstore.root())
+    assert "nothing proves when it was made" in world.reasons(verification)
 
 
 FORGED_STAMPS = {
@@ -364,8 +366,8 @@ FORGED_STAMPS = {
 def test_a_timestamp_that_proves_no_time(world, forged):
     change, reason = FORGED_STAMPS[forged]
     world.sign_keyless(logged=False, stamps=[change(world)])
-    asked = policy([keyless(transparencyLog="Ignored")], world.sigstore.root())
-    assert reason in world.reasons(asked)
+    verification = policy([keyless(transparencyLog="Ignored")], world.sigstore.root())
+    assert reason in world.reasons(verification)
 
 
 def test_any_bit_of_a_timestamp_that_changes_is_refused_or_harmless(world):
@@ -414,9 +416,9 @@ def test_so_many_authorities_as_the_policy_counts(world):
 
 def test_an_image_that_no_policy_is_about_is_not_verified(world):
     key = new_key()
-    asked = policy([by_key(key)], images=["registry.example/others/*"])
+    verification = policy([by_key(key)], images=["registry.example/others/*"])
     world.layout.sign_simply(world.image, [simply_signed(key, world.image)])
-    answer = world.answer(asked)
+    answer = world.answer(verification)
     assert not answer.is_verified
     assert answer.value()["why"] == ["no VerificationPolicy is about it"]
     assert not world.answer().is_verified
@@ -435,8 +437,10 @@ def test_attestations_and_their_conditions(world):
     root = world.sigstore.root()
 
     def asking(*conditions, **more):
-        wanted = [{"name": "built", "predicateType": PROVENANCE, "conditions": list(conditions)}]
-        return policy([keyless()], root, signatures="Ignored", attestations=wanted, **more)
+        attestations = [
+            {"name": "built", "predicateType": PROVENANCE, "conditions": list(conditions)}
+        ]
+        return policy([keyless()], root, signatures="Ignored", attestations=attestations, **more)
 
     fresh = {
         "cel": "timestamp(now) - timestamp(predicate.on) < duration('2h')",
@@ -464,15 +468,17 @@ def test_attestations_and_their_conditions(world):
 
 
 def test_an_attestation_that_others_signed_or_that_is_about_another_image(world):
-    wanted = [{"predicateType": PROVENANCE}]
-    asked = policy([keyless()], world.sigstore.root(), signatures="Ignored", attestations=wanted)
+    attestations = [{"predicateType": PROVENANCE}]
+    verification = policy(
+        [keyless()], world.sigstore.root(), signatures="Ignored", attestations=attestations
+    )
     stranger = new_key()
     world.layout.attach(
         world.image, bundle(envelope(stranger, statement(world.image, PROVENANCE))[0])
     )
     world.sign_keyless(content=statement(OTHER, PROVENANCE))
     world.sign_keyless(content=statement(world.image, "https://other.example/type"))
-    answer = world.answer(asked)
+    answer = world.answer(verification)
     assert not answer.is_verified
     (judged,) = answer.judgements[0].attestations
     assert "it comes without a certificate" in str(judged.why)
@@ -483,10 +489,10 @@ def test_an_attestation_in_cosign_s_first_format(world):
     key = new_key()
     sealed, _, _ = envelope(key, statement(world.image, PROVENANCE))
     world.layout.sign_simply(world.image, [(compact(sealed), {})], suffix="att")
-    asked = policy(
+    verification = policy(
         [by_key(key)], signatures="Ignored", attestations=[{"predicateType": PROVENANCE}]
     )
-    assert world.answer(asked).is_verified
+    assert world.answer(verification).is_verified
 
 
 def test_cosign_s_first_format_as_referrers(world):
@@ -515,14 +521,14 @@ def test_ten_thousand_signatures_cost_no_more_than_a_hundred(world):
     stranger = new_key()
     layer = simply_signed(stranger, world.image)
     world.layout.sign_simply(world.image, [layer] * 4_000)
-    asked = policy([by_key(new_key(), str(number)) for number in range(20)])
-    reasons = world.reasons(asked)
+    verification = policy([by_key(new_key(), str(number)) for number in range(20)])
+    reasons = world.reasons(verification)
     assert "it is not by this key (100 times)" in reasons
     assert "only the first 100 of 4000 were read" in reasons
 
     world.layout.entries = world.layout.entries[:1]
     world.layout.sign_simply(world.image, [layer] * 10_000)
-    assert "10000 layers in one manifest" in world.reasons(asked)
+    assert "10000 layers in one manifest" in world.reasons(verification)
 
 
 def test_what_cannot_be_read_is_no_signature(world):
@@ -555,13 +561,15 @@ def test_identities_are_compared_whole(world):
 
 
 def test_the_time_that_is_told_is_the_newest_that_a_log_or_a_clock_has_proven(world):
-    asked = policy([keyless()], world.sigstore.root(), attestations=[{"predicateType": PROVENANCE}])
+    verification = policy(
+        [keyless()], world.sigstore.root(), attestations=[{"predicateType": PROVENANCE}]
+    )
     world.sign_keyless()
     world.sign_keyless(content=statement(world.image, PROVENANCE))
     later = NOW + dt.timedelta(minutes=5)
     world.sign_keyless(stamps=[lambda signature: world.sigstore.clock.stamp(signature, later)])
 
-    value = world.answer(asked).value()
+    value = world.answer(verification).value()
 
     assert value["signedAt"] == "2027-05-01T12:05:00Z"
     assert [one["signedAt"] for one in value["attestations"]] == ["2027-05-01T12:00:00Z"]

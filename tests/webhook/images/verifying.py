@@ -100,10 +100,13 @@ class World:
             answer_about(registry, parse_reference(image), policies, now.timestamp())
         )
 
-    def reasons(self, *policies, **asked):
+    def reasons(self, *policies, **options):
         """Why each authority has not signed, in one text; the image must not be verified."""
-        answer = self.answer(*policies, **asked)
+        answer = self.answer(*policies, **options)
         assert not answer.is_verified
         return "\n".join(
-            text for one in answer.judgements for who in one.authorities for text in who.why
+            text
+            for one in answer.judgements
+            for authority in one.authorities
+            for text in authority.why
         )

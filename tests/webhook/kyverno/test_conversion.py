@@ -31,9 +31,9 @@ def made(rule: Json, **spec: Any) -> Json:
     return policy
 
 
-def said(rule: Json, spec: Json, kind: str = "Pod", **asked: Any) -> str:
+def verdict_of(rule: Json, spec: Json, kind: str = "Pod", **fields: Any) -> str:
     """What the converted rule says of an object."""
-    metadata = {"name": "web", "namespace": "shop", **asked.pop("metadata", {})}
+    metadata = {"name": "web", "namespace": "shop", **fields.pop("metadata", {})}
     obj = {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
     group = "apps" if kind == "Deployment" else ""
     request = {
@@ -42,7 +42,7 @@ def said(rule: Json, spec: Json, kind: str = "Pod", **asked: Any) -> str:
         "name": "web",
         "namespace": "shop",
         "object": obj,
-        **asked,
+        **fields,
     }
     namespace = {"metadata": {"name": "shop", "labels": {"tier": "front"}}}
     verdict = ValidatingPolicy(made(rule)).say(
@@ -59,7 +59,7 @@ CONTAINERS = [{"name": "a", "image": "nginx:1"}, {"name": "b", "image": "redis:l
 
 
 @pytest.mark.parametrize(
-    ("asked", "spec", "result"),
+    ("pattern_given", "spec", "result"),
     [
         ({"hostNetwork": False}, {"hostNetwork": False}, "pass"),
         ({"hostNetwork": False}, {}, "fail"),
@@ -100,14 +100,14 @@ CONTAINERS = [{"name": "a", "image": "nginx:1"}, {"name": "b", "image": "redis:l
         ({"nodeName": "?*"}, {"nodeName": ""}, "fail"),
     ],
 )
-def test_a_pattern_holds_as_kyverno_says(asked: Json, spec: Json, result: str) -> None:
-    assert said(pattern(**asked), spec) == result
+def test_a_pattern_holds_as_kyverno_says(pattern_given: Json, spec: Json, result: str) -> None:
+    assert verdict_of(pattern(**pattern_given), spec) == result
 
 
 def test_of_several_patterns_one_has_to_hold() -> None:
     rule = {"validate": {"anyPattern": [{"spec": {"a": 1}}, {"spec": {"b": "x*"}}]}}
-    assert said(rule, {"b": "xy"}) == "pass"
-    assert said(rule, {"b": "y"}) == "fail"
+    assert verdict_of(rule, {"b": "xy"}) == "pass"
+    assert verdict_of(rule, {"b": "y"}) == "fail"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_denial_holds_as_kyverno_says(
     condition: tuple[str, str, Any], spec: Json, result: str
 ) -> None:
     one = dict(zip(("key", "operator", "value"), condition, strict=True))
-    assert said({"validate": {"deny": {"conditions": {"any": [one]}}}}, spec) == result
+    assert verdict_of({"validate": {"deny": {"conditions": {"any": [one]}}}}, spec) == result
 
 
 LISTS = "request.object.spec.[initContainers, containers][]"
@@ -169,21 +169,21 @@ def test_a_condition_asks_what_lies_in_lists_of_lists(
     key: str, operator: str, value: object, spec: Json, result: str
 ) -> None:
     one = {"key": f"{{{{ {key} }}}}", "operator": operator, "value": value}
-    assert said({"validate": {"deny": {"conditions": {"any": [one]}}}}, spec) == result
+    assert verdict_of({"validate": {"deny": {"conditions": {"any": [one]}}}}, spec) == result
 
 
 def test_equals_compares_a_range_as_text() -> None:
     one = {"key": "{{ request.object.spec.x }}", "operator": "Equals", "value": "1-5"}
     rule = {"validate": {"deny": {"conditions": [one]}}}
-    assert said(rule, {"x": 3}) == "pass"
-    assert said(rule, {"x": "1-5"}) == "fail"
+    assert verdict_of(rule, {"x": 3}) == "pass"
+    assert verdict_of(rule, {"x": "1-5"}) == "fail"
 
 
 def test_a_range_among_values_is_a_text() -> None:
     one = {"key": f"{{{{ {LISTS}.x }}}}", "operator": "AnyNotIn", "value": ["1-5", "7"]}
     rule = {"validate": {"deny": {"conditions": [one]}}}
-    assert said(rule, {"containers": [{"x": 3}]}) == "fail"
-    assert said(rule, {"containers": [{"x": "1-5"}, {"x": 7}]}) == "pass"
+    assert verdict_of(rule, {"containers": [{"x": 3}]}) == "fail"
+    assert verdict_of(rule, {"containers": [{"x": "1-5"}, {"x": 7}]}) == "pass"
 
 
 CONTAINER_LISTS = "request.object.spec.[ephemeralContainers, initContainers, containers][]"
@@ -245,7 +245,7 @@ def denied(key: object, operator: str, value: object) -> Json:
     ],
 )  # fmt: skip
 def test_every_item_of_a_list_is_asked(entry: Json, spec: Json, result: str) -> None:
-    assert said(foreach(**entry), spec) == result
+    assert verdict_of(foreach(**entry), spec) == result
 
 
 @pytest.mark.parametrize(
@@ -274,16 +274,16 @@ def test_every_item_of_a_list_is_asked(entry: Json, spec: Json, result: str) -> 
 def test_a_condition_says_what_kyverno_says(
     key: str, operator: str, value: object, spec: Json, result: str
 ) -> None:
-    assert said({"validate": denied(key, operator, value)}, spec) == result
+    assert verdict_of({"validate": denied(key, operator, value)}, spec) == result
 
 
 def test_deny_is_asked_of_deletions_as_well() -> None:
     rule = {"validate": denied("{{ request.object.spec.x }}", "Equals", 1)}
     deleted = {"kind": "Pod", "metadata": {"name": "web"}, "spec": {"x": 1}}
-    assert said(rule, {}, operation="DELETE", object=None, oldObject=deleted) == "fail"
-    asked = {"key": "{{ request.operation || 'BACKGROUND' }}", "operator": "NotEquals"}
-    rule["preconditions"] = {"all": [{**asked, "value": "DELETE"}]}
-    assert said(rule, {}, operation="DELETE", object=None, oldObject=deleted) == "skip"
+    assert verdict_of(rule, {}, operation="DELETE", object=None, oldObject=deleted) == "fail"
+    condition = {"key": "{{ request.operation || 'BACKGROUND' }}", "operator": "NotEquals"}
+    rule["preconditions"] = {"all": [{**condition, "value": "DELETE"}]}
+    assert verdict_of(rule, {}, operation="DELETE", object=None, oldObject=deleted) == "skip"
 
 
 def test_a_kind_of_no_builtin_group_is_of_any() -> None:
@@ -305,8 +305,8 @@ def test_who_asks_may_be_a_pattern() -> None:
     match = {"any": [{"resources": {"kinds": ["Pod"]}, "subjects": [subject]}]}
     rule = {**pattern(x=1), "match": match}
     user = {"username": "system:serviceaccount:ci:build-7"}
-    assert said(rule, {}, userInfo=user) == "fail"
-    assert said(rule, {}, userInfo={"username": "jane"}) == "skip"
+    assert verdict_of(rule, {}, userInfo=user) == "fail"
+    assert verdict_of(rule, {}, userInfo={"username": "jane"}) == "skip"
 
 
 def test_a_message_has_its_variables() -> None:
@@ -319,28 +319,30 @@ def test_a_message_has_its_variables() -> None:
 def test_what_a_rule_is_about_is_kept() -> None:
     rule = pattern(x=1)
     several = {"any": [{"resources": {"kinds": ["Pod"], "names": ["w*"], "namespaces": ["s?op"]}}]}
-    assert said({**rule, "match": several}, {}) == "fail"
+    assert verdict_of({**rule, "match": several}, {}) == "fail"
     several["any"][0]["resources"]["namespaces"] = ["other"]
-    assert said({**rule, "match": several}, {}) == "skip"
+    assert verdict_of({**rule, "match": several}, {}) == "skip"
     selected = {"resources": {"kinds": ["Pod"], "selector": {"matchLabels": {"app": "web"}}}}
-    assert said({**rule, "match": selected}, {}) == "skip"
-    assert said({**rule, "match": selected}, {}, metadata={"labels": {"app": "web"}}) == "fail"
+    assert verdict_of({**rule, "match": selected}, {}) == "skip"
+    assert (
+        verdict_of({**rule, "match": selected}, {}, metadata={"labels": {"app": "web"}}) == "fail"
+    )
     front = {"resources": {"kinds": ["Pod"], "namespaceSelector": {"matchLabels": {"tier": "f*"}}}}
-    assert said({**rule, "match": front}, {}) == "fail"
+    assert verdict_of({**rule, "match": front}, {}) == "fail"
     excluded = {"any": [{"resources": {"names": ["web"]}}]}
-    assert said({**rule, "exclude": excluded}, {}) == "skip"
+    assert verdict_of({**rule, "exclude": excluded}, {}) == "skip"
     given = {"all": [{"key": "{{request.operation}}", "operator": "Equals", "value": "DELETE"}]}
-    assert said({**rule, "preconditions": given}, {}) == "skip"
+    assert verdict_of({**rule, "preconditions": given}, {}) == "skip"
 
 
 def test_pods_of_controllers_are_asked_as_well() -> None:
     rule = {"validate": {"podSecurity": {"level": "baseline"}}}
     pods = {"template": {"spec": {"containers": [{"name": "c"}], "hostNetwork": True}}}
     deployment = {"kind": "Deployment"}
-    assert said(rule, pods, **deployment) == "fail"
-    assert said(rule, {"template": {"metadata": {}, "spec": {"containers": []}}}, **deployment) == (
-        "pass"
-    )
+    assert verdict_of(rule, pods, **deployment) == "fail"
+    assert verdict_of(
+        rule, {"template": {"metadata": {}, "spec": {"containers": []}}}, **deployment
+    ) == ("pass")
     off = cluster_policy(rule)
     off["metadata"]["annotations"] = {"pod-policies.kyverno.io/autogen-controllers": "none"}
     [(_, policy)] = converted(off)
@@ -374,7 +376,7 @@ def test_pod_security_is_asked_by_its_level(level: str, changed: Json, result: s
     context = {key: value for key, value in (SECURE | changed).items() if value is not None}
     spec = {"containers": [{"name": "c", "securityContext": context}]}
     rule = {"validate": {"podSecurity": {"level": level, "version": "latest"}}}
-    assert said(rule, spec) == result
+    assert verdict_of(rule, spec) == result
 
 
 def test_actions_and_evaluation_are_kept() -> None:
@@ -411,9 +413,9 @@ def test_actions_and_evaluation_are_kept() -> None:
     ],
 )
 def test_what_cannot_be_written_is_named(rule: Json, why: str) -> None:
-    [(_, told)] = converted(cluster_policy(rule))
-    assert isinstance(told, Unwritable)
-    assert why in str(told)
+    [(_, message)] = converted(cluster_policy(rule))
+    assert isinstance(message, Unwritable)
+    assert why in str(message)
 
 
 @pytest.mark.parametrize(

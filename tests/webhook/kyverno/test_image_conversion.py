@@ -112,10 +112,10 @@ def is_verified(world, document):
     """Whether the policies that it becomes, read as the provider reads them, verify the image."""
     root = json.dumps(world.sigstore.root()).encode()
     policies = [read_policy(one, lambda _: root) for one in images_of(document).documents[:-1]]
-    asked = answer_about(
+    answer = answer_about(
         ImageLayout(world.directory), parse_reference(IMAGE), policies, NOW.timestamp()
     )
-    return asyncio.run(asked).is_verified
+    return asyncio.run(answer).is_verified
 
 
 def sign(world, *keys):
@@ -167,8 +167,8 @@ def test_an_attestation_has_to_be_there_of_that_type_and_key(world, name):
     sign(world, key)
 
     def of(signer, of_type=PROVENANCE):
-        asked = {name: of_type, "attestors": [{"entries": [keyed(signer)]}]}
-        return cluster_policy(rule(attestations=[asked]))
+        requirement = {name: of_type, "attestors": [{"entries": [keyed(signer)]}]}
+        return cluster_policy(rule(attestations=[requirement]))
 
     assert not is_verified(world, of(key))
     attest(world, key)
@@ -178,7 +178,7 @@ def test_an_attestation_has_to_be_there_of_that_type_and_key(world, name):
 
 
 @pytest.mark.parametrize(
-    ("identity", "wanted"),
+    ("identity", "expected"),
     [
         ({"subject": SUBJECT, "issuer": ISSUER}, True),
         ({"subject": "https://ci.example/ours/*", "issuer": "https://issuer.exampl?"}, True),
@@ -192,35 +192,37 @@ def test_an_attestation_has_to_be_there_of_that_type_and_key(world, name):
         ({"subjectRegExp": r"^https://ci\.example$", "issuer": ISSUER}, False),
     ],
 )
-def test_an_identity_is_taken_as_kyverno_takes_it(world, identity, wanted):
+def test_an_identity_is_taken_as_kyverno_takes_it(world, identity, expected):
     world.sign_keyless()
     rekor = {"rekor": {"url": "https://rekor.sigstore.dev"}}
-    assert is_verified(world, sets([{"keyless": identity | rekor}])) is wanted
+    assert is_verified(world, sets([{"keyless": identity | rekor}])) is expected
     if "subject" in identity or len(identity) < 2:
         return  # ImageValidatingPolicies have no wildcards
     one = {"name": "ci", "cosign": {"keyless": {"identities": [identity]}}}
-    asked = image_policy(CONTAINERS.format("attestors.ci", "> 0"), one)
-    assert is_verified(world, asked) is wanted
+    image_rule = image_policy(CONTAINERS.format("attestors.ci", "> 0"), one)
+    assert is_verified(world, image_rule) is expected
 
 
 def test_an_identity_of_an_image_validating_policy_has_no_wildcards(world):
     world.sign_keyless()
-    for subject, wanted in ((SUBJECT, True), ("https://ci.example/*", False)):
+    for subject, expected in ((SUBJECT, True), ("https://ci.example/*", False)):
         identity = {"issuer": ISSUER, "subject": subject}
         one = {"name": "ci", "cosign": {"keyless": {"identities": [identity]}}}
-        asked = image_policy(CONTAINERS.format("attestors.ci", "> 0"), one)
-        assert is_verified(world, asked) is wanted
+        image_rule = image_policy(CONTAINERS.format("attestors.ci", "> 0"), one)
+        assert is_verified(world, image_rule) is expected
 
 
-@pytest.mark.parametrize(("subject", "wanted"), [(SUBJECT, True), ("https://ci.example/*", False)])
+@pytest.mark.parametrize(
+    ("subject", "expected"), [(SUBJECT, True), ("https://ci.example/*", False)]
+)
 def test_an_identity_of_a_bundle_has_no_wildcards_and_needs_no_certificate_log(
-    world, subject, wanted
+    world, subject, expected
 ):
     signer = new_key()
     world.sign_keyless(key=signer, certificate=world.sigstore.authority.issue(signer))
     entries = [{"keyless": {"issuer": ISSUER, "subject": subject}}]
-    asked = rule(type="SigstoreBundle", attestors=[{"entries": entries}])
-    assert is_verified(world, cluster_policy(asked)) is wanted
+    image_rule = rule(type="SigstoreBundle", attestors=[{"entries": entries}])
+    assert is_verified(world, cluster_policy(image_rule)) is expected
     assert not is_verified(world, cluster_policy(rule(attestors=[{"entries": entries}])))
 
 
@@ -276,15 +278,15 @@ def test_an_image_validating_policy_counts_its_attestors(world):
 def test_an_image_validating_policy_asks_for_attestations(world, written):
     key = new_key()
     call = "verifyAttestationSignatures(image, attestations.built, [attestors.one])"
-    asked = image_policy(
+    image_rule = image_policy(
         f"images.containers.map(image, {call}).all(e, e > 0)",
         attestor("one", key),
         attestations=[{"name": "built", "intoto": {"type": written}}],
     )
     sign(world, key)
-    assert not is_verified(world, asked)
+    assert not is_verified(world, image_rule)
     attest(world, key)
-    assert is_verified(world, asked)
+    assert is_verified(world, image_rule)
 
 
 ONE = {"attestors": [{"entries": [keyed(new_key())]}]}
@@ -435,10 +437,10 @@ NO_CONVERSION = {
 
 @pytest.mark.parametrize("case", NO_CONVERSION)
 def test_what_cannot_be_expressed_is_named(case):
-    document, told = NO_CONVERSION[case]
+    document, message = NO_CONVERSION[case]
     with pytest.raises(Unwritable) as refused:
         images_of(document)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_secrets_logs_and_digests_are_told():
@@ -447,10 +449,10 @@ def test_secrets_logs_and_digests_are_told():
     [policy, _] = made.documents
     assert policy["spec"]["authorities"][0]["key"] == {"secret": {"name": "a", "key": "cosign.pub"}}
     assert policy["spec"]["trustedRoot"] == {"file": "trusted_root.json"}
-    told = "\n".join(made.notes)
-    assert "copy Secret keys/a to the provider's namespace" in told
-    assert "put trusted_root.json beside the policy" in told
-    assert "mutateDigest: add policies/supply-chain/digests" in told
+    notes = "\n".join(made.notes)
+    assert "copy Secret keys/a to the provider's namespace" in notes
+    assert "put trusted_root.json beside the policy" in notes
+    assert "mutateDigest: add policies/supply-chain/digests" in notes
     plain = images_of(cluster_policy(rule(mutateDigest=False, verifyDigest=False, **ONE)))
     assert plain.notes == []
 
@@ -469,9 +471,9 @@ def test_secrets_logs_and_digests_are_told():
                     attestor("a", new_key()),
                     **({"validationActions": [action]} if action else {}),
                 ),
-                wanted,
+                expected,
             )
-            for action, wanted in (("", "deny"), ("Deny", "deny"), ("Warn", "warn"), ("Audit", "dryrun"))
+            for action, expected in (("", "deny"), ("Deny", "deny"), ("Warn", "warn"), ("Audit", "dryrun"))
         ),
     ],
 )  # fmt: skip
@@ -524,10 +526,10 @@ def test_the_constraint_asks_only_about_the_images_of_the_rule():
     """The template takes it, and an image that no pattern names is not asked about."""
     skipping = rule(**ONE, skipImageReferences=["registry.example/skip/*"])
     made = images_of(cluster_policy(skipping, validationFailureAction="Enforce"))
-    asked = []
+    asked_keys = []
 
     def nobody_has_signed(keys):
-        asked.extend(keys)
+        asked_keys.extend(keys)
         return {
             "items": {key: {"value": {"verified": False, "why": ["no"], "by": []}} for key in keys}
         }
@@ -549,7 +551,7 @@ def test_the_constraint_asks_only_about_the_images_of_the_rule():
     assert [one.message for one in found] == [
         'container "c": spec.containers[0].image must be signed: registry.example/app:1: no'
     ]
-    assert asked == images[:1]
+    assert asked_keys == images[:1]
 
 
 def test_the_template_and_a_verification_policy_name_the_same_images_by_a_glob():
@@ -575,9 +577,9 @@ def test_the_template_and_a_verification_policy_name_the_same_images_by_a_glob()
         made = images_of(cluster_policy(rule(**ONE)))
         policy, constraint = made.documents
         policy["spec"]["images"] = constraint["spec"]["parameters"]["images"] = [one]
-        asked = keys_asked(constraint, images)
+        keys = keys_asked(constraint, images)
         about = read_policy(policy, no_file)
-        assert asked == {image for image in images if about.matches(parse_reference(image))}, one
+        assert keys == {image for image in images if about.matches(parse_reference(image))}, one
 
 
 def no_file(name):
@@ -586,17 +588,17 @@ def no_file(name):
 
 def keys_asked(constraint, images):
     """What the library's template asks the provider about a Pod of these images."""
-    asked = set()
+    found_keys = set()
 
     def nothing_is_known(keys):
-        asked.update(keys)
+        found_keys.update(keys)
         return {"items": {}}
 
     policies = Policies.load(TEMPLATE, values=[constraint], providers={"images": nothing_is_known})
     containers = [{"name": "c", "image": image} for image in images]
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}}
     policies.review(pod | {"spec": {"containers": containers}})
-    return asked
+    return found_keys
 
 
 def broken(value):
@@ -654,7 +656,7 @@ def test_whatever_shape_a_policy_has_it_is_converted_or_refused(of):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "wanted"),
+    ("one", "other", "expected"),
     [
         ("a.b/*", "a.b/c:*", True),
         ("*", "a.b/c", True),
@@ -667,6 +669,6 @@ def test_whatever_shape_a_policy_has_it_is_converted_or_refused(of):
         ("", "a", False),
     ],
 )
-def test_two_globs_overlap_where_one_text_matches_both(one, other, wanted):
-    assert globs_overlap(one, other) is wanted
-    assert globs_overlap(other, one) is wanted
+def test_two_globs_overlap_where_one_text_matches_both(one, other, expected):
+    assert globs_overlap(one, other) is expected
+    assert globs_overlap(other, one) is expected

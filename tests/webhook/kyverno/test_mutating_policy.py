@@ -31,7 +31,9 @@ def deployment() -> Json:
     }
 
 
-def asked(obj: Json, *exceptions: KyvernoException, world: World = NOTHING) -> PolicyQuestion:
+def question_about(
+    obj: Json, *exceptions: KyvernoException, world: World = NOTHING
+) -> PolicyQuestion:
     group, _, version = obj["apiVersion"].rpartition("/")
     kind = {"group": group, "version": version}
     request = {
@@ -46,7 +48,7 @@ def asked(obj: Json, *exceptions: KyvernoException, world: World = NOTHING) -> P
 
 
 def changed(made: KyvernoMutatingPolicy, obj: Json | None = None) -> KyvernoChange:
-    return made.change(asked(pod() if obj is None else obj))
+    return made.change(question_about(pod() if obj is None else obj))
 
 
 def test_mutations_follow_each_other_and_the_object_that_came_stays() -> None:
@@ -88,7 +90,7 @@ def test_an_error_leaves_the_object_as_it_came_and_names_what_is_missing() -> No
     lookup = 'resource.Get("v1", "secrets", "shop", "s").metadata.name'
     world = World(nothing_known, 0)
     made = policy(applied(LABEL.replace('"a"', lookup)))
-    done = made.change(asked(obj, world=world))
+    done = made.change(question_about(obj, world=world))
     assert (done.result, done.object) == ("error", obj)
     assert done.missing == tuple(world.missing) != ()
 
@@ -106,10 +108,10 @@ def test_controllers_get_what_their_pods_would() -> None:
     made = policy(applied(PRIORITY))
     done = changed(made, deployment())
     assert done.object["spec"]["template"]["spec"]["priorityClassName"] == "low"
-    assert made.names(asked(deployment()).request)
+    assert made.names(question_about(deployment()).request)
     alone = policy(applied(PRIORITY), autogen={"podControllers": {"controllers": []}})
     assert changed(alone, deployment()).result == "skip"
-    assert not alone.names(asked(deployment()).request)
+    assert not alone.names(question_about(deployment()).request)
 
 
 @pytest.mark.parametrize(
@@ -148,10 +150,10 @@ def test_an_exception_excuses_and_what_it_allows_is_read() -> None:
         whole = {**named, "matchConditions": conditions, **spec}
         return KyvernoException({"metadata": metadata, "spec": whole})
 
-    done = policy(applied(LABEL)).change(asked(pod(), exception()))
+    done = policy(applied(LABEL)).change(question_about(pod(), exception()))
     assert (done.result, done.message) == ("skip", "excused by shop/e")
     allowed = LABEL.replace('"a"', "exceptions.allowedValues[0]")
-    done = policy(applied(allowed)).change(asked(pod(), exception(allowedValues=["b"])))
+    done = policy(applied(allowed)).change(question_about(pod(), exception(allowedValues=["b"])))
     assert done.object["metadata"]["labels"] == {"team": "b"}
 
 
@@ -163,7 +165,7 @@ def test_one_of_a_namespace_changes_nothing_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ({"mutations": []}, "spec.mutations is empty"),
         ({"evaluation": {"mutateExisting": {"enabled": True}}}, "spec.evaluation.mutateExisting: "),
@@ -185,11 +187,11 @@ def test_one_of_a_namespace_changes_nothing_elsewhere() -> None:
         ({"mutations": [applied("random()")]}, "random() gives another value each time"),
     ],
 )
-def test_what_is_not_supported_is_refused_by_name(spec: Json, told: str) -> None:
+def test_what_is_not_supported_is_refused_by_name(spec: Json, message: str) -> None:
     spec.setdefault("variables", [{"name": "any", "expression": "dyn(1)"}])
     with pytest.raises(InvalidPolicy) as error:
         policy(*spec.pop("mutations", [applied(LABEL)]), **spec)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_what_has_another_effect_than_it_seems_to_have_is_noted() -> None:
@@ -211,7 +213,7 @@ def test_long_lists_are_merged_in_time_and_odd_ones_are_errors_at_most() -> None
     count = 4_000
     done = changed(made, pod(containers=[{"name": f"c{one}"} for one in range(count)]))
     assert [one["image"] for one in done.object["spec"]["containers"]] == ["b"] * count
-    one = made.change(asked(pod(containers=[{"name": {"a": 1}}])))
+    one = made.change(question_about(pod(containers=[{"name": {"a": 1}}])))
     assert one.result in {"pass", "error"}
     deep: Json = {}
     for _ in range(5_000):

@@ -39,17 +39,17 @@ def request(image: str = "nginx", kind: str = "Pod", **spec: object) -> dict:
     }
 
 
-def said(
+def verdict_of(
     expression: str, image: str = "nginx", world: World = NOTHING, **more: object
 ) -> KyvernoVerdict:
     return policy(expression, **more).say(PolicyQuestion(request(image), None, world))
 
 
 def test_the_first_validation_that_does_not_hold_is_told() -> None:
-    assert said("object.spec.containers.size() == 1") == KyvernoVerdict("pass")
-    assert said("false") == KyvernoVerdict("fail", "no")
+    assert verdict_of("object.spec.containers.size() == 1") == KyvernoVerdict("pass")
+    assert verdict_of("false") == KyvernoVerdict("fail", "no")
     two = [{"expression": "true"}, {"expression": "1 > 2"}, {"expression": "false"}]
-    failed = said("true", validations=two)
+    failed = verdict_of("true", validations=two)
     assert failed == KyvernoVerdict("fail", "CEL expression validation failed at index 1")
 
 
@@ -57,9 +57,9 @@ def test_a_message_is_computed_and_an_error_in_it_is_the_message() -> None:
     def one(message: str) -> list[dict]:
         return [{"expression": "false", "messageExpression": message, "message": "plain"}]
 
-    assert said("true", validations=one("'x' + object.metadata.name")).message == "xx"
-    told = said("true", validations=one("object.nothing")).message
-    assert told == "failed to evaluate message expression: no such key: nothing"
+    assert verdict_of("true", validations=one("'x' + object.metadata.name")).message == "xx"
+    computed = verdict_of("true", validations=one("object.nothing")).message
+    assert computed == "failed to evaluate message expression: no such key: nothing"
 
 
 def test_what_it_is_not_about_is_skipped() -> None:
@@ -68,11 +68,11 @@ def test_what_it_is_not_about_is_skipped() -> None:
         "skip"
     )
     never = [{"name": "never", "expression": "object.metadata.name == 'other'"}]
-    assert said("false", matchConditions=never) == KyvernoVerdict("skip")
+    assert verdict_of("false", matchConditions=never) == KyvernoVerdict("skip")
 
 
 def test_without_constraints_it_is_about_nothing() -> None:
-    assert said("false", matchConstraints={}) == KyvernoVerdict("skip")
+    assert verdict_of("false", matchConstraints={}) == KyvernoVerdict("skip")
 
 
 def test_rules_that_no_api_server_takes_are_named() -> None:
@@ -82,10 +82,12 @@ def test_rules_that_no_api_server_takes_are_named() -> None:
 
 
 def test_an_error_is_an_error_and_in_a_condition_by_the_failure_policy() -> None:
-    assert said("object.spec.nothing == 1") == KyvernoVerdict("error", "no such key: nothing")
+    assert verdict_of("object.spec.nothing == 1") == KyvernoVerdict("error", "no such key: nothing")
     broken = [{"name": "broken", "expression": "object.nothing == 1"}]
-    assert said("true", matchConditions=broken).result == "error"
-    assert said("true", matchConditions=broken, failurePolicy="Ignore") == KyvernoVerdict("skip")
+    assert verdict_of("true", matchConditions=broken).result == "error"
+    assert verdict_of("true", matchConditions=broken, failurePolicy="Ignore") == KyvernoVerdict(
+        "skip"
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_an_error_is_an_error_and_in_a_condition_by_the_failure_policy() -> None
     ],
 )
 def test_images_and_digests_are_read(expression: str, image: str) -> None:
-    assert said(expression, image) == KyvernoVerdict("pass")
+    assert verdict_of(expression, image) == KyvernoVerdict("pass")
 
 
 def config_map(name: str, labels: dict | None = None, **data: str) -> dict:
@@ -123,24 +125,24 @@ def test_objects_and_images_are_those_that_are_given() -> None:
         images={"docker.io/redis:6": {"config": {"created": "2020-05-01T00:00:00Z"}}},
     )
     got = "resource.Get('v1', 'configmaps', 'shop', 'one').data.a == 'b'"
-    assert said(got, world=world) == KyvernoVerdict("pass")
+    assert verdict_of(got, world=world) == KyvernoVerdict("pass")
     listed = "resource.List('v1', 'configmaps', 'shop').items.size() == 1"
-    assert said(listed, world=world) == KyvernoVerdict("pass")
+    assert verdict_of(listed, world=world) == KyvernoVerdict("pass")
     old = (
         "timestamp(image.GetMetadata(object.spec.containers[0].image).config.created)"
         " < time.now() - duration('24h')"
     )
-    assert said(old, "redis:6", world) == KyvernoVerdict("pass")
+    assert verdict_of(old, "redis:6", world) == KyvernoVerdict("pass")
     assert (
-        said("resource.get('v1', 'configmaps', 'shop', 'two') == null", world=world).result
+        verdict_of("resource.get('v1', 'configmaps', 'shop', 'two') == null", world=world).result
         == "pass"
     )
-    asked = said(old, "redis:7", world)
-    assert asked.missing == ('no registry is asked about the image "redis:7"',)
+    reviewed = verdict_of(old, "redis:7", world)
+    assert reviewed.missing == ('no registry is asked about the image "redis:7"',)
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ({"validations": []}, "spec.validations is empty"),
         ({"validations": [{"message": "x"}]}, "spec.validations[0].expression is missing"),
@@ -168,10 +170,10 @@ def test_objects_and_images_are_those_that_are_given() -> None:
         ),
     ],
 )
-def test_what_cannot_be_used_is_named(spec: dict, told: str) -> None:
+def test_what_cannot_be_used_is_named(spec: dict, message: str) -> None:
     with pytest.raises(InvalidPolicy) as refused:
         policy("true", **spec)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_policy_of_a_namespace_is_about_that_namespace() -> None:
@@ -236,7 +238,7 @@ def test_what_exceptions_allow_is_read_by_the_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ({"policyRefs": []}, "spec.policyRefs is empty"),
         ({"images": "nginx"}, "spec.images is no list of strings"),
@@ -246,16 +248,16 @@ def test_what_exceptions_allow_is_read_by_the_policy() -> None:
         ({"matchConditions": [{"expression": "1"}]}, "must evaluate to bool but gives int"),
     ],
 )
-def test_an_exception_that_cannot_be_used_says_why(spec: dict, told: str) -> None:
+def test_an_exception_that_cannot_be_used_says_why(spec: dict, message: str) -> None:
     with pytest.raises(InvalidPolicy) as refused:
         exception(**spec)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_json_is_read() -> None:
-    assert said("json.unmarshal('{\"a\": [1]}').a[0] == 1").result == "pass"
+    assert verdict_of("json.unmarshal('{\"a\": [1]}').a[0] == 1").result == "pass"
     for text in ("{", "NaN"):
-        wrong = said(f"json.unmarshal('{text}') == 1")
+        wrong = verdict_of(f"json.unmarshal('{text}') == 1")
         assert wrong.result == "error"
         assert wrong.message.startswith("json.unmarshal: ")
 
@@ -272,21 +274,22 @@ def test_json_is_read() -> None:
 )
 def test_objects_are_asked_for_by_both_spellings(expression: str) -> None:
     given = [config_map("one", a="b"), config_map("two", {"a": "b"})]
-    assert said(expression, world=World(objects_known(given))).result == "pass"
+    assert verdict_of(expression, world=World(objects_known(given))).result == "pass"
 
 
 def test_what_is_not_given_is_told_and_an_error_unless_another_operand_decides() -> None:
-    asked = "resource.Get('v1', 'secrets', 'shop', 'one').data.a == 'b'"
-    verdict = said(asked)
+    expression = "resource.Get('v1', 'secrets', 'shop', 'one').data.a == 'b'"
+    verdict = verdict_of(expression)
     assert verdict.result == "error"
     assert verdict.missing == ('secrets "one" (v1) is not among what is given or synced',)
-    assert said(f"true || {asked}") == KyvernoVerdict("pass")
+    assert verdict_of(f"true || {expression}") == KyvernoVerdict("pass")
     whole = World(nothing_known, is_whole=True)
     assert (
-        said("resource.Get('v1', 'secrets', 'shop', 'one') == null", world=whole).result == "pass"
+        verdict_of("resource.Get('v1', 'secrets', 'shop', 'one') == null", world=whole).result
+        == "pass"
     )
     for one in ("globalContext.Get('x') == 1", "http.Get('https://a').statusCode == 200"):
-        assert said(one).missing
+        assert verdict_of(one).missing
 
 
 def test_a_policy_in_a_namespace_asks_for_that_namespace_alone() -> None:
@@ -336,11 +339,11 @@ def test_a_policy_in_a_namespace_asks_for_that_namespace_alone() -> None:
     ],
 )
 def test_pure_functions_of_kyverno_are_there(expression: str) -> None:
-    assert said(expression) == KyvernoVerdict("pass")
+    assert verdict_of(expression) == KyvernoVerdict("pass")
 
 
 @pytest.mark.parametrize(
-    ("expression", "told"),
+    ("expression", "message"),
     [
         (r"regex.replace('a', '(.)', r'\2') == ''", "replacement string references group 2 of 1"),
         (r"regex.replace('a', '(.)', r'\v') == ''", "invalid replacement string: "),
@@ -348,25 +351,25 @@ def test_pure_functions_of_kyverno_are_there(expression: str) -> None:
         ("regex.replace('a', '(', 'b') == ''", "given regex is invalid: "),
     ],
 )
-def test_what_a_regular_expression_cannot_be_is_an_error(expression: str, told: str) -> None:
-    verdict = said(expression)
+def test_what_a_regular_expression_cannot_be_is_an_error(expression: str, message: str) -> None:
+    verdict = verdict_of(expression)
     assert verdict.result == "error"
-    assert told in verdict.message
+    assert message in verdict.message
 
 
 def test_annotations_are_told_and_one_in_error_makes_an_error() -> None:
     of_name = [{"key": "who", "valueExpression": "object.metadata.name"}]
-    assert said("true", auditAnnotations=of_name).annotations == (("who", "x"),)
-    assert said("false", auditAnnotations=of_name).annotations == (("who", "x"),)
+    assert verdict_of("true", auditAnnotations=of_name).annotations == (("who", "x"),)
+    assert verdict_of("false", auditAnnotations=of_name).annotations == (("who", "x"),)
     wrong = [{"key": "who", "valueExpression": "object.nothing"}]
-    assert said("true", auditAnnotations=wrong).result == "error"
+    assert verdict_of("true", auditAnnotations=wrong).result == "error"
 
 
 def test_mode_json_reads_documents() -> None:
     of_json = policy("object.a == 1", evaluation={"mode": "JSON"}, matchConstraints={})
-    asked = PolicyQuestion({}, None, NOTHING)
-    assert of_json.say_of_json({"a": 1}, asked).result == "pass"
-    assert of_json.say_of_json({"a": 2}, asked) == KyvernoVerdict("fail", "no")
+    question = PolicyQuestion({}, None, NOTHING)
+    assert of_json.say_of_json({"a": 1}, question).result == "pass"
+    assert of_json.say_of_json({"a": 2}, question) == KyvernoVerdict("fail", "no")
 
 
 def test_values_of_a_secret_are_left_out_of_errors() -> None:
@@ -376,9 +379,9 @@ def test_values_of_a_secret_are_left_out_of_errors() -> None:
         "metadata": {"name": "x", "namespace": "shop"},
         "data": {"password": "aHVudGVyMg=="},
     }
-    asked = {**request(kind="Secret"), "object": secret}
+    reviewed = {**request(kind="Secret"), "object": secret}
     rule = {"resourceRules": [PODS | {"resources": ["secrets"]}]}
     about = policy("object.data[object.data.password] == 'a'", matchConstraints=rule)
-    verdict = about.say(PolicyQuestion(asked, None, NOTHING))
+    verdict = about.say(PolicyQuestion(reviewed, None, NOTHING))
     assert verdict.result == "error"
     assert "aHVudGVyMg==" not in verdict.message

@@ -11,7 +11,7 @@ POD = GroupVersionKind("", "v1", "Pod")
 SHOP = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
 
 
-def told(obj: dict[str, Any], *documents: dict[str, Any]) -> dict[str, str]:
+def drift_texts(obj: dict[str, Any], *documents: dict[str, Any]) -> dict[str, str]:
     """What each mutator would change, by its name."""
     found = drifts_of(known(*documents).snapshot, obj, SHOP, "shop")
     return {item.mutator.name: str(item) for item in found}
@@ -26,7 +26,7 @@ def test_each_mutator_tells_the_fields_that_it_would_change() -> None:
     ]
     obj = pod("x", "y", "z", "w", labels={"here": "otherwise"})
     obj["spec"]["done"] = 1.0
-    assert told(obj, *documents) == {
+    assert drift_texts(obj, *documents) == {
         "a": "would change /spec/containers/0/tty, /spec/containers/1/tty, "
         "/spec/containers/2/tty and 1 more when the object is written",
         "l": "would change /metadata/labels/team when the object is written",
@@ -44,7 +44,7 @@ def test_an_object_that_is_as_mutators_want_it_has_no_drift() -> None:
 def test_a_previewed_mutator_tells_what_it_would_change_once_it_is_enforced() -> None:
     previewed = assign("p", "spec.x", 1)
     previewed["metadata"]["annotations"] = {"waddle.dev/mode": "preview"}
-    assert told(pod(), previewed) == {
+    assert drift_texts(pod(), previewed) == {
         "p": "once it is enforced, would change /spec/x when the object is written"
     }
 
@@ -59,7 +59,7 @@ def test_mutators_of_creations_fault_and_providers_tell_nothing() -> None:
         mutator("Assign", "asks", "spec.containers[name: *].image", parameters=asks),
         label("l", "k", "v"),
     ]
-    assert list(told(pod("a"), *documents)) == ["l"]
+    assert list(drift_texts(pod("a"), *documents)) == ["l"]
 
 
 def test_kinds_that_a_mutator_names_are_worth_listing_and_everything_is_not() -> None:

@@ -58,23 +58,23 @@ WORK: dict[str, Callable[[Pace], Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", WORK)
-def test_long_work_rests_again_and_again(what: str) -> None:
+@pytest.mark.parametrize("case", WORK)
+def test_long_work_rests_again_and_again(case: str) -> None:
     rests: list[float] = []
-    WORK[what](Pace(rest=rests.append))
+    WORK[case](Pace(rest=rests.append))
     assert len(rests) > 2
 
 
-@pytest.mark.parametrize("what", WORK)
-def test_long_work_ends_within_itself_and_leaves_nothing_behind(what: str) -> None:
+@pytest.mark.parametrize("case", WORK)
+def test_long_work_ends_within_itself_and_leaves_nothing_behind(case: str) -> None:
     def end(_worked: float) -> None:
         raise OutOfTime("no more", 1)
 
     with pytest.raises(OutOfTime, match="no more"):
-        WORK[what](Pace(rest=end))
+        WORK[case](Pace(rest=end))
     with pytest.raises(OverBudget):
-        WORK[what](Pace(seconds=0.001))
+        WORK[case](Pace(seconds=0.001))
     with pytest.raises(OutOfTime, match="ended"):
-        WORK[what](Pace(time.monotonic()))
-    WORK[what](Pace())
+        WORK[case](Pace(time.monotonic()))
+    WORK[case](Pace())
     assert MANY == OTHER

@@ -183,7 +183,7 @@ def test_an_object_nested_too_deeply_is_a_fault_of_the_mutator_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "message"),
     [
         (mutator("Assign", "a", 5), "location must be a text"),  # type: ignore[arg-type]
         (assign("a", "spec.x", 1, applyTo="Pod"), "applyTo must be a list"),
@@ -213,10 +213,10 @@ def test_an_object_nested_too_deeply_is_a_fault_of_the_mutator_alone() -> None:
         ({"apiVersion": "v1", "kind": "Pod"}, "is not a kind of mutators"),
     ],
 )
-def test_a_mutator_that_is_none_is_refused(document: dict[str, Any], told: str) -> None:
+def test_a_mutator_that_is_none_is_refused(document: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidMutator) as raised:
         read_mutator(document)
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_a_mutator_nested_too_deeply_is_refused() -> None:

@@ -53,7 +53,7 @@ def test_without_a_cluster_that_keeps_its_stage_it_is_applied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("warn after=1h", "a stage begins with preview"),
         ("preview quiet=1h", "ends by time"),
@@ -61,6 +61,6 @@ def test_without_a_cluster_that_keeps_its_stage_it_is_applied() -> None:
         ("preview, preview", "stricter"),
     ],
 )
-def test_a_roll_out_that_cannot_be_followed_refuses_the_mutator(text: str, told: str) -> None:
-    with pytest.raises(InvalidMutator, match=told):
+def test_a_roll_out_that_cannot_be_followed_refuses_the_mutator(text: str, message: str) -> None:
+    with pytest.raises(InvalidMutator, match=message):
         read_mutator(mutator(text))

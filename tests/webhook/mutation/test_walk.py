@@ -59,18 +59,18 @@ def both_ways(obj: dict[str, Any], context: Context, mutators: Mutators) -> Muta
 def test_random_mutators_make_in_one_walk_what_they_make_one_by_one() -> None:
     walked = changed = 0
     for number in range(1500):
-        asked = question(random.Random(f"walk/{number}"))
-        if "object" not in asked or "expand" in asked:
+        case = question(random.Random(f"walk/{number}"))
+        if "object" not in case or "expand" in case:
             continue
         mutators = Mutators()
-        for document in asked["mutators"]:
+        for document in case["mutators"]:
             try:
                 mutators.add(document)
             except InvalidMutator:
                 continue
-        obj, namespace = asked["object"], asked["namespace"]
+        obj, namespace = case["object"], case["namespace"]
         place = namespace["metadata"]["name"] if namespace else namespace_of(obj)
-        context = Context(asked["operation"], namespace, place, asked["username"], asked["source"])
+        context = Context(case["operation"], namespace, place, case["username"], case["source"])
         try:
             found = both_ways(obj, context, mutators)
         except MutationError as error:

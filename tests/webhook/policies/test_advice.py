@@ -11,7 +11,7 @@ from webhook.policies.request_reads import deciding_places, is_never_there, requ
 
 
 @pytest.mark.parametrize(
-    ("groups", "kind", "meant"),
+    ("groups", "kind", "suggestion"),
     [
         ([""], "pod", "Pod"),
         ([""], "pods", "Pod"),
@@ -39,9 +39,9 @@ from webhook.policies.request_reads import deciding_places, is_never_there, requ
     ],
 )
 def test_the_nearest_kind_is_told_of_what_there_is_not(
-    groups: list[str], kind: str, meant: str
+    groups: list[str], kind: str, suggestion: str
 ) -> None:
-    assert nearest(groups, kind) == meant
+    assert nearest(groups, kind) == suggestion
 
 
 def test_a_kind_that_was_seen_is_there() -> None:
@@ -50,7 +50,7 @@ def test_a_kind_that_was_seen_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("group", "kind", "told"),
+    ("group", "kind", "is_named"),
     [
         ("authentication.k8s.io", "TokenReview", True),
         ("*", "SubjectAccessReview", True),
@@ -59,10 +59,12 @@ def test_a_kind_that_was_seen_is_there() -> None:
         ("", "Secret", False),
     ],
 )
-def test_kinds_of_which_no_webhook_is_asked_are_named(group: str, kind: str, told: bool) -> None:
+def test_kinds_of_which_no_webhook_is_asked_are_named(
+    group: str, kind: str, is_named: bool
+) -> None:
     match = {"kinds": [{"apiGroups": [group], "kinds": [kind, "Pod"]}]}
     problems = [one for one in advice_on_document(constraint(match=match)) if kind in one.message]
-    assert [one.code for one in problems] == (["never_asked"] if told else [])
+    assert [one.code for one in problems] == (["never_asked"] if is_named else [])
 
 
 @pytest.mark.parametrize(("group", "kinds"), [("authorization.k8s.io", 4), ("*", 0), ("apps", 0)])

@@ -366,9 +366,9 @@ def test_one_object_that_meets_a_fault_of_ours_costs_only_itself(tmp_path, kind)
     report = PolicyDirectory(subject, [tmp_path]).load()
     assert [item.name for item in subject.snapshot.constraints] == ["c"]
     assert report.data == 1
-    told = [fault.message for fault in report.faults]
-    assert "it cannot be used for a fault of Waddle: AssertionError" in told
-    assert len(told) == (1 if kind is None else 2)
+    messages = [fault.message for fault in report.faults]
+    assert "it cannot be used for a fault of Waddle: AssertionError" in messages
+    assert len(messages) == (1 if kind is None else 2)
 
 
 def test_templates_are_announced_before_the_first_of_them_is_added(tmp_path):

@@ -13,7 +13,7 @@ from webhook.constraint.targets.known import TARGETS
 from webhook.policies.validation import validate
 
 
-def told(group: dict[str, Any], *others: dict[str, Any], known: Any = ()) -> list[str]:
+def advice(group: dict[str, Any], *others: dict[str, Any], known: Any = ()) -> list[str]:
     """The advice on these groups, beside those that are known."""
     client = Client(targets=TARGETS, drivers=[RegoDriver()])
     validate(client, known, 1.0)
@@ -43,18 +43,18 @@ def test_a_member_that_is_enforced_itself_is_told(action: str) -> None:
         f"ConstraintGroup/g: its member own, K8sDeny/c ({action}), is enforced itself and refuses "
         "what the group accepts: set its enforcementAction to dryrun"
     )
-    assert told(group(), template(), enforced) == [why]
-    assert told(group(), template(), constraint(enforcementAction="dryrun")) == []
+    assert advice(group(), template(), enforced) == [why]
+    assert advice(group(), template(), constraint(enforcementAction="dryrun")) == []
 
 
 def test_a_constraint_that_is_enforced_from_now_on_is_told_of_its_group() -> None:
     dry = constraint(enforcementAction="dryrun")
-    assert len(told(constraint(), known=[template(), dry, group()])) == 1
+    assert len(advice(constraint(), known=[template(), dry, group()])) == 1
 
 
 def test_a_member_that_is_never_asked_is_told() -> None:
     members = {"a": {"kind": "K8sDeny"}, "b": {"kind": "K8sDeny"}}
-    assert told(group(members=members, expression="a()"), template()) == [
+    assert advice(group(members=members, expression="a()"), template()) == [
         "ConstraintGroup/g: its member b is never asked"
     ]
 
@@ -67,5 +67,5 @@ def test_a_group_for_the_api_server_alone_is_told() -> None:
         "members": {"a": {"kind": "K8sDeny"}},
         "expression": "a()",
     }
-    (one,) = told(group(**spec), template())
+    (one,) = advice(group(**spec), template())
     assert "it is enforced nowhere: vap.k8s.io knows no groups" in one

@@ -41,7 +41,7 @@ def test_a_source_that_does_not_compile_has_line_and_column() -> None:
 
 def test_a_constraint_is_checked_as_admission_does_it() -> None:
     """Its action, its roll-out, its onError."""
-    for change, said in (
+    for change, message in (
         ({"spec": {"enforcementAction": "maybe"}}, "maybe"),
         ({"metadata": {"annotations": {"waddle.dev/rollout": "x"}}}, "dryrun or warn"),
         ({"metadata": {"annotations": {"waddle.dev/on-error": "x"}}}, "on-error"),
@@ -50,7 +50,7 @@ def test_a_constraint_is_checked_as_admission_does_it() -> None:
         for field, value in change.items():
             document[field] = {**document.get(field, {}), **value}
         (problem,) = problems(template(), document)
-        assert said in problem.message
+        assert message in problem.message
         assert problem.severity == "error"
 
 

@@ -28,7 +28,7 @@ from webhook.policies.manifests import Manifest
 WRONG: tuple[Any, ...] = ("apps", 5, 1.5, True, [], ["x"], [5], [{}], {}, {"a": "b"}, "UP_per")
 
 
-def told(document):
+def fault_messages(document):
     """What a load says of an object from a file."""
     return [fault.message for fault in Extensions().load([Manifest(document, "a.yaml")])]
 
@@ -43,7 +43,7 @@ def variants(document):
 @pytest.mark.parametrize("crd", WHOLE)
 def test_what_is_whole_is_taken(crd):
     document = WHOLE[crd]
-    assert told(document) == []
+    assert fault_messages(document) == []
     assert structural.faults(document, schema_of(crd, document["apiVersion"].split("/")[1])) == []
 
 
@@ -53,7 +53,7 @@ def test_a_wrong_type_in_any_field_is_told(crd):
     silent = [
         (path, document["spec"])
         for path, document in variants(WHOLE[crd])
-        if structural.faults(document, schema) and not told(document)
+        if structural.faults(document, schema) and not fault_messages(document)
     ]
     assert silent == []
 
@@ -105,9 +105,12 @@ def test_the_schemas_are_those_of_the_crds(crd, schema):
     ],
 )
 def test_what_a_config_says_without_effect_is_told(spec, message):
-    (fault, *_) = told({**WHOLE["configs"], "spec": spec})
+    (fault, *_) = fault_messages({**WHOLE["configs"], "spec": spec})
     assert message in fault
 
 
 def test_null_is_as_if_nothing_were_there():
-    assert told({**WHOLE["configs"], "spec": {"match": None, "sync": {"syncOnly": None}}}) == []
+    assert (
+        fault_messages({**WHOLE["configs"], "spec": {"match": None, "sync": {"syncOnly": None}}})
+        == []
+    )

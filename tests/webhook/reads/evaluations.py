@@ -112,12 +112,12 @@ def review_of(near, random: Random):
 def result(evaluator, parameters, review, inventory):
     state = evaluator.begin(Limits(time.monotonic() + PATIENCE), inventory)
     try:
-        told = evaluator.evaluate(parameters, review, state)
+        outcome = evaluator.evaluate(parameters, review, state)
     except PolicyError as error:
         return str(error)
-    except Unanswered as asked:  # of providers: what is asked hangs on what is read, too
-        return repr(asked.requests)
-    return [(json.dumps(one.msg), json.dumps(one.details)) for one in told]
+    except Unanswered as unanswered:  # of providers: what is asked hangs on what is read, too
+        return repr(unanswered.requests)
+    return [(json.dumps(one.msg), json.dumps(one.details)) for one in outcome]
 
 
 def value(rule, given, data):

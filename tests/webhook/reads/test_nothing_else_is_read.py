@@ -43,8 +43,8 @@ def whole_review(review):
     return {**review, **objects, **shaped}
 
 
-def all_of(told):
-    return told
+def all_of(values):
+    return values
 
 
 def differences(folder: Path, engine: str, reads_of=lambda of: of.reads, seen_of=all_of):

@@ -41,9 +41,9 @@ def test_what_was_pushed_is_pulled_by_tag_and_by_digest(registry):
 
     digest = ask(registry, lambda client: push_package(client, named(registry), package))
 
-    wanted = {"a.yaml": b"a: 1\n", "b/c.rego": b"package c\n"}
-    assert files_of(registry) == wanted
-    assert files_of(registry, f"@{digest}") == wanted
+    files = {"a.yaml": b"a: 1\n", "b/c.rego": b"package c\n"}
+    assert files_of(registry) == files
+    assert files_of(registry, f"@{digest}") == files
     uploads = [path for method, path in registry.requests if method == "POST"]
     assert len(uploads) == 3
 
@@ -64,8 +64,8 @@ def test_a_token_is_asked_for_once_and_sent_until_it_ends(registry):
 
     assert len(files_of(registry, configs=(config,))) == 2
     assert sum(path.startswith("/token") for _, path in registry.requests) == 1
-    asked = next(path for _, path in registry.requests if path.startswith("/token"))
-    assert "scope=repository:team/policies:pull" in unquote(asked)
+    token_path = next(path for _, path in registry.requests if path.startswith("/token"))
+    assert "scope=repository:team/policies:pull" in unquote(token_path)
 
 
 def test_a_token_that_the_registry_takes_no_more_is_renewed(registry):
@@ -153,13 +153,13 @@ def test_a_registry_that_wants_long_peace_is_told_with_its_wait(registry):
 def test_a_mirror_is_asked_first_and_the_registry_where_it_has_nothing(registry):
     put_files(registry, {"a.yaml": b"a: 1\n"})
     with serving() as mirror:
-        wanted = RegistryOptions(
+        options = RegistryOptions(
             insecure=frozenset((registry.host, mirror.host)),
             mirrors={registry.host: (mirror.host,)},
         )
 
         async def pulled():
-            async with RegistryClient(wanted) as client:
+            async with RegistryClient(options) as client:
                 reference = named(registry)
                 return await fetch_files(
                     client, reference, await client.manifest(reference), archives=False

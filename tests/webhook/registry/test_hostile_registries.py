@@ -325,15 +325,15 @@ def test_a_blob_s_redirect_must_lead_to_https(registry, location, reason):
 def test_no_redirect_leads_from_a_public_registry_into_the_network():
     from webhook.registry.transport import RegistryRequest, _redirected
 
-    asked = RegistryRequest("registry.example", "a", "/v2/a/blobs/x", leaves=True)
+    request = RegistryRequest("registry.example", "a", "/v2/a/blobs/x", leaves=True)
     origin = "https://registry.example"
 
     for host in ("169.254.169.254", "127.0.0.1:6443", "10.0.0.1", "[::1]", "localhost"):
         with pytest.raises(UntrustedContent, match="an internal address"):
-            _redirected(f"{origin}{asked.path}", f"https://{host}/", origin, asked)
+            _redirected(f"{origin}{request.path}", f"https://{host}/", origin, request)
     with pytest.raises(UntrustedContent, match="not https"):
-        _redirected(f"{origin}{asked.path}", "http://files.example/", origin, asked)
-    assert _redirected(f"{origin}/a", "https://files.example/b", origin, asked)
+        _redirected(f"{origin}{request.path}", "http://files.example/", origin, request)
+    assert _redirected(f"{origin}/a", "https://files.example/b", origin, request)
 
 
 def test_redirects_come_to_an_end(registry):

@@ -113,8 +113,8 @@ def test_a_builtin_of_the_caller_gets_the_evaluation_s_services():
     def ask(context, name):
         return context.services["answers"][name]
 
-    asked = make_builtin("ask", [STRING], ANY, ask, context=True)
-    found = program('package a\np := ask("x")', builtins={"ask": asked})
+    builtin = make_builtin("ask", [STRING], ANY, ask, context=True)
+    found = program('package a\np := ask("x")', builtins={"ask": builtin})
     context = EvaluationContext(services={"answers": {"x": [1]}})
     assert found.rule("data.a.p")(UNDEFINED, {}, context) == [1]
 

@@ -34,7 +34,7 @@ def answer(rule, input_value, context=None):
     return to_json(rule(input_value, {}, context or EvaluationContext()))
 
 
-def told_apart(source):
+def answer_to_others(source):
     """What comes of a review with other parameters than those that were known before."""
     return answer(prepared(source), {"review": "a", "parameters": OTHERS})
 
@@ -64,7 +64,7 @@ def told_apart(source):
     ],
 )
 def test_it_is_known_before(source, found):
-    assert told_apart(source) == found
+    assert answer_to_others(source) == found
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_it_is_known_before(source, found):
     ],
 )
 def test_it_is_left_to_each_evaluation(source, found):
-    assert told_apart(source) == found
+    assert answer_to_others(source) == found
 
 
 def test_an_error_is_each_evaluation_s():

@@ -11,7 +11,7 @@ DOCS = ROOT.parent.parent / "docs" / "rego.md"
 ROW = re.compile(r"\| (\d+) \| `(\w+)`: ([^|]*) \|")
 
 
-def told() -> dict[str, int]:
+def documented_stages() -> dict[str, int]:
     """The stage of each module in the table."""
     return {
         f"{room}/{module}.py": int(number)
@@ -20,7 +20,7 @@ def told() -> dict[str, int]:
     }
 
 
-def said() -> dict[str, int]:
+def stages_in_code() -> dict[str, int]:
     """The stage that each module's first line names."""
     found = {}
     for file in ROOT.rglob("*.py"):
@@ -31,8 +31,10 @@ def said() -> dict[str, int]:
 
 
 def test_each_module_names_the_stage_that_the_table_gives_it():
-    assert said() == told()
+    assert stages_in_code() == documented_stages()
 
 
 def test_stages_are_numbered_from_one_on_without_a_gap():
-    assert sorted(set(told().values())) == list(range(1, max(told().values()) + 1))
+    assert sorted(set(documented_stages().values())) == list(
+        range(1, max(documented_stages().values()) + 1)
+    )

@@ -8,9 +8,9 @@ from webhook.rego.syntax.parser import parse_module
 from webhook.rego.tester import UnitTests
 
 
-def results(*sources, data=None, wanted=bool, seconds_max=60.0):
+def results(*sources, data=None, selects=bool, seconds_max=60.0):
     modules = [parse_module(source, f"m{i}.rego") for i, source in enumerate(sources)]
-    found = UnitTests(modules, data or {}, wanted=wanted).run(seconds_max)
+    found = UnitTests(modules, data or {}, selects=selects).run(seconds_max)
     return {f"{one.package}.{one.name}": one for one in found}
 
 
@@ -136,7 +136,7 @@ def test_a_test_that_takes_too_long_ends():
 def test_a_filter_sees_package_and_name():
     source = "package a\ntest_x if true\ntest_y if true"
 
-    assert list(outcomes(source, wanted=lambda name: name.endswith("a.test_y"))) == [
+    assert list(outcomes(source, selects=lambda name: name.endswith("a.test_y"))) == [
         "data.a.test_y"
     ]
 

@@ -170,12 +170,12 @@ def test_changes_that_wait_for_each_other_come_to_the_same_as_one_after_the_othe
         gathered[uid] = step.after(gathered[uid]) if uid in gathered else step
     at_once = packed(stored, gathered).reports
 
-    def said(reports):
+    def contents(reports):
         return Counter(
             (entry["resources"][0]["uid"], finding_in(entry)) for one in reports for entry in one
         )
 
-    assert said(at_once) == said(written)
+    assert contents(at_once) == contents(written)
 
 
 def test_a_report_of_a_policy_is_owned_by_its_constraint():

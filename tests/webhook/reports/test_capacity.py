@@ -15,11 +15,11 @@ class Counted:
 
     def __init__(self, number):
         self.number = number
-        self.asked = 0
+        self.request_count = 0
 
     async def request(self, method, path, *, query):
         assert (method, query) == ("GET", {"limit": "1"})
-        self.asked += 1
+        self.request_count += 1
         number = self.number if "cluster" not in path else 0
         more = {"remainingItemCount": number - 1} if number > 1 else {}
         return {"items": [{}] * min(number, 1), "metadata": more}
@@ -41,7 +41,7 @@ class Fixture:
         return [asyncio.run(self.capacity.has_room()) for _ in range(times)]
 
     @property
-    def told(self):
+    def warnings(self):
         lines = self.lines.getvalue().splitlines()
         return sum("--report-max-resources" in json.loads(line)["msg"] for line in lines)
 
@@ -49,7 +49,7 @@ class Fixture:
 def test_reports_are_counted_once_for_many_and_those_being_made_count():
     made = Fixture(number=3, reports_max=5)
     assert made.asks(4) == [True, True, False, False]
-    assert made.server.asked == 2  # of both kinds
+    assert made.server.request_count == 2  # of both kinds
 
 
 def test_what_was_deleted_makes_room():
@@ -67,11 +67,11 @@ def test_the_bound_is_told_once_and_forgotten_after_a_while():
     assert not made.capacity.is_reached
     made.asks(3)
     assert made.capacity.is_reached
-    assert made.told == 1
+    assert made.warnings == 1
     made.now += REACHED_SECONDS
     assert not made.capacity.is_reached
     made.asks()
-    assert made.told == 2
+    assert made.warnings == 2
 
 
 def test_the_room_is_what_is_left_now():

@@ -11,10 +11,10 @@ FIRST = Confirmation("audit-1", BEGAN, ENDED, ("apps/v1 Deployment",), 2)
 SECOND = Confirmation("audit-2", "2026-11-22T08:01:00Z", "2026-11-22T08:01:09Z")
 
 
-@pytest.mark.parametrize("said", [FIRST, SECOND], ids=["not of all", "whole"])
-def test_what_a_lease_says_is_read_back(said):
-    document = lease(said, Author(said.audit, "waddle-system", "uid", 60.0))
-    assert read(document) == said
+@pytest.mark.parametrize("confirmation", [FIRST, SECOND], ids=["not of all", "whole"])
+def test_what_a_lease_says_is_read_back(confirmation):
+    document = lease(confirmation, Author(confirmation.audit, "waddle-system", "uid", 60.0))
+    assert read(document) == confirmation
     assert document["metadata"]["ownerReferences"][0]["uid"] == "uid"
     assert document["spec"]["leaseDurationSeconds"] == 60
 

@@ -31,7 +31,7 @@ def marked(name):
     return ReportSubject(CONFIG_MAP, "default", name, f"uid-{name}")
 
 
-class Told:
+class BugLog:
     """The reports of bugs."""
 
     def __init__(self):
@@ -82,12 +82,12 @@ async def at_rest(work):
         running.cancel()
 
 
-def refreshed(cluster, told, *names):
+def refreshed(cluster, log, *names):
     """A refresher that has done with these resources."""
 
     async def run():
         seams: Any = cluster
-        refresher = Refresher(seams, seams, seams, seams, told.log, told.faults)
+        refresher = Refresher(seams, seams, seams, seams, log.log, log.faults)
         refresher._backoff.initial_seconds = refresher._backoff.max_seconds = 0.001
         for name in names:
             other = Policy("Other", name)
@@ -100,21 +100,21 @@ def refreshed(cluster, told, *names):
 
 def test_a_bug_with_one_resource_is_told_and_it_is_tried_again_with_all_that_was_known_of_it():
     """It ended the writing of all reports, and everything beside it."""
-    cluster, told = Cluster(b=2), Told()
-    refresher = refreshed(cluster, told, "a", "b", "c")
+    cluster, log = Cluster(b=2), BugLog()
+    refresher = refreshed(cluster, log, "a", "b", "c")
     known = {one[0]: one[1:] for one in cluster.put_}
     assert known == {name: (True, {POLICY, Policy("Other", name)}) for name in "abc"}
     assert dict(refresher.lost) == {}
-    assert told.errors == [BUG]  # the same is told once
-    assert told.registry.counters[OBJECT_FAULTS] == {("report",): 2}
+    assert log.errors == [BUG]  # the same is told once
+    assert log.registry.counters[OBJECT_FAULTS] == {("report",): 2}
 
 
 def test_what_has_a_bug_again_and_again_is_left_to_the_next_audit():
-    cluster, told = Cluster(b=100), Told()
-    refresher = refreshed(cluster, told, "a", "b")
+    cluster, log = Cluster(b=100), BugLog()
+    refresher = refreshed(cluster, log, "a", "b")
     assert [one[0] for one in cluster.put_] == ["a"]
     assert dict(refresher.lost) == {"failed": 1}
-    assert told.registry.counters[OBJECT_FAULTS] == {("report",): RETRIES + 1}
+    assert log.registry.counters[OBJECT_FAULTS] == {("report",): RETRIES + 1}
 
 
 class Store:
@@ -130,20 +130,20 @@ class Store:
             self.bugs[namespace] -= 1
             raise self.error
 
-    async def swap(self, _, wanted, namespace):
-        entries = wanted["results"] if wanted else []
+    async def swap(self, _, desired, namespace):
+        entries = desired["results"] if desired else []
         self.written.append((namespace, [one["resources"][0]["name"] for one in entries]))
         return "create"
 
 
-def stored(store, told, *places, monkeypatch):
+def stored(store, log, *places, monkeypatch):
     """The reports of policies when all that was found is written."""
     monkeypatch.setattr(policy_reports, "GATHER_SECONDS", 0.0)
 
     async def run():
         writer: Any = store
         reports = PolicyReports(
-            writer, WGPOLICY, told.log, entries_max=5, resources_max=10, faults=told.faults
+            writer, WGPOLICY, log.log, entries_max=5, resources_max=10, faults=log.faults
         )
         reports._backoff.initial_seconds = reports._backoff.max_seconds = 0.001
         for namespace in places:
@@ -157,17 +157,17 @@ def stored(store, told, *places, monkeypatch):
 
 
 def test_a_bug_with_one_place_is_told_and_its_changes_are_written_later(monkeypatch):
-    store, told = Store(x=2), Told()
-    reports = stored(store, told, "x", "y", monkeypatch=monkeypatch)
+    store, log = Store(x=2), BugLog()
+    reports = stored(store, log, "x", "y", monkeypatch=monkeypatch)
     assert sorted(store.written) == [("x", ["a"]), ("y", ["a"])]
     assert reports.unwritten == 0
-    assert told.errors == [BUG]
-    assert told.registry.counters[OBJECT_FAULTS] == {("report",): 2}
+    assert log.errors == [BUG]
+    assert log.registry.counters[OBJECT_FAULTS] == {("report",): 2}
 
 
 def test_a_place_that_has_a_bug_again_and_again_is_left_to_the_next_audit(monkeypatch):
-    store, told = Store(x=100), Told()
-    reports = stored(store, told, "x", "y", monkeypatch=monkeypatch)
+    store, log = Store(x=100), BugLog()
+    reports = stored(store, log, "x", "y", monkeypatch=monkeypatch)
     assert store.written == [("y", ["a"])]
     assert reports.unwritten == 1
 
@@ -186,9 +186,9 @@ def test_a_place_that_has_a_bug_again_and_again_is_left_to_the_next_audit(monkey
 def test_what_the_api_server_says_is_no_bug_and_is_tried_again_unless_it_is_for_good(
     monkeypatch, error, unwritten
 ):
-    store, told = Store(error, x=2), Told()
-    reports = stored(store, told, "x", monkeypatch=monkeypatch)
+    store, log = Store(error, x=2), BugLog()
+    reports = stored(store, log, "x", monkeypatch=monkeypatch)
     assert reports.unwritten == unwritten
     assert store.written == [("x", ["a"])] * (1 - unwritten)
-    assert told.errors == []
-    assert told.registry.counters == {}
+    assert log.errors == []
+    assert log.registry.counters == {}

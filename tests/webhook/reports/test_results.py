@@ -143,11 +143,11 @@ def test_what_is_excused_is_always_told_as_skipped_and_by_which_exception():
         selection = select(policies.snapshot, AugmentedObject(pod()), enforcement.AUDIT)
         (one,) = findings_of(responses, policies.snapshot, Descriptions(), stored, selection)
         assert (one.verdict, one.message) == ("skip", "no")
-        told = result(one, 0)
-        assert told["scored"] is False
-        assert told["properties"] == {
+        entry = result(one, 0)
+        assert entry["scored"] is False
+        assert entry["properties"] == {
             "exception": "ClusterPolicyException e",
             "reason": "moving",
             "expires": expires,
         }
-        assert finding_in(told) == one
+        assert finding_in(entry) == one

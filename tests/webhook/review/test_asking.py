@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.policies import expansion_template
-from tests.webhook.external_data.recorded import Asked, good, refused, said
+from tests.webhook.external_data.recorded import Asked, good, refused, response_of
 from tests.webhook.mutation.documents import known, mutator, pod
 from webhook.api.admission import read_request
 from webhook.constraint.expansion import Expansion, read_expansion_template
@@ -58,7 +58,7 @@ def images(obj: dict[str, Any]) -> list[str]:
 
 
 def test_keys_are_asked_once_each_and_what_is_said_stands_there() -> None:
-    ask = Asked(lambda request: said(request, "registry/it"))
+    ask = Asked(lambda request: response_of(request, "registry/it"))
     after = stored((asks(),), pod("x", "y", "x"), ask)
     assert images(after) == ["registry/it"] * 3
     assert ask.rounds == [(ProviderRequest("p", ("x", "y")),)]
@@ -76,7 +76,7 @@ def test_several_providers_are_asked_beside_each_other() -> None:
     [
         (refused, "failed to retrieve external data item from provider p: unsigned"),
         (
-            lambda request: said(request, 1),
+            lambda request: response_of(request, 1),
             "failed to convert external data item value from provider p to string, got type float64",
         ),
         (
@@ -131,9 +131,9 @@ def test_what_had_no_answer_and_may_do_without_is_named() -> None:
         "metadata": {"name": "s"},
         "data": {"a": "hush"},
     }
-    asked = asks(location="data.a", failurePolicy="Ignore")
-    asked["spec"]["applyTo"] = [{"groups": [""], "versions": ["v1"], "kinds": ["Secret"]}]
-    found = review(policies(asked), Subject(AugmentedObject(secret)), ask=Asked(refused))
+    assigning = asks(location="data.a", failurePolicy="Ignore")
+    assigning["spec"]["applyTo"] = [{"groups": [""], "versions": ["v1"], "kinds": ["Secret"]}]
+    found = review(policies(assigning), Subject(AugmentedObject(secret)), ask=Asked(refused))
     assert "hush" not in str(found.unresolved)
 
 
@@ -153,7 +153,7 @@ def test_resultants_of_an_expansion_are_asked_for_together() -> None:
         "metadata": {"name": "web", "namespace": "shop"},
         "spec": {"template": {"spec": pod("x")["spec"]}, "other": {"spec": pod("y")["spec"]}},
     }
-    ask = Asked(lambda request: said(request, "registry/it"))
+    ask = Asked(lambda request: response_of(request, "registry/it"))
     subject = Subject(AugmentedObject(deployment))
     found = review(policies(asks(), expansion=expansion), subject, ask=ask)
     assert not found.faults
@@ -185,11 +185,11 @@ def changed(documents: tuple[dict[str, Any], ...], ask: Asked) -> Changes:
 def test_changes_need_answers_first_and_say_what_they_were() -> None:
     found = changes(policies(asks()), Subject(request(pod("x"))))
     assert found == Needs(requests=(ProviderRequest("p", ("x",)),))
-    told = changed((asks(),), Asked(lambda one: said(one, "registry/it")))
-    assert [one["value"] for one in told.patch.operations] == ["registry/it"]
-    assert told.answers is not None
-    assert list(told.answers) == [ProviderRequest("p", ("x",))]
-    assert "metadata" in str(told.answer.operations)
+    change = changed((asks(),), Asked(lambda one: response_of(one, "registry/it")))
+    assert [one["value"] for one in change.patch.operations] == ["registry/it"]
+    assert change.answers is not None
+    assert list(change.answers) == [ProviderRequest("p", ("x",))]
+    assert "metadata" in str(change.answer.operations)
     with pytest.raises(MutationError, match="unsigned"):
         changed((asks(),), Asked(refused))
 
@@ -197,9 +197,9 @@ def test_changes_need_answers_first_and_say_what_they_were() -> None:
 def test_previewed_mutators_ask_as_well_and_their_failure_changes_nothing() -> None:
     preview = asks("previewed", "spec.owner")
     preview["metadata"]["annotations"] = {"waddle.dev/mode": "preview"}
-    told = changed((preview,), Asked(lambda one: said(one, "ada")))
-    assert told.preview is not None
-    assert [one["value"] for one in told.preview.patch] == ["ada"]
+    change = changed((preview,), Asked(lambda one: response_of(one, "ada")))
+    assert change.preview is not None
+    assert [one["value"] for one in change.preview.patch] == ["ada"]
     refusing = changed((preview,), Asked(refused))
     assert not refusing.patch
     assert refusing.preview is not None
@@ -209,11 +209,11 @@ def test_previewed_mutators_ask_as_well_and_their_failure_changes_nothing() -> N
 def test_drift_is_told_by_answers_and_not_while_a_provider_has_none() -> None:
     mutations = known(asks(failurePolicy="UseDefault", default="safe")).snapshot
     by_user = known(asks("u", "spec.owner", dataSource="Username")).snapshot
-    ask = Asked(lambda one: said(one, "registry/it"))
+    ask = Asked(lambda one: response_of(one, "registry/it"))
     (drift,) = answered(lambda by: drifts_of(mutations, pod("x"), None, "shop", by.known), ask)
     assert drift.paths == ("/spec/containers/0/image",)
     assert ask.rounds == [(ProviderRequest("p", ("x",)),)]
-    same = Asked(lambda one: said(one, "x"))
+    same = Asked(lambda one: response_of(one, "x"))
     assert answered(lambda by: drifts_of(mutations, pod("x"), None, "shop", by.known), same) == ()
     gone = Asked(refused)
     assert answered(lambda by: drifts_of(mutations, pod("x"), None, "shop", by.known), gone) == ()

@@ -101,8 +101,10 @@ def test_what_was_there_is_warned_about_and_what_is_new_is_refused() -> None:
 
 def test_each_violation_of_before_stands_for_one() -> None:
     value = request(pod("a:latest", "a:latest"), pod("a:latest"))
-    told = [actions for _, actions, _ in found(value, IMAGES, ratcheted())]
-    assert sorted(told) == [("deny",), ("warn",)] or told == [("warn",)], "a set has it once"
+    by_violation = [actions for _, actions, _ in found(value, IMAGES, ratcheted())]
+    assert sorted(by_violation) == [("deny",), ("warn",)] or by_violation == [("warn",)], (
+        "a set has it once"
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,21 +122,21 @@ def test_nothing_else_is_let_in(value: Any) -> None:
 
 
 def test_the_audit_counts_what_is_there() -> None:
-    told = found(AugmentedObject(pod("a:latest")), IMAGES, ratcheted(), point=AUDIT)
-    assert told == [("a:latest is latest", ("deny",), False)]
+    findings = found(AugmentedObject(pod("a:latest")), IMAGES, ratcheted(), point=AUDIT)
+    assert findings == [("a:latest is latest", ("deny",), False)]
 
 
 def test_what_an_update_itself_does_is_never_there_before() -> None:
     value = request(pod("a:1"), pod("a:1", "b:1"))
-    told = found(value, SHRUNK, ratcheted("Shrunk"))
-    assert told == [("it has fewer containers", ("deny",), False)]
+    findings = found(value, SHRUNK, ratcheted("Shrunk"))
+    assert findings == [("it has fewer containers", ("deny",), False)]
 
 
 def test_an_object_that_comes_into_the_match_by_the_update_is_refused() -> None:
     match = {"labelSelector": {"matchLabels": {"tier": "front"}}}
     old, new = pod("a:latest"), pod("a:latest", labels={"tier": "front"})
-    told = found(request(new, old), IMAGES, ratcheted(match=match))
-    assert [actions for _, actions, _ in told] == [("deny",)]
+    findings = found(request(new, old), IMAGES, ratcheted(match=match))
+    assert [actions for _, actions, _ in findings] == [("deny",)]
 
 
 def test_scoped_actions_and_dry_runs_are_told_apart_too() -> None:
@@ -168,11 +170,11 @@ def test_what_an_object_implied_before_it_may_go_on_implying() -> None:
     old["spec"]["template"]["spec"] = pod("a:latest")["spec"]
     new = copy.deepcopy(old)
     new["spec"]["replicas"] = 3
-    told = found(request(new, old), IMAGES, ratcheted(), expansions=[expands()])
-    assert told == [("[Implied by pods] a:latest is latest", ("warn",), True)]
+    findings = found(request(new, old), IMAGES, ratcheted(), expansions=[expands()])
+    assert findings == [("[Implied by pods] a:latest is latest", ("warn",), True)]
     new["spec"]["template"]["spec"] = pod("a:latest", "b:latest")["spec"]
-    told = found(request(new, old), IMAGES, ratcheted(), expansions=[expands()])
-    assert ("[Implied by pods] b:latest is latest", ("deny",), False) in told
+    findings = found(request(new, old), IMAGES, ratcheted(), expansions=[expands()])
+    assert ("[Implied by pods] b:latest is latest", ("deny",), False) in findings
 
 
 @pytest.mark.parametrize(

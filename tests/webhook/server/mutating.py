@@ -22,10 +22,10 @@ class Namespaces:
     """A reader that answers when the test says so."""
 
     def __init__(self) -> None:
-        self.asked: dict[str, Future[NamespaceAnswer]] = {}
+        self.lookups: dict[str, Future[NamespaceAnswer]] = {}
 
     def read(self, name: str, seconds: float) -> Future[NamespaceAnswer]:
-        return self.asked.setdefault(name, Future())
+        return self.lookups.setdefault(name, Future())
 
 
 class Mutating:

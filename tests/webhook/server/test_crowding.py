@@ -115,15 +115,15 @@ def test_whoever_has_answers_to_wait_for_has_their_places_without_their_bodies()
 def test_what_is_not_read_is_answered_as_policies_in_force_have_it(
     answer: UnreadAnswer, code: int, allowed: bool | None
 ) -> None:
-    asked: list[tuple[str, Responsible]] = []
+    calls: list[tuple[str, Responsible]] = []
 
-    def answer_unread(namespace: str, whose: Responsible) -> UnreadAnswer:
-        asked.append((namespace, whose))
+    def answer_unread(namespace: str, responsible: Responsible) -> UnreadAnswer:
+        calls.append((namespace, responsible))
         return answer
 
     found = late(Port(answer_unread=answer_unread), "mallory")
     assert found[0] == code
-    assert asked == [("shop", "requester")]
+    assert calls == [("shop", "requester")]
     if allowed is not None:
         response = found[1]["response"]
         assert isinstance(response, dict)

@@ -146,9 +146,9 @@ def test_what_waits_when_all_ends_is_cancelled() -> None:
     waiting = held.decoding.decode(body(100_000), until())
     held.go.set()
     held.decoding.stop()
-    with pytest.raises(Exception) as told:
+    with pytest.raises(Exception) as raised:
         waiting.result(PATIENCE_SECONDS)
-    assert type(told.value).__name__ == "CancelledError"
+    assert type(raised.value).__name__ == "CancelledError"
 
 
 def test_who_had_less_decoded_comes_before_who_had_more() -> None:

@@ -84,21 +84,21 @@ def test_what_waits_gives_its_room_back_when_it_is_answered() -> None:
 
 
 def test_what_would_have_to_wait_and_finds_no_room_is_told_to_try_again() -> None:
-    asked = Asked(wait, Memory(1))
-    code, found = asked.post(json.dumps(review()).encode())
+    endpoint = Asked(wait, Memory(1))
+    code, found = endpoint.post(json.dumps(review()).encode())
     assert code == 429
     assert "too many large requests are being reviewed" in found["message"]
-    assert asked.refused == {("overload",): 1}
+    assert endpoint.refused == {("overload",): 1}
 
 
 def test_a_large_request_that_finds_no_room_in_its_time_is_told_to_try_again() -> None:
     memory = Memory(10_000_000)
     memory.take(10_000_000 - LARGE_BYTES)
-    asked = Asked(allow, memory)
-    code, found = asked.post(LARGE, query=b"timeout=60ms")
+    endpoint = Asked(allow, memory)
+    code, found = endpoint.post(LARGE, query=b"timeout=60ms")
     assert code == 429
     assert "too many large requests" in found["message"]
-    assert asked.refused == {("overload",): 1}
+    assert endpoint.refused == {("overload",): 1}
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_a_large_request_that_is_none_is_refused_as_a_small_one(
     body: bytes, query: bytes, message: str
 ) -> None:
     memory = Memory(100_000_000)
-    asked = Asked(allow, memory)
-    code, found = asked.post(body, query=query)
+    endpoint = Asked(allow, memory)
+    code, found = endpoint.post(body, query=query)
     assert code == 400
     assert message in found["message"]
     memory.take(100_000_000)  # Nothing is held of it.
@@ -128,8 +128,8 @@ class Recorded:
         self.decided: list[bool] = []
         self.names = iter(("first", "second", "third"))
 
-    def answered(self, *told: Any) -> AdmissionResponse:
-        response: AdmissionResponse = told[-1]
+    def answered(self, *arguments: Any) -> AdmissionResponse:
+        response: AdmissionResponse = arguments[-1]
         self.decided.append(response.allowed)
         return response
 

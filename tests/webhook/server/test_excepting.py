@@ -30,13 +30,13 @@ class Rights:
 
     def __init__(self, answer: AccessAnswer | None) -> None:
         self.answer = answer
-        self.asked: list[tuple[str, list[Any]]] = []
+        self.reviews: list[tuple[str, list[Any]]] = []
 
     def lacking(
         self, user: Mapping[str, Any], rights: Sequence[Any], seconds: float
     ) -> Future[AccessAnswer]:
         assert seconds > 0
-        self.asked.append((user["username"], list(rights)))
+        self.reviews.append((user["username"], list(rights)))
         future: Future[AccessAnswer] = Future()
         if self.answer is not None:
             future.set_result(self.answer)
@@ -90,11 +90,11 @@ def test_who_may_is_asked_for_each_constraint_by_name() -> None:
         "verb": "except",
         "name": "owned",
     }
-    assert [asked for _, asked in rights.asked] == [[{"resourceAttributes": right}]]
+    assert [attributes for _, attributes in rights.reviews] == [[{"resourceAttributes": right}]]
     every = exception("e", "RequiredLabel/*", match={"name": "p"})
     assert answer(every, rights).allowed
     del right["name"]
-    assert rights.asked[-1][1] == [{"resourceAttributes": right}]
+    assert rights.reviews[-1][1] == [{"resourceAttributes": right}]
 
 
 def test_who_may_not_is_refused_and_told_what_it_takes() -> None:
@@ -104,9 +104,9 @@ def test_who_may_not_is_refused_and_told_what_it_takes() -> None:
     assert "the verb except on requiredlabel.constraints.gatekeeper.sh" in response.message
 
 
-@pytest.mark.parametrize("said", [AccessAnswer(fault="connection refused"), None])
-def test_whoever_cannot_be_asked_about_is_refused(said: AccessAnswer | None) -> None:
-    response = answer(wide(), Rights(said), query=b"timeout=1s")
+@pytest.mark.parametrize("access", [AccessAnswer(fault="connection refused"), None])
+def test_whoever_cannot_be_asked_about_is_refused(access: AccessAnswer | None) -> None:
+    response = answer(wide(), Rights(access), query=b"timeout=1s")
     assert (response.allowed, response.code) == (False, 503)
     assert "could not be asked" in response.message
 
@@ -116,7 +116,7 @@ def test_a_spec_that_stays_is_not_asked_about() -> None:
     expired = wide(expires="2020-01-01T00:00:00Z")
     labelled = {**expired, "metadata": {**expired["metadata"], "labels": {"a": "b"}}}
     assert answer(labelled, rights, old=expired).allowed
-    assert rights.asked == []
+    assert rights.reviews == []
 
 
 @pytest.mark.parametrize(

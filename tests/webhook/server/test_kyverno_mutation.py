@@ -96,8 +96,8 @@ def test_policies_come_before_mutators_in_the_order_of_their_names() -> None:
     assert found.allowed
     values = {one["path"]: one["value"] for one in operations(found)}
     assert values["/metadata/labels"] == {"team": "a", "b": "2", "owner": "me"}
-    told = values["/metadata/annotations"]["gatekeeper.sh/mutations"]
-    assert told == "AssignMetadata//owner:0, MutatingPolicy//a:3, MutatingPolicy//b:3"
+    annotation = values["/metadata/annotations"]["gatekeeper.sh/mutations"]
+    assert annotation == "AssignMetadata//owner:0, MutatingPolicy//a:3, MutatingPolicy//b:3"
     series = made.registry.mutators.series
     assert series["MutatingPolicy", "a", "applied"] == 1
 

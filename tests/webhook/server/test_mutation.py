@@ -49,9 +49,9 @@ def awaited(mutating: Mutating, reader: Namespaces, answer: NamespaceAnswer | No
     async def work() -> Any:
         pending = mutating.ask(pod(), b"timeout=30s" if answer else b"timeout=60ms")
         assert isinstance(pending, Pending)
-        assert set(reader.asked) == {"shop"}
+        assert set(reader.lookups) == {"shop"}
         if answer is not None:
-            reader.asked["shop"].set_result(answer)
+            reader.lookups["shop"].set_result(answer)
         await pending.finished
         return pending.resume()
 
@@ -98,7 +98,7 @@ def test_nobody_waits_for_a_namespace_that_no_mutator_of_the_kind_could_ask_abou
     of_others["spec"]["applyTo"] = [{"groups": ["apps"], "versions": ["v1"], "kinds": ["Scale"]}]
     found = Mutating(known(of_others).snapshot, reader).ask(pod())
     assert (found.allowed, found.message) == (True, NOT_MUTATED)
-    assert reader.asked == {}
+    assert reader.lookups == {}
 
 
 def test_before_there_are_mutators_the_api_server_is_told_to_ask_again() -> None:
@@ -169,8 +169,10 @@ def test_a_previewed_mutator_that_would_fail_is_counted_and_told_of() -> None:
     outcomes = mutating.registry.mutators.series
     assert outcomes["Assign", "soon", "preview_failed"] == 1
     assert ("Assign", "soon", "previewed") not in outcomes
-    (told,) = [line for line in mutating.lines if b"a mutator in preview could not be" in line]
-    assert b"Assign.mutations.gatekeeper.sh /soon" in told
+    (warning_line,) = [
+        line for line in mutating.lines if b"a mutator in preview could not be" in line
+    ]
+    assert b"Assign.mutations.gatekeeper.sh /soon" in warning_line
 
 
 def test_an_update_that_only_lets_an_object_go_is_left_alone() -> None:
@@ -192,19 +194,19 @@ async def answered(mutating: Mutating, request: AdmissionRequest) -> Any:
     return outcome
 
 
-def request_about(asked: Question) -> AdmissionRequest:
+def request_about(question: Question) -> AdmissionRequest:
     """The request of a random question."""
-    obj = asked["object"]
+    obj = question["object"]
     group, version, kind = gvk_of(obj)
     return read_request(
         {
             "uid": "u",
             "kind": {"group": group, "version": version, "kind": kind},
-            "operation": asked["operation"] or "CREATE",
+            "operation": question["operation"] or "CREATE",
             "name": "p",
             "namespace": namespace_of(obj),
             "object": obj,
-            "userInfo": {"username": asked["username"]},
+            "userInfo": {"username": question["username"]},
         }
     )
 
@@ -223,14 +225,14 @@ def test_random_objects_become_the_same_beside_the_thread_as_on_it(lane: SlowRev
     async def run() -> int:
         changed = 0
         for number in range(400):
-            asked = question(random.Random(f"lanes/{number}"))
-            if "object" not in asked or "expand" in asked:
+            case = question(random.Random(f"lanes/{number}"))
+            if "object" not in case or "expand" in case:
                 continue
             mutators = Mutators()
-            for document in asked["mutators"]:
+            for document in case["mutators"]:
                 with contextlib.suppress(InvalidMutator):
                     mutators.add(document)
-            request, on_error = request_about(asked), ("skip", "reject")[number % 2]
+            request, on_error = request_about(case), ("skip", "reject")[number % 2]
             answers = [
                 await answered(
                     Mutating(

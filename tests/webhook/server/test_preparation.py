@@ -41,12 +41,12 @@ class Namespaces:
     """A reader that answers when the test says so."""
 
     def __init__(self) -> None:
-        self.asked: dict[str, Future[NamespaceAnswer]] = {}
+        self.lookups: dict[str, Future[NamespaceAnswer]] = {}
 
     def read(self, name: str, seconds: float) -> Future[NamespaceAnswer]:
         """Note the question."""
         assert seconds > 0
-        return self.asked.setdefault(name, Future())
+        return self.lookups.setdefault(name, Future())
 
 
 def _client() -> Client:
@@ -93,15 +93,15 @@ def endpoint(
 
 
 async def ask(
-    asked: ReviewEndpoint, namespace: str, query: bytes = b"timeout=30s", **request: Any
+    target: ReviewEndpoint, namespace: str, query: bytes = b"timeout=30s", **request: Any
 ) -> tuple[int, dict[str, Any]]:
     """The status and the answer to a Pod in a Namespace."""
     document = pod() | {"metadata": {"name": "web", "namespace": namespace}}
-    return await post(asked, review(document, **request), query)
+    return await post(target, review(document, **request), query)
 
 
 async def post(
-    asked: ReviewEndpoint, reviewed: dict[str, Any], query: bytes = b"timeout=30s"
+    target: ReviewEndpoint, reviewed: dict[str, Any], query: bytes = b"timeout=30s"
 ) -> tuple[int, dict[str, Any]]:
     """The status and the answer to a review."""
     body = json.dumps(reviewed).encode()
@@ -114,7 +114,7 @@ async def post(
         sent.append(message)
 
     headers = [(b"content-type", b"application/json")]
-    await asked({"method": "POST", "query_string": query, "headers": headers}, receive, send)
+    await target({"method": "POST", "query_string": query, "headers": headers}, receive, send)
     return sent[0]["status"], json.loads(sent[1]["body"])
 
 
@@ -126,19 +126,19 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 def test_an_unknown_namespace_is_read_and_others_do_not_wait_for_it() -> None:
     async def work() -> None:
         reader = Namespaces()
-        asked = endpoint(reader)
+        target = endpoint(reader)
         async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(ask(asked, "new"))
+            waiting = tasks.create_task(ask(target, "new"))
             await asyncio.sleep(0)
-            _, found = await ask(asked, "known")
+            _, found = await ask(target, "known")
             assert found["response"]["allowed"] is False
             assert not waiting.done()
             document = thing("Namespace", "new", labels={"team": "a"})
-            reader.asked["new"].set_result(NamespaceAnswer(document))
+            reader.lookups["new"].set_result(NamespaceAnswer(document))
         status, found = waiting.result()
         assert (status, found["response"]["allowed"]) == (200, False)
         assert found["response"]["status"]["message"] == "[owned] label <owner> is missing"
-        assert set(reader.asked) == {"new"}
+        assert set(reader.lookups) == {"new"}
 
     run(work())
 
@@ -193,7 +193,7 @@ def test_nobody_waits_for_a_namespace_that_does_not_matter() -> None:
 
     async def work() -> None:
         reader = Namespaces()
-        asked = endpoint(reader)
+        target = endpoint(reader)
         cases: tuple[tuple[str, dict[str, Any]], ...] = (
             ("excluded", {}),
             ("new", {"userInfo": {"username": "self"}}),
@@ -201,9 +201,9 @@ def test_nobody_waits_for_a_namespace_that_does_not_matter() -> None:
             ("new", {"kind": {"group": "", "version": "v1", "kind": "Namespace"}}),
         )
         for namespace, request in cases:
-            status, _ = await ask(asked, namespace, **request)
+            status, _ = await ask(target, namespace, **request)
             assert status == 200
-        assert reader.asked == {}
+        assert reader.lookups == {}
 
     run(work())
 
@@ -234,9 +234,9 @@ class Compiling:
 
 def test_a_template_that_is_not_compiled_in_time_is_for_the_failure_policy() -> None:
     async def work() -> None:
-        asked = endpoint(templates=Compiling())
+        target = endpoint(templates=Compiling())
         template = yaml.safe_load(REQUIRED_LABELS)
-        status, found = await post(asked, review(template), b"timeout=60ms")
+        status, found = await post(target, review(template), b"timeout=60ms")
         assert status == 504
         assert found["message"] == NOT_TRIED
 
@@ -247,12 +247,12 @@ def test_a_constraint_that_is_not_tried_in_time_is_refused_only_for_what_is_know
     """Its template may be on its way here; an action that does not exist is one anywhere."""
 
     async def work() -> None:
-        asked = endpoint(templates=Compiling())
-        status, found = await post(asked, review(of_other()), b"timeout=60ms")
+        target = endpoint(templates=Compiling())
+        status, found = await post(target, review(of_other()), b"timeout=60ms")
         assert (status, found["message"]) == (504, NOT_TRIED)
         unknown = of_other() | {"kind": "RequiredLabel"}
         unknown["spec"]["parameters"] = {"label": 3}
-        status, found = await post(asked, review(unknown), b"timeout=60ms")
+        status, found = await post(target, review(unknown), b"timeout=60ms")
         assert (status, found["response"]["status"]["code"]) == (200, 422)
 
     run(work())
@@ -279,11 +279,11 @@ class ApiServer:
 
     def __init__(self, *templates: dict[str, Any]) -> None:
         self.templates = {document["metadata"]["name"]: document for document in templates}
-        self.asked: list[str] = []
+        self.lookups: list[str] = []
 
     def template(self, name: str) -> dict[str, Any] | None:
         """As it is by now."""
-        self.asked.append(name)
+        self.lookups.append(name)
         return self.templates.get(name)
 
 
@@ -318,7 +318,7 @@ def test_a_constraint_whose_template_has_not_arrived_is_judged_by_the_api_server
         server = ApiServer(other())
         status, found = await admitted(of_other(), server)
         assert (status, found["response"]["allowed"]) == (200, True)
-        assert server.asked == ["other"]
+        assert server.lookups == ["other"]
 
         wrong = of_other()
         wrong["spec"]["parameters"] = {"label": 3}
@@ -427,7 +427,7 @@ def test_a_timeout_that_is_no_duration_is_refused_and_nothing_is_found_out() -> 
         status, found = await ask(endpoint(reader), "new", b"timeout=soon")
         assert status == 400
         assert "timeout must be a duration" in found["message"]
-        assert reader.asked == {}
+        assert reader.lookups == {}
 
     run(work())
 
@@ -441,11 +441,11 @@ def test_a_large_object_is_reviewed_elsewhere() -> None:
     async def work() -> None:
         found = SlowReview[Any]()
         reviewer = Reviewer(found)
-        asked = endpoint(reviewer=reviewer)
+        target = endpoint(reviewer=reviewer)
         async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(post(asked, large()))
+            waiting = tasks.create_task(post(target, large()))
             await turns_until(lambda: reviewer.reviewed)
-            status, small = await ask(asked, "known")
+            status, small = await ask(target, "known")
             assert (status, small["response"]["allowed"]) == (200, False)
             assert not waiting.done()
             found.future.set_result(Found(Responses()))

@@ -33,7 +33,7 @@ class Slow:
         return AdmissionResponse(request.uid, allowed=True)
 
 
-def asked(user: str, timeout: str) -> bytes:
+def request_of(user: str, timeout: str) -> bytes:
     """A whole request."""
     body = beginning(user)
     head = f"POST /v1/admit?timeout={timeout} HTTP/1.1\r\nHost: x\r\n"
@@ -49,7 +49,7 @@ def answers(port: Port, users: list[str], timeout: str) -> list[tuple[int, dict[
         for user in users:
             connection, transport = port.connect()
             connected.append((connection, transport))
-            connection.receive(asked(user, timeout))
+            connection.receive(request_of(user, timeout))
         await turns_until(lambda: all(transport.sent for _, transport in connected))
         for connection, _ in connected:
             connection.connection_lost(None)

@@ -18,7 +18,7 @@ from webhook.server.responsibility import (
 
 
 @pytest.mark.parametrize(
-    ("delay", "whose"),
+    ("delay", "responsible"),
     [
         (Delay(), "others"),
         (Delay(worked_seconds=ORDINARY_SECONDS), "object"),
@@ -47,9 +47,9 @@ from webhook.server.responsibility import (
     ],
 )
 def test_a_delay_is_the_doing_of_who_had_enough_for_an_ordinary_object(
-    delay: Delay, whose: str
+    delay: Delay, responsible: str
 ) -> None:
-    assert responsible_for(delay) == whose
+    assert responsible_for(delay) == responsible
 
 
 def test_the_service_accounts_of_a_namespace_are_one_requester() -> None:
@@ -118,11 +118,11 @@ def test_many_short_pieces_of_work_count_as_a_long_one() -> None:
 def test_who_has_several_requests_under_way_is_asked_for_its_places_too() -> None:
     """With no time for anything, nothing was noted for anybody: its crowd was nobody's doing."""
     times, moment = ProcessorTime(), time.monotonic()
-    for taken, whose in {1: "others", 2: "others", 30: "requester"}.items():
+    for taken, responsible in {1: "others", 2: "others", 30: "requester"}.items():
         times.places_of = lambda _, taken=taken: Delay(  # type: ignore[misc]
             places_taken=taken, places=40, requesters=2
         )
-        assert responsible_for(times.since(moment, "mallory")) == whose
+        assert responsible_for(times.since(moment, "mallory")) == responsible
     times.places_of = lambda _: Delay(places_taken=1, places=1)
     assert responsible_for(times.since(moment, "bob")) == "others", "alone it crowds nobody out"
 

@@ -45,7 +45,7 @@ class Called:
         """``access`` and ``answer`` are what is found out; a Future that is not done yet stays so."""
         self.access, self.answer = access, {"effect": "e"} if answer is None else answer
         self.tokens: list[str] = []
-        self.asked: list[tuple[bytes, bool]] = []
+        self.calls: list[tuple[bytes, bool]] = []
         self.lines: list[bytes] = []
         self.registry = Registry()
         log = Log(self.lines.append).logger("test")
@@ -56,7 +56,7 @@ class Called:
         return self.access if isinstance(self.access, Future) else answered(self.access)
 
     def validate(self, body: bytes, *, with_effect: bool) -> Future[dict[str, Any]]:
-        self.asked.append((body, with_effect))
+        self.calls.append((body, with_effect))
         return self.answer if isinstance(self.answer, Future) else answered(self.answer)
 
     async def post(
@@ -92,39 +92,39 @@ def test_the_bearer_token_alone_says_who_calls(
     called = Called()
     assert asyncio.run(called.post(b"{", b"}", headers=headers))[:2] == (200, {"effect": "e"})
     assert called.tokens == [token]
-    assert called.asked == [(b"{}", True)]
+    assert called.calls == [(b"{}", True)]
 
 
 def test_effects_are_withheld_from_who_may_not_read_all_that_policies_can() -> None:
     called = Called(Access(200))
-    code, told, _ = asyncio.run(called.post(b"{}"))
-    assert (code, told) == (200, {"effect": None, "effectWithheld": WITHHELD})
-    assert called.asked == [(b"{}", False)]
+    code, answer, _ = asyncio.run(called.post(b"{}"))
+    assert (code, answer) == (200, {"effect": None, "effectWithheld": WITHHELD})
+    assert called.calls == [(b"{}", False)]
 
 
 @pytest.mark.parametrize("code", [401, 403])
 def test_who_is_refused_is_told_why_and_nothing_is_validated(code: int) -> None:
     called = Called(Access(code, "not you"))
-    found, told, headers = asyncio.run(called.post(b"{}"))
-    assert (found, told["message"]) == (code, "not you")
+    found, answer, headers = asyncio.run(called.post(b"{}"))
+    assert (found, answer["message"]) == (code, "not you")
     assert headers.get(b"www-authenticate") == (b"Bearer" if code == 401 else None)
-    assert called.asked == []
+    assert called.calls == []
 
 
 def test_a_token_beyond_any_is_refused_unasked() -> None:
     called = Called()
     headers = ((b"authorization", b"Bearer " + b"a" * (TOKEN_BYTES_MAX + 1)),)
-    code, told, _ = asyncio.run(called.post(b"{}", headers=headers))
-    assert (code, told["message"]) == (401, "the bearer token is not valid")
+    code, answer, _ = asyncio.run(called.post(b"{}", headers=headers))
+    assert (code, answer["message"]) == (401, "the bearer token is not valid")
     assert called.tokens == []
 
 
 def test_a_body_beyond_any_policy_is_refused_before_the_rest_of_it_is_read() -> None:
     called = Called()
     parts = [b" " * (BODY_BYTES_MAX // 2)] * 3
-    code, told, _ = asyncio.run(called.post(*parts, b"never read"))
-    assert (code, told["message"]) == (413, f"body larger than {BODY_BYTES_MAX} bytes")
-    assert called.asked == []
+    code, answer, _ = asyncio.run(called.post(*parts, b"never read"))
+    assert (code, answer["message"]) == (413, f"body larger than {BODY_BYTES_MAX} bytes")
+    assert called.calls == []
 
 
 @pytest.mark.parametrize(
@@ -142,11 +142,11 @@ def test_a_few_calls_wait_at_a_time_and_the_next_is_told_to_ask_again(
         called = Called(**{waits_for: pending})
         async with asyncio.TaskGroup() as tasks:
             waiting = [tasks.create_task(called.post(b"{}")) for _ in range(WAITING_MAX)]
-            seen = called.tokens if waits_for == "access" else called.asked
+            seen = called.tokens if waits_for == "access" else called.calls
             await turns_until(lambda: len(seen) == WAITING_MAX)
-            code, told, _ = await called.post(b"{}")
+            code, answer, _ = await called.post(b"{}")
             assert code == 429
-            assert message in told["message"]
+            assert message in answer["message"]
             pending.set_result(READER if waits_for == "access" else {"effect": "e"})
         assert [task.result()[0] for task in waiting] == [200] * WAITING_MAX
         assert (await called.post(b"{}"))[0] == 200
@@ -177,20 +177,20 @@ def test_what_is_not_found_out_in_time_is_answered_504(
     if waits_for == "access":
         no_time_left()
     pending: Future[Any] = Future()
-    code, told, _ = asyncio.run(Late(**{waits_for: pending}).post(b"{}"))
-    assert (code, told["message"]) == (504, message)
+    code, answer, _ = asyncio.run(Late(**{waits_for: pending}).post(b"{}"))
+    assert (code, answer["message"]) == (504, message)
     assert pending.cancelled()
 
 
 def test_a_refusal_of_the_validator_s_is_answered_as_it_is() -> None:
-    code, told, _ = asyncio.run(Called(answer=PoliciesRefused(503, "ends")).post(b"{}"))
-    assert (code, told["message"]) == (503, "ends")
+    code, answer, _ = asyncio.run(Called(answer=PoliciesRefused(503, "ends")).post(b"{}"))
+    assert (code, answer["message"]) == (503, "ends")
 
 
 def test_a_bug_is_answered_500_and_told_to_the_log_alone() -> None:
     called = Called(answer=ZeroDivisionError("secret detail"))
-    code, told, _ = asyncio.run(called.post(b"{}"))
-    assert (code, told["message"]) == (500, "internal error: see the webhook's log")
+    code, answer, _ = asyncio.run(called.post(b"{}"))
+    assert (code, answer["message"]) == (500, "internal error: see the webhook's log")
     assert b"ZeroDivisionError: secret detail" in called.lines[0]
 
 

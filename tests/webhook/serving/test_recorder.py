@@ -16,8 +16,8 @@ class Recorded:
         self.refused = []
         self.names = iter(("first", "second"))
 
-    def answered(self, *told):
-        *self.told, response = told
+    def answered(self, *arguments):
+        *self.arguments, response = arguments
         return response._replace(message="recorded")
 
     def unanswered(self, reviewed, code, error):
@@ -30,21 +30,21 @@ def reviewed():
 
 
 def test_listeners_hear_of_each_answer_before_it_is_recorded(reviewed):
-    heard, log = [], Recorded()
-    recorder = ListenedRecorder([lambda *told: heard.append(told)] * 2, log)
+    events, log = [], Recorded()
+    recorder = ListenedRecorder([lambda *arguments: events.append(arguments)] * 2, log)
     request, responses, snapshot, (received, began) = reviewed
     answer = recorder.answered(request, responses, snapshot, received, began, ALLOWED)
     assert answer.message == "recorded"
-    assert heard == [(reviewed, ALLOWED)] * 2
-    assert log.told == [request, responses, snapshot, received, began]
+    assert events == [(reviewed, ALLOWED)] * 2
+    assert log.arguments == [request, responses, snapshot, received, began]
     assert next(recorder.names) == "first"
 
 
 def test_listeners_do_not_hear_of_what_was_not_decided(reviewed):
-    heard, log = [], Recorded()
-    recorder = ListenedRecorder([lambda *told: heard.append(told)], log)
+    events, log = [], Recorded()
+    recorder = ListenedRecorder([lambda *arguments: events.append(arguments)], log)
     recorder.unanswered(reviewed, 504, "late")
-    assert heard == []
+    assert events == []
     assert log.refused == [504]
 
 

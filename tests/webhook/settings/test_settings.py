@@ -163,7 +163,7 @@ def test_operations_that_write_to_a_cluster_are_told_to_be_idle_without_one() ->
 
 
 @pytest.mark.parametrize(
-    ("asked", "carried_out"),
+    ("requested", "carried_out"),
     [
         ("webhook", ("webhook",)),
         ("webhook,mutation-status", ("webhook",)),
@@ -173,9 +173,9 @@ def test_operations_that_write_to_a_cluster_are_told_to_be_idle_without_one() ->
     ],
 )
 def test_a_status_claims_the_operations_that_are_carried_out_and_no_others(
-    asked: str, carried_out: tuple[str, ...]
+    requested: str, carried_out: tuple[str, ...]
 ) -> None:
-    found = read(["--kubernetes", f"--operation={asked}"], POD)
+    found = read(["--kubernetes", f"--operation={requested}"], POD)
     assert found.operations_carried_out == carried_out
 
 

@@ -39,15 +39,15 @@ class Machine:
         self.bytes += job.get("keeps", 0)
         if job.get("wants"):
             raise MemoryError
-        said: bytes = job["said"]
-        return said
+        data: bytes = job["said"]
+        return data
 
 
-def job(said: bytes = b"", **fields: Any) -> dict[str, Any]:
-    return {"said": said, "cpuSeconds": 5, "memoryBytes": 70, **fields}
+def job(data: bytes = b"", **fields: Any) -> dict[str, Any]:
+    return {"said": data, "cpuSeconds": 5, "memoryBytes": 70, **fields}
 
 
-def told(machine: Machine, *jobs: dict[str, Any]) -> list[tuple[tuple[float, int], bytes]]:
+def answered(machine: Machine, *jobs: dict[str, Any]) -> list[tuple[tuple[float, int], bytes]]:
     """The outcomes, as the other end takes them."""
     file = io.BytesIO()
     tell(jobs, file, machine.answer)
@@ -66,7 +66,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def test_each_job_has_bounds_of_its_own_and_tells_what_it_took_itself(machine):
     jobs = job(b"a", takes=1 / 8, keeps=24), job(b"b", takes=1 / 16, cpuSeconds=1, memoryBytes=90)
-    assert told(machine, *jobs) == [((1 / 8, 1024 * 1024), b"a"), ((1 / 16, 1024 * 1024), b"b")]
+    assert answered(machine, *jobs) == [((1 / 8, 1024 * 1024), b"a"), ((1 / 16, 1024 * 1024), b"b")]
     assert machine.bounds == [(5, BEGAN + 70), (1, BEGAN + 90)], "from what was taken at first"
 
 
@@ -81,8 +81,8 @@ def test_each_job_has_bounds_of_its_own_and_tells_what_it_took_itself(machine):
     ids=["within the time", "more time", "within the memory", "more memory"],
 )
 def test_where_much_was_taken_the_next_is_left_to_another_process(machine, first, count):
-    found = told(machine, job(b"a", **first), job(b"b"))
-    assert [said for _, said in found] == [b"a", b"b"][:count]
+    found = answered(machine, job(b"a", **first), job(b"b"))
+    assert [data for _, data in found] == [b"a", b"b"][:count]
     assert len(machine.bounds) == count, "it is not begun either"
 
 
@@ -92,10 +92,10 @@ def test_where_much_was_taken_the_next_is_left_to_another_process(machine, first
     ids=["the process", "the policy"],
 )
 def test_what_wants_more_memory_is_told_so_only_if_it_had_all(machine, wanting):
-    ((_, said),) = told(machine, wanting)
-    assert marshal.loads(said) == NO_MEMORY
-    found = told(machine, job(b"a"), wanting, job(b"b"))
-    assert [said for _, said in found] == [b"a"], "it is to be asked for again, with all after it"
+    ((_, data),) = answered(machine, wanting)
+    assert marshal.loads(data) == NO_MEMORY
+    found = answered(machine, job(b"a"), wanting, job(b"b"))
+    assert [data for _, data in found] == [b"a"], "it is to be asked for again, with all after it"
 
 
 def test_what_was_told_is_not_kept_until_the_next_is_known(machine):

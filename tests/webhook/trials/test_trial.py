@@ -52,7 +52,7 @@ def test_an_expression_compiles_and_has_no_code_to_keep():
 
 
 @pytest.mark.parametrize(
-    ("job", "told"),
+    ("job", "expected"),
     [
         (source("Rego", {"rego": "package p\nviolation[x] { y }"}), {"stage": "compile"}),
         (source("Rego", {"rego": "package"}), {"stage": "parse"}),
@@ -65,10 +65,10 @@ def test_an_expression_compiles_and_has_no_code_to_keep():
     ],
     ids=["unsafe", "no Rego", "no text", "a built-in that there is not", "no CEL"],
 )
-def test_what_does_not_compile_is_told_with_its_stage_or_code(job, told):
+def test_what_does_not_compile_is_told_with_its_stage_or_code(job, expected):
     outcome = carry_out(job)
     assert outcome.pop("error")
-    assert outcome == told
+    assert outcome == expected
 
 
 def test_policies_that_hold_together_have_no_problem():

@@ -30,7 +30,7 @@ from webhook.metrics.policies import TRIALS
 from webhook.metrics.registry import Registry
 from webhook.rego.code_cache import CodeCache
 from webhook.trials.driver import TriedRegoDriver
-from webhook.trials.trials import LARGE_CHARACTERS, Asked, Trials, Tried
+from webhook.trials.trials import LARGE_CHARACTERS, TrialRequest, Trials, Tried
 from webhook.trials.validation import validate_tried
 
 
@@ -97,23 +97,23 @@ def test_faults_that_are_found_elsewhere_are_told_as_those_found_here(shared, re
     """Word for word, with their codes, as the driver itself tells them."""
     text = before + rego
     driver = RegoDriver(disabled_builtins=["http.send"])
-    told = []
+    outcomes = []
     for client in (Client(targets=[AdmissionTarget()], drivers=[driver]), shared.client):
         with pytest.raises(InvalidTemplate) as caught:
             client.add_template(template(rego=text))
         error = caught.value
-        told.append((type(error), error.code, error.stage, str(error)))
-    assert told[0] == told[1]
+        outcomes.append((type(error), error.code, error.stage, str(error)))
+    assert outcomes[0] == outcomes[1]
 
 
 def test_faults_of_an_expression_are_told_as_those_found_here(shared):
     """Those of CEL, likewise."""
-    told = []
+    outcomes = []
     for client in (Client(targets=[AdmissionTarget()], drivers=[CelDriver()]), shared.client):
         with pytest.raises(InvalidTemplate) as caught:
             client.add_template(cel("object.metadata.name +"))
-        told.append((caught.value.code, caught.value.stage, str(caught.value)))
-    assert told[0] == told[1]
+        outcomes.append((caught.value.code, caught.value.stage, str(caught.value)))
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize("whom", [0, 1], ids=["the trial", "the worker"])
@@ -223,7 +223,7 @@ def test_no_interpreter_is_begun_for_a_large_template(warm):
 def test_a_large_template_waits_for_no_trial_of_a_small_one(warm):
     """Though one process, which is busy with that, has forked what tries it."""
     is_begun = threading.Event()
-    told = []
+    outcomes = []
 
     def burst():
         of = template("K8sOther", rego=HUNGRY, schema=ANYTHING)
@@ -232,16 +232,16 @@ def test_a_large_template_waits_for_no_trial_of_a_small_one(warm):
         ]
 
         def tell(number, tried):
-            told.append((number, tried))
+            outcomes.append((number, tried))
             is_begun.set()
 
-        warm.trials.found_out_all([Asked(one, [of, one]) for one in constraints], 60.0, tell)
+        warm.trials.found_out_all([TrialRequest(one, [of, one]) for one in constraints], 60.0, tell)
 
     thread = threading.Thread(target=burst)
     thread.start()
     assert is_begun.wait(120)
     warm.client.add_template(template(rego=literals(2000)))
-    assert len(told) < 60
+    assert len(outcomes) < 60
     assert warm.lines == []
     warm.trials.stop()  # the rest is not waited for
     thread.join()
@@ -324,15 +324,15 @@ def test_of_constraints_that_are_tried_together_the_guilty_one_costs_only_itself
 
 def found_out(replica, of, constraints, seconds=60.0):
     """What comes of constraints of one template that are tried together."""
-    asked = [Asked(one, [of, one]) for one in constraints]
+    requests = [TrialRequest(one, [of, one]) for one in constraints]
     found: dict[int, Tried | None] = {}
 
     def tell(number, tried):
         assert number not in found
         found[number] = tried
 
-    replica.trials.found_out_all(asked, seconds, tell)
-    return [found[number] for number in range(len(asked))]
+    replica.trials.found_out_all(requests, seconds, tell)
+    return [found[number] for number in range(len(requests))]
 
 
 LONG = """
@@ -372,16 +372,16 @@ def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
     constraints = [
         constraint(name=f"c{n}", parameters={"times": 1000} if n < 3 else {}) for n in range(12)
     ]
-    asked = [Asked(one, [of, one]) for one in constraints]
+    requests = [TrialRequest(one, [of, one]) for one in constraints]
     try:
-        replica.trials.found_out_all(asked, 60.0, tell)
+        replica.trials.found_out_all(requests, 60.0, tell)
     finally:
         is_over.set()
         killer.join()
     assert sorted(found) == list(range(12))
-    told = [one.verdict for one in found.values() if one is not None]
-    assert 0 < len(told) < 12
-    assert set(told) == {"passed"}
+    verdicts = [one.verdict for one in found.values() if one is not None]
+    assert 0 < len(verdicts) < 12
+    assert set(verdicts) == {"passed"}
     replica.trials.stop()
 
 
@@ -398,18 +398,18 @@ def test_constraints_that_are_tried_together_are_told_what_each_is_told_alone():
         (other, constraint("K8sOther", "five")),
     ]
     together: dict[int, Tried | None] = {}
-    asked = [Asked(one, [of, one]) for of, one in mixed]
-    replica.trials.found_out_all(asked, 1.0, together.__setitem__)
+    requests = [TrialRequest(one, [of, one]) for of, one in mixed]
+    replica.trials.found_out_all(requests, 1.0, together.__setitem__)
     alone: dict[int, Tried | None] = {}
-    for number, one in enumerate(asked):
+    for number, one in enumerate(requests):
         another = Replica()
         (alone[number],) = found_out(another, one.documents[0], [one.document], 1.0)
         another.trials.stop()
 
-    def said(found):
+    def messages(found):
         return {number: (one.verdict, one.message) for number, one in found.items()}
 
-    assert said(together) == said(alone)
+    assert messages(together) == messages(alone)
     assert [together[number].verdict for number in range(6)] == [
         *("passed", "refused", "passed", "passed", "refused", "passed")
     ]
@@ -425,20 +425,20 @@ def test_whoever_waits_for_a_trial_has_its_turn_before_the_rest_of_many():
     is_begun = threading.Event()
 
     def burst():
-        asked = [Asked(one, [of, one]) for one in constraints]
+        requests = [TrialRequest(one, [of, one]) for one in constraints]
 
         def tell(number, tried):
             del tried
             order.append(number)
             is_begun.set()
 
-        replica.trials.found_out_all(asked, 60.0, tell)
+        replica.trials.found_out_all(requests, 60.0, tell)
 
     thread = threading.Thread(target=burst)
     thread.start()
     assert is_begun.wait(120)
     assert validate_tried(replica.client, [template("K8sOther")], 60.0, replica.trials) == []
-    told = len(order)
+    position = len(order)
     replica.trials.stop()  # the rest is not waited for
     thread.join()
-    assert told < len(order) == len(constraints)
+    assert position < len(order) == len(constraints)

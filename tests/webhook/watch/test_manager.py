@@ -122,7 +122,7 @@ def test_kinds_are_watched_as_long_as_anybody_wants_them(cluster):
             assert manager.get(SECRET, "default", "x") is None
             second.add_watch(SECRET)
             await until(second, "synced")
-            assert first.wanted == {CONFIG_MAP}
+            assert first.requested == {CONFIG_MAP}
 
     asyncio.run(run())
 
@@ -207,7 +207,7 @@ def test_a_kind_that_the_api_server_could_not_be_asked_about_is_not_absent():
         manager = Manager(None, discovery)  # type: ignore[arg-type]  # nothing is asked of it
         manager.registrar("one").add_watch(GADGET)
 
-        async def told(error: str) -> bool:
+        async def logged(error: str) -> bool:
             while True:
                 one = manager.statistics()[GADGET]
                 if error in one.last_error:
@@ -217,13 +217,13 @@ def test_a_kind_that_the_api_server_could_not_be_asked_about_is_not_absent():
         async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
             task = tasks.create_task(manager.run())
             assert not manager.statistics()[GADGET].absent
-            assert not await told("busy")
+            assert not await logged("busy")
             discovery.error = UnknownKind("served by nobody")
             manager.wake(GADGET)
-            assert await told("served by nobody")
+            assert await logged("served by nobody")
             discovery.error = ApiUnreachable("no answer")
             manager.wake(GADGET)
-            assert not await told("no answer")
+            assert not await logged("no answer")
             task.cancel()
 
     event_loop.run(run())

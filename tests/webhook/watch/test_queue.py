@@ -15,7 +15,7 @@ A = GroupVersionKind("", "v1", "A")
 B = GroupVersionKind("", "v1", "B")
 
 
-def told(queue):
+def drained_events(queue):
     async def take():
         return [await queue.get() for _ in range(drained)]
 
@@ -37,23 +37,23 @@ def test_only_the_latest_state_of_an_object_waits():
     queue.set(A, key("y"), {"v": 0})
     assert len(queue) == 2
     assert queue.coalesced == 999
-    assert told(queue) == [("set", "x", 999), ("set", "y", 0)]
+    assert drained_events(queue) == [("set", "x", 999), ("set", "y", 0)]
 
 
 def test_an_object_that_came_and_went_unseen_is_not_told_of():
     queue = EventQueue()
     queue.set(A, key("x"), {"v": 1})
     queue.delete(A, key("x"), {"v": 1})
-    assert told(queue) == []
+    assert drained_events(queue) == []
 
 
 def test_a_deletion_is_told_before_the_object_that_replaced_it():
     queue = EventQueue()
     queue.set(A, key("x"), {"v": 1})
-    assert told(queue) == [("set", "x", 1)]
+    assert drained_events(queue) == [("set", "x", 1)]
     queue.delete(A, key("x"), {"v": 1})
     queue.set(A, key("x"), {"v": 2})
-    assert told(queue) == [("delete", "x", 1), ("set", "x", 2)]
+    assert drained_events(queue) == [("delete", "x", 1), ("set", "x", 2)]
 
 
 def test_a_kind_that_is_forgotten_leaves_the_others():
@@ -61,7 +61,7 @@ def test_a_kind_that_is_forgotten_leaves_the_others():
     queue.set(A, key("x"), {"v": 1})
     queue.set(B, key("x"), {"v": 2})
     queue.forget(A)
-    assert told(queue) == [("set", "x", 2)]
+    assert drained_events(queue) == [("set", "x", 2)]
 
 
 def test_synced_is_told_after_what_was_there_before_it():
@@ -69,7 +69,7 @@ def test_synced_is_told_after_what_was_there_before_it():
     queue.set(A, key("x"), {"v": 1})
     queue.synced(A)
     queue.set(A, key("y"), {"v": 1})
-    assert told(queue) == [("set", "x", 1), ("synced", "", None), ("set", "y", 1)]
+    assert drained_events(queue) == [("set", "x", 1), ("synced", "", None), ("set", "y", 1)]
 
 
 @UNTIMED
@@ -81,7 +81,7 @@ def test_whoever_takes_all_events_knows_what_is_there(steps):
     queue, there, seen = EventQueue(), {}, {}
 
     def take():
-        for kind, name, version in told(queue):
+        for kind, name, version in drained_events(queue):
             if kind == "set":
                 seen[name] = version
             else:
@@ -105,7 +105,7 @@ def test_states_of_a_kind_that_is_told_anew_are_dropped_and_its_deletions_stay()
         queue.set(A, key(name), {"v": 1})
     queue.set(B, key("x"), {"v": 2})
     queue.synced(A)
-    assert len(told(queue)) == 5
+    assert len(drained_events(queue)) == 5
     queue.set(A, key("new"), {"v": 1})
     queue.delete(A, key("y"), {"v": 1})
     queue.delete(A, key("z"), {"v": 1})  # and made anew under its name
@@ -114,10 +114,10 @@ def test_states_of_a_kind_that_is_told_anew_are_dropped_and_its_deletions_stay()
     queue.synced(A)
     queue.renew(A)
     # Another z comes with the list, in the place of the one that is known.
-    assert told(queue) == [("delete", "y", 1), ("set", "x", 3)]
+    assert drained_events(queue) == [("delete", "y", 1), ("set", "x", 3)]
     queue.set(A, key("z"), {"v": 2})
     queue.synced(A)
-    assert told(queue) == [("set", "z", 2), ("synced", "", None)]
+    assert drained_events(queue) == [("set", "z", 2), ("synced", "", None)]
 
 
 def test_what_waits_of_a_kind_is_known_in_its_order():
@@ -128,5 +128,5 @@ def test_what_waits_of_a_kind_is_known_in_its_order():
     queue.delete(A, key("gone"), {"v": "gone"})
     queue.synced(A)
     assert list(queue.waiting(A).items()) == [(key("b"), {"v": "b"}), (key("a"), {"v": "a"})]
-    assert len(told(queue)) == 4
+    assert len(drained_events(queue)) == 4
     assert queue.waiting(A) == {}

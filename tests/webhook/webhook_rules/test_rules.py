@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.manifests import ROOT
-from webhook.webhook_rules.asking import Surroundings, asking_of, generators_of
+from webhook.webhook_rules.coverage import WebhookContext, coverage_of, generators_of
 from webhook.webhook_rules.entries import VALIDATING_PATH, entries_of
 from webhook.webhook_rules.kinds import RuleTarget
 from webhook.webhook_rules.needs import need_of
@@ -165,9 +165,9 @@ def test_by_the_rules_that_they_need_all_policies_are_asked(drawn: list[Any]) ->
     client = {"clientConfig": {"url": "https://w/v1/admit"}, "name": "w"}
     rules_ = written(parts_of(needs, {}))
     made = {"metadata": {"name": "ours"}, "webhooks": [{**client, "rules": rules_}]}
-    around = Surroundings({"webhook": entries_of([made], VALIDATING_PATH, "")})
+    around = WebhookContext({"webhook": entries_of([made], VALIDATING_PATH, "")})
     for one in needs:
-        assert not [text for text in asking_of(one, around).missing if "no rule" in text]
+        assert not [text for text in coverage_of(one, around).missing if "no rule" in text]
 
 
 # --- entries --------------------------------------------------------------------------------------

@@ -81,11 +81,11 @@ def test_who_took_away_what_another_brings_back_waits_longer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("annotation", "seconds"),
     [("10m", 600.0), ("0s", 1.0), ("soon", DELAY), (5, DELAY), (None, DELAY), ("1500ms", 1.5)],
 )
-def test_the_delay_is_annotated(said: object, seconds: float) -> None:
-    annotations = {} if said is None else {"waddle.dev/webhook-rules-delay": said}
+def test_the_delay_is_annotated(annotation: object, seconds: float) -> None:
+    annotations = {} if annotation is None else {"waddle.dev/webhook-rules-delay": annotation}
     assert delay_of({"metadata": {"annotations": annotations}}) == seconds
 
 
@@ -189,8 +189,8 @@ def _write_only_what_is_needed_here(change: Callable[..., RuleChange]) -> Callab
     def planted(
         self: EntryUpkeep, live: Parts, needed: Parts, now: float, delay: float
     ) -> RuleChange:
-        told = change(self, live, needed, now, delay)
-        return told if told.parts is None else told._replace(parts=needed)
+        changed = change(self, live, needed, now, delay)
+        return changed if changed.parts is None else changed._replace(parts=needed)
 
     return planted
 
@@ -199,8 +199,8 @@ def _widen_late(change: Callable[..., RuleChange]) -> Callable[..., RuleChange]:
     def planted(
         self: EntryUpkeep, live: Parts, needed: Parts, now: float, delay: float
     ) -> RuleChange:
-        told = change(self, live, needed, now, delay)
-        return RuleChange() if told.is_wider else told
+        changed = change(self, live, needed, now, delay)
+        return RuleChange() if changed.is_wider else changed
 
     return planted
 
@@ -222,5 +222,5 @@ def test_a_replica_that_is_never_told_does_not_flip_rules_for_ever(
     """The planted fault: it does not wait longer. The bound of writes finds it."""
     assert all(World(seed, stuck=True).run(12).faults == [] for seed in range(3))
     monkeypatch.setattr(upkeep, "FACTOR_MAX", 1)
-    told = [fault for seed in range(3) for fault in World(seed, stuck=True).run(12).faults]
-    assert any("writes for" in fault for fault in told)
+    faults = [fault for seed in range(3) for fault in World(seed, stuck=True).run(12).faults]
+    assert any("writes for" in fault for fault in faults)

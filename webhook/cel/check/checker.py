@@ -309,20 +309,20 @@ class _Checker:
         meaning = self.lookup(node, node.type_name)
         if meaning is None:
             return self.undeclared(node.at, node.type_name)
-        made = made_of(meaning, node.type_name.removeprefix("."))
-        if made.fault is not None:
-            self.report(node.at, made.fault)
+        message_type = made_of(meaning, node.type_name.removeprefix("."))
+        if message_type.fault is not None:
+            self.report(node.at, message_type.fault)
         for one in node.fields:
             item = self.check(one.value)
-            wanted, fault = field_of(made.name, one.name, self.environment)
+            field_type, fault = field_of(message_type.name, one.name, self.environment)
             at = one.at if self.copied_at is None else self.copied_at
             if fault is not None:
                 self.report(at, fault)
             of = self.opened(one.value, item) if one.optional else item
-            if not self.mapping.fits(wanted, of):
-                types_told = f"is '{wanted}' but provided type is '{of}'"
+            if not self.mapping.fits(field_type, of):
+                types_told = f"is '{field_type}' but provided type is '{of}'"
                 self.report(at, f"expected type of field '{one.name}' {types_told}")
-        return made.type
+        return message_type.type
 
     # --- macros -------------------------------------------------------------------------------
 

@@ -110,14 +110,14 @@ def problems_of_literals(checked: Checked) -> list[Problem]:
     source = checked.parsed.source
     problems: list[tuple[int, str]] = []
     for node, exempt, times in _walk(checked.parsed.root):
-        told: Iterable[tuple[int, str]] = ()
+        faulty: Iterable[tuple[int, str]] = ()
         if isinstance(node, Call):
-            told = _arguments(node, checked)
+            faulty = _arguments(node, checked)
         elif isinstance(node, ListOf) and not exempt:
-            told = _items(node, checked)
+            faulty = _items(node, checked)
         elif isinstance(node, MapOf) and not exempt:
-            told = _entries(node, checked)
-        problems += [one for one in told for _ in range(times)]
+            faulty = _entries(node, checked)
+        problems += [one for one in faulty for _ in range(times)]
     problems.sort(key=lambda one: one[0])
     return [Problem(*place_of(source, at), text) for at, text in problems]
 

@@ -67,8 +67,8 @@ def made_of(meaning: Type, name: str) -> Made:
     of = meaning.parts[0]
     called = _message_name(of)
     if called is None:
-        told = "error" if of == ERROR else of.name
-        return Made(ERROR, name, f"'{told}' is not a message type")
+        type_name = "error" if of == ERROR else of.name
+        return Made(ERROR, name, f"'{type_name}' is not a message type")
     return Made(of, called)
 
 

@@ -194,9 +194,9 @@ class _Reader:
         """Add the fields that every object has, declared or not."""
         fields = schema.get("properties") or {}
         metadata, _ = self.resolved(fields.get("metadata") or {}, within)
-        own = metadata.get("properties") or {}
-        texts = [fields.get("kind"), fields.get("apiVersion"), own.get("name")]
-        texts.append(own.get("generateName"))
+        metadata_properties = metadata.get("properties") or {}
+        texts = [fields.get("kind"), fields.get("apiVersion"), metadata_properties.get("name")]
+        texts.append(metadata_properties.get("generateName"))
         if metadata.get("type") == "object" and all(
             one is not None and one.get("type") == "string" for one in texts
         ):

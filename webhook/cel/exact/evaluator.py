@@ -93,14 +93,18 @@ class _Builder:
             case Constant():
                 return nodes.constant(node.value)
             case Select(tests=True):
-                return paths.told(self.path(node))
+                return paths.has_value(self.path(node))
             case Name() | Select() | OptMap() | Call(function="_[_]" | "_[?_]" | "_?_:_"):
                 return self.path(node)
             case Call():
                 return self.call(node)
             case ListOf() | MapOf():
-                made = self.list_of(node) if isinstance(node, ListOf) else self.map_of(node)
-                return made if known_value(node, self.checked) is NOTHING else nodes.once(made)
+                composite = self.list_of(node) if isinstance(node, ListOf) else self.map_of(node)
+                return (
+                    composite
+                    if known_value(node, self.checked) is NOTHING
+                    else nodes.once(composite)
+                )
             case Message():
                 return self.message(node)
             case Fold():
@@ -254,7 +258,7 @@ class _Builder:
     def list_of(self, node: ListOf) -> Run:
         items = [(self.build(item), at in node.optional) for at, item in enumerate(node.items)]
 
-        def made(env: dict[Any, Value], meter: Meter) -> Value:
+        def list_value(env: dict[Any, Value], meter: Meter) -> Value:
             meter.charge(1 + len(items))
             values = []
             for item, optional in items:
@@ -267,12 +271,12 @@ class _Builder:
                 values.append(value)
             return values
 
-        return made
+        return list_value
 
     def map_of(self, node: MapOf) -> Run:
         entries = [(self.build(e.key), self.build(e.value), e.optional) for e in node.entries]
 
-        def made(env: dict[Any, Value], meter: Meter) -> Value:
+        def map_value(env: dict[Any, Value], meter: Meter) -> Value:
             meter.charge(1 + len(entries))
             members: dict[Value, Value] = {}
             for key, value, optional in entries:
@@ -284,14 +288,14 @@ class _Builder:
                 membership.set_entry(members, at, computed)
             return members
 
-        return made
+        return map_value
 
     def message(self, node: Message) -> Run:
         """A message of its fields; of one that is named twice the last value stays."""
         name = self.checked.names.get(node, node.type_name).removeprefix(":")
         fields = [(one.name, self.build(one.value), one.optional) for one in node.fields]
 
-        def made(env: dict[Any, Value], meter: Meter) -> Value:
+        def message_value(env: dict[Any, Value], meter: Meter) -> Value:
             if not messages.has_values(name):
                 raise EvaluationError(f"unknown type '{name}'")
             values: dict[str, Value] = {}
@@ -302,7 +306,7 @@ class _Builder:
                 name, {field: value for field, value in values.items() if value is not NOTHING}
             )
 
-        return made
+        return message_value
 
     # --- macros -------------------------------------------------------------------------------
 

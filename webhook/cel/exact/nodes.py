@@ -27,9 +27,9 @@ def once(literal: Run) -> Run:
     kept: list[Value] = []
 
     def same(env: dict[Any, Value], meter: Meter) -> Value:
-        made = literal(env, meter)
+        value = literal(env, meter)
         if not kept:
-            kept.append(made)
+            kept.append(value)
         return kept[0]
 
     return same

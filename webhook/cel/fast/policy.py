@@ -193,8 +193,8 @@ class _PolicyWriter(Writer):
 
     def tell(self, number: int, message: Expression) -> None:
         """Add what a validation that fails says."""
-        told = source.tuple_of([source.scalar(number), message])
-        self.line(source.method(source.name("R"), "append", told).source)
+        failure = source.tuple_of([source.scalar(number), message])
+        self.line(source.method(source.name("R"), "append", failure).source)
 
     def is_telling(self, part: Part) -> bool:
         """Whether an error within is one to the exact form, too, and all that it reads likewise.
@@ -273,8 +273,8 @@ class _PolicyWriter(Writer):
 
     def hold(self, name: str, value: Expression) -> Expression:
         """The local of a variable, of the kind of its value."""
-        made = self.locals.get(name) or source.name(f"x{len(self.locals) + 1}")
-        local = self.locals[name] = made.of_kind(value.kind)
+        local_name = self.locals.get(name) or source.name(f"x{len(self.locals) + 1}")
+        local = self.locals[name] = local_name.of_kind(value.kind)
         if self.is_plain(self.parts[name].checked.parsed.root):
             self.plain_variables.add(name)
         return local

@@ -57,9 +57,9 @@ def is_plain(node: Expr, known: Callable[[Expr], bool | None]) -> bool:
 
     ``known`` answers for names, macros and composed variables; None for a node of another sort.
     """
-    said = known(node)
-    if said is not None:
-        return said
+    value = known(node)
+    if value is not None:
+        return value
     match node:
         case Constant():
             return type(node.value) in {str, bool, int, float, type(None)}
@@ -462,12 +462,12 @@ class Writer(LoopLines):
         if name == "string" and form == name and args[0].kind is Kind.STRING:
             return args[0]
         called_as = self.constant_named(direct(form, len(args)))
-        made = source.call(called_as.source, "M", *args, kind=kind)
+        call = source.call(called_as.source, "M", *args, kind=kind)
         if name == "string" and form == name and args[0].is_local:
             return source.conditional(
-                args[0].of_kind(Kind.STRING), source.is_of(args[0], Kind.STRING), made
+                args[0].of_kind(Kind.STRING), source.is_of(args[0], Kind.STRING), call
             )
-        return made
+        return call
 
     def equality(self, node: Call, *, negated: bool) -> Expression:
         """``a == b``, in Python's way where that is CEL's."""

@@ -135,18 +135,18 @@ def _expanded(octets: list[int], ellipsis: int, text: str) -> list[int]:
 
 def parse_prefix(text: str) -> tuple[Address, int]:
     """An address and how many of its bits a range shares."""
-    told = f"netip.ParsePrefix({quote(text)}): "
+    error_prefix = f"netip.ParsePrefix({quote(text)}): "
     head, slash, bits = text.rpartition("/")
     if not slash:
-        raise InvalidAddress(f"{told}no '/'")
+        raise InvalidAddress(f"{error_prefix}no '/'")
     try:
         address, zone = parse_address(head)
     except InvalidAddress as error:
-        raise InvalidAddress(f"{told}{error}") from None
+        raise InvalidAddress(f"{error_prefix}{error}") from None
     if zone:
-        raise InvalidAddress(f"{told}IPv6 zones cannot be present in a prefix")
+        raise InvalidAddress(f"{error_prefix}IPv6 zones cannot be present in a prefix")
     if not re.fullmatch("[1-9][0-9]{0,18}|[0-9]", bits, re.ASCII):
-        raise InvalidAddress(f"{told}bad bits after slash: {quote(bits)}")
+        raise InvalidAddress(f"{error_prefix}bad bits after slash: {quote(bits)}")
     if int(bits) > address.max_prefixlen:
-        raise InvalidAddress(f"{told}prefix length out of range")
+        raise InvalidAddress(f"{error_prefix}prefix length out of range")
     return address, int(bits)

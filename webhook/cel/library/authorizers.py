@@ -56,11 +56,11 @@ class AccessQuestion:
 
     def __str__(self) -> str:
         """As a person asks it."""
-        what = self.path or ".".join(part for part in (self.resource, self.group) if part)
-        what += f"/{self.subresource}" if self.subresource else ""
-        what += f" {self.name}" if self.name else ""
+        subject = self.path or ".".join(part for part in (self.resource, self.group) if part)
+        subject += f"/{self.subresource}" if self.subresource else ""
+        subject += f" {self.name}" if self.name else ""
         place = f" in {self.namespace}" if self.namespace else ""
-        return f"whether {self.user or 'nobody'} may {self.verb} {what}{place}"
+        return f"whether {self.user or 'nobody'} may {self.verb} {subject}{place}"
 
 
 class AccessDecision(NamedTuple):
@@ -101,9 +101,9 @@ def _more(type_name: str, of: Opaque, **about: str | tuple[str, ...]) -> Opaque:
     return Opaque(type_name, asking._replace(question=changed))
 
 
-def _filled(text: str, what: str) -> str:
+def _filled(text: str, field: str) -> str:
     if not text.strip():
-        raise EvaluationError(f"{what} must not be empty")
+        raise EvaluationError(f"{field} must not be empty")
     return text
 
 

@@ -77,7 +77,7 @@ def greatest(meter: Meter, items: list[Value]) -> Value:
     return _extreme(meter, items, "max", -1)
 
 
-def _extreme(meter: Meter, items: list[Value], name: str, wanted: int) -> Value:
+def _extreme(meter: Meter, items: list[Value], name: str, order: int) -> Value:
     if not items:
         raise EvaluationError(f"{name} called on empty list")
     _check_first(name, items, ORDERED)
@@ -86,7 +86,7 @@ def _extreme(meter: Meter, items: list[Value], name: str, wanted: int) -> Value:
     for item in items[1:]:
         if type(item) not in ORDERED:
             raise EvaluationError(item.text if type(item) is Lost else NO_OVERLOAD)
-        if _order(extreme, item) == wanted:
+        if _order(extreme, item) == order:
             extreme = item
     return extreme
 
@@ -135,13 +135,13 @@ def reverse(items: list[Value]) -> list[Value]:
 @form("slice", list, int, int)
 def slice_(items: list[Value], start: int, end: int) -> list[Value]:
     """From an index up to another."""
-    told = f"cannot slice({start}, {end})"
+    message = f"cannot slice({start}, {end})"
     if start < 0 or end < 0:
-        raise EvaluationError(f"{told}, negative indexes not supported")
+        raise EvaluationError(f"{message}, negative indexes not supported")
     if start > end:
-        raise EvaluationError(f"{told}, start index must be less than or equal to end index")
+        raise EvaluationError(f"{message}, start index must be less than or equal to end index")
     if len(items) < end:
-        raise EvaluationError(f"{told}, list is length {len(items)}")
+        raise EvaluationError(f"{message}, list is length {len(items)}")
     return items[start:end]
 
 
@@ -205,15 +205,15 @@ def sort_by(meter: Meter, items: list[Value], keys: Sequence[Value]) -> list[Val
     return [items[place] for place in places]
 
 
-def _has_all(items: list[Value], wanted: list[Value]) -> bool:
-    return all(any(is_equal(one, item) for item in items) for one in wanted)
+def _has_all(items: list[Value], members: list[Value]) -> bool:
+    return all(any(is_equal(one, item) for item in items) for one in members)
 
 
 @form("sets.contains", list, list, charges=True)
-def sets_contains(meter: Meter, items: list[Value], wanted: list[Value]) -> bool:
+def sets_contains(meter: Meter, items: list[Value], members: list[Value]) -> bool:
     """Whether a list has all items of another."""
-    meter.charge(len(items) * len(wanted))
-    return _has_all(items, wanted)
+    meter.charge(len(items) * len(members))
+    return _has_all(items, members)
 
 
 @form("sets.equivalent", list, list, charges=True)

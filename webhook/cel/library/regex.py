@@ -36,11 +36,11 @@ def paid(
 ) -> Pattern:
     """Compile a pattern, and pay for a search of the text that finds ``spans`` of groups."""
     meter.charge(1 + len(text) // 10 + len(expression) // 4)
-    made = compiled(expression, prefix)
-    if made.instructions:
-        groups = 1 + made.compiled.groups // GROUPS_A_LOOK if spans else 1
-        meter.charge(len(text) * made.instructions * groups // LOOKS_A_UNIT)
-    return made
+    regex = compiled(expression, prefix)
+    if regex.instructions:
+        groups = 1 + regex.compiled.groups // GROUPS_A_LOOK if spans else 1
+        meter.charge(len(text) * regex.instructions * groups // LOOKS_A_UNIT)
+    return regex
 
 
 @form("matches", str, str, charges=True)

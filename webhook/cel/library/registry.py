@@ -91,21 +91,21 @@ _NARROWED: Final = "#"
 """Behind the name of a function, before the types of the only form that a call may have."""
 
 
-def narrowed(name: str, wanted: tuple[Operand, ...]) -> str:
+def narrowed(name: str, operands: tuple[Operand, ...]) -> str:
     """A name for the form of a function that a checker found to be the only one.
 
     It is run for no other types, even where the checker took a value for what it is not.
     """
-    key = f"{name}{_NARROWED}{','.join(map(repr, wanted))}"
-    if name in _WHOLE or (key, len(wanted)) in _FORMS:
+    key = f"{name}{_NARROWED}{','.join(map(repr, operands))}"
+    if name in _WHOLE or (key, len(operands)) in _FORMS:
         return name if name in _WHOLE else key
     forms = []
-    for one in _FORMS.get((name, len(wanted)), ()):
-        pairs = list(zip(one.operands, wanted, strict=True))
+    for one in _FORMS.get((name, len(operands)), ()):
+        pairs = list(zip(one.operands, operands, strict=True))
         if all(_compatible(has, wants) for has, wants in pairs):
             types = tuple([has if wants is None else wants for has, wants in pairs])
             forms.append(Form(types, one.run, one.charges))
-    _FORMS[key, len(wanted)] = forms
+    _FORMS[key, len(operands)] = forms
     return key
 
 

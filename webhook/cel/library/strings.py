@@ -151,8 +151,8 @@ def substring(text: str, start: int, end: int) -> str:
 def join(meter: Meter, items: list[Value], separator: str = "") -> str:
     """Strings put together."""
     if items and type(items[0]) is not str:
-        wanted = "list, string" if separator else "list"
-        raise EvaluationError(f"no such overload: join({wanted})")
+        operands = "list, string" if separator else "list"
+        raise EvaluationError(f"no such overload: join({operands})")
     total = len(separator) * len(items)
     for item in items:
         if type(item) is not str:

@@ -43,8 +43,8 @@ MAX_DIGITS: Final = 400
 """Digits of a number that is read: no more have a value in 64 bits, zeros aside."""
 
 
-def _impossible(value: Value, wanted: str) -> EvaluationError:
-    return EvaluationError(f"type conversion error from '{type_name(value)}' to '{wanted}'")
+def _impossible(value: Value, target: str) -> EvaluationError:
+    return EvaluationError(f"type conversion error from '{type_name(value)}' to '{target}'")
 
 
 def _no_overload(function: str, value: Value) -> EvaluationError:

@@ -47,9 +47,9 @@ class Given:
         if type(value) not in _CONTAINERS or id(value) not in self.ids:
             return value
         meter.charge(1 + len(value))
-        made = value.copy()
-        self.copies[id(made)] = made
-        return made
+        copied = value.copy()
+        self.copies[id(copied)] = copied
+        return copied
 
     def composed(self, variables: dict[str, Value], name: str, meter: Meter) -> Value:
         """A composed variable, which is one value whenever it is read, and whoever reads it."""

@@ -154,7 +154,7 @@ def showing(before: str, value: Value, after: str = "") -> EvaluationError:
     return EvaluationError(text)
 
 
-def retold(error: ShownError, given: Container[int]) -> EvaluationError:
+def with_shown_value(error: ShownError, given: Container[int]) -> EvaluationError:
     """Return an error whose message shows a value, once the evaluation's inputs are known."""
     return EvaluationError(f"{error.before}{go_shown(error.value, given)}{error.after}")
 

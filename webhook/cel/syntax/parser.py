@@ -188,7 +188,7 @@ class _Parser:
         if self.is_next(text):
             return self.take()
         if self.class_of(1) == text and self.token.kind != "END":
-            self.unwanted({text})
+            self.unexpected({text})
             return self.take()
         after = _OPERATORS | self.closers[-1] if follows is None else follows
         if self.class_of() in after:
@@ -201,11 +201,11 @@ class _Parser:
         if self.class_of() in expected:
             return
         if self.class_of(1) in expected and self.token.kind != "END":
-            self.unwanted(expected)
+            self.unexpected(expected)
             return
         self.mismatched(expected)
 
-    def unwanted(self, expected: AbstractSet[str]) -> None:
+    def unexpected(self, expected: AbstractSet[str]) -> None:
         self.say(f"extraneous input '{self.token.text}' expecting {_listed(expected)}")
         self.place += 1
 
@@ -216,7 +216,7 @@ class _Parser:
         if self.token.kind == "END":
             return
         if self.class_of(1) == "<EOF>":
-            self.unwanted({"<EOF>"})
+            self.unexpected({"<EOF>"})
         else:
             self.mismatched({"<EOF>"})
 
@@ -437,12 +437,12 @@ class _Parser:
     def named(self, first: Token, name: Token, dot: str) -> Expr:
         opening = self.accept("(")
         known = len(self.problems)
-        made = Call(opening.at, dot + name.text, self.arguments()) if opening else None
+        call = Call(opening.at, dot + name.text, self.arguments()) if opening else None
         if name.text in RESERVED and not self.is_message():
             self.forget(known)  # nobody looks at the operands
             self.report(first.at, f"reserved identifier: {name.text}")
             return Constant(first.at, None)
-        return Name(name.at, dot + name.text) if made is None else self.expanded(made)
+        return Name(name.at, dot + name.text) if call is None else self.expanded(call)
 
     def is_message(self) -> bool:
         """Whether fields follow the rest of a name."""

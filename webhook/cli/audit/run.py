@@ -157,9 +157,9 @@ async def audit(
         client_of_policies.snapshot, exclusions_of(files.configuration)
     )
     if request.admission_policies:
-        own = await read_admission_policies(client)
-        outcome.faults += own.texts
-        policies = replace(policies, stages=(*policies.stages, own.policies))
+        admission_policies = await read_admission_policies(client)
+        outcome.faults += admission_policies.texts
+        policies = replace(policies, stages=(*policies.stages, admission_policies.policies))
     snapshot = policies.snapshot
     # Who audits from a laptop knows rights from a cluster that is starting.
     source = ListSource(client, request.page_objects, forbidden_seconds=0)
@@ -204,8 +204,8 @@ async def _read_policies(
         given: list[Mapping[str, Any]] = [item.document for item in report.configuration]
         if not any(document.get("kind") == config.CONFIG.kind for document in given):
             given += await read_configuration(client, request.namespace)
-        own = [item for item in report.read if part_of(item.gvk) == KYVERNO_POLICIES]
-        return _Read(given, (*report.configuration, *own))
+        kyverno_policies = [item for item in report.read if part_of(item.gvk) == KYVERNO_POLICIES]
+        return _Read(given, (*report.configuration, *kyverno_policies))
     templates, faults = await read_constraints(client, policies, request.namespace)
     if not (templates or request.kyverno or request.admission_policies):
         raise CannotAudit("the cluster has no ConstraintTemplates: name some with --policies")
@@ -214,14 +214,17 @@ async def _read_policies(
 
 
 async def _read_extensions(
-    client: ClusterClient, request: Request, own: Iterable[Manifest], outcome: AuditOutcome
+    client: ClusterClient,
+    request: Request,
+    kyverno_policies: Iterable[Manifest],
+    outcome: AuditOutcome,
 ) -> Extensions:
     """The ExpansionTemplates and mutators in force, those of files in place of the same ones."""
     extensions = Extensions()
     in_force, unreadable = await read_extensions(client, request.namespace)
     if request.kyverno:
         in_force += await read_kyverno(client)
-    faults = extensions.load(on_top(list(own), in_force))
+    faults = extensions.load(on_top(list(kyverno_policies), in_force))
     outcome.faults += unreadable
     outcome.faults += [f"{fault.title}: {fault.message}" for fault in faults]
     return extensions

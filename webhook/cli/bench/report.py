@@ -43,11 +43,11 @@ def _block(result: EngineTimes) -> str:
         quantity(result["violationCount"], "violation"),
     )
     lines = [f"{result['engine']}: {', '.join(counts)}"]
-    for key, what in (("skippedTemplates", "template"), ("skippedConstraints", "constraint")):
+    for key, noun in (("skippedTemplates", "template"), ("skippedConstraints", "constraint")):
         if result[key]:
             names = ", ".join(result[key])
             lines.append(
-                f"skipped, for another engine: {quantity(len(result[key]), what)}: {names}"
+                f"skipped, for another engine: {quantity(len(result[key]), noun)}: {names}"
             )
     rows = [
         ("set up", _shown(result["setupDuration"])),
@@ -139,5 +139,5 @@ def comparison_table(compared: Sequence[ComparedNumber], threshold: float) -> st
         verdict = "" if one.passed else "REGRESSION"
         rows.append((one.engine, one.metric, *shown, f"{one.change:+.1f}%", verdict))
     worse = sum(not one.passed for one in compared)
-    said = quantity(worse, "regression") if worse else "no regression"
-    return "\n".join([*table(rows, right={2, 3, 4}), "", f"{said} (threshold {threshold:g}%)"])
+    summary = quantity(worse, "regression") if worse else "no regression"
+    return "\n".join([*table(rows, right={2, 3, 4}), "", f"{summary} (threshold {threshold:g}%)"])

@@ -52,13 +52,13 @@ def bench(engine: str, manifests: Sequence[Manifest], options: BenchOptions) -> 
     templates = [item for item in manifests if item.gvk.group_kind == _TEMPLATES]
     constraints = [item for item in manifests if item.gvk.group == constraint.GROUP]
     objects = [item for item in manifests if _is_object(item)]
-    for what, items in (
+    for kind, items in (
         ("ConstraintTemplate", templates),
         ("constraint", constraints),
         ("object to review", objects),
     ):
         if not items:
-            raise CannotBench(f"nothing was measured: the given files hold no {what}")
+            raise CannotBench(f"nothing was measured: the given files hold no {kind}")
     setup = _Setup(engine)
     loaded, skipped = setup.load(templates, constraints)
     policies = setup.data(manifests, objects)

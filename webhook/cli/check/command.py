@@ -203,11 +203,11 @@ def _on_its_own(
 ) -> PolicyCheck:
     """The check with nothing in force before."""
     from webhook.cli.check import run as check_run  # noqa: PLC0415  # see command
-    from webhook.policies.asked import problems_of_asking  # noqa: PLC0415  # see command
+    from webhook.policies.request_coverage import coverage_problems  # noqa: PLC0415  # see command
 
     checked = check_run.PolicyCheck()
     policies = check_run.prepare(manifests, base, seconds, checked)
-    checked.problems += problems_of_asking(manifests, None, NAMESPACE)
+    checked.problems += coverage_problems(manifests, None, NAMESPACE)
     check_run.check_providers(policies, manifests, ask.names, checked)
     checked.manifests = check_run.effect_on_manifests(policies, manifests, checked, ask, documents)
     check_run.check_foreign(policies, checked)
@@ -260,7 +260,7 @@ def checked_in_cluster(
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError, load_credentials  # noqa: PLC0415
     from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
-    from webhook.policies.asked import problems_of_asking  # noqa: PLC0415
+    from webhook.policies.request_coverage import coverage_problems  # noqa: PLC0415
 
     async def run() -> PolicyCheck:
         checked = check_run.PolicyCheck()
@@ -272,7 +272,7 @@ def checked_in_cluster(
             checked.missing += unreadable + more
             policies = check_run.prepare(manifests, base, seconds, checked, extensions, configs)
             standing = await read_webhook_configurations(client, namespace)
-            checked.problems += problems_of_asking(manifests, standing, namespace)
+            checked.problems += coverage_problems(manifests, standing, namespace)
             for kind in check_run.kinds_of_parameters(policies):
                 for parameter in await cluster_policies.list_kind(client, kind):
                     policies.after.add_data(parameter)

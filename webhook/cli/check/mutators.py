@@ -103,16 +103,18 @@ def prepare(
     manifests: Sequence[Manifest], in_force: Sequence[dict[str, Any]]
 ) -> tuple[MutationChecked, list[Problem]]:
     """Validate those among the manifests on top of those in force; and what is wrong with them."""
-    own = {item.identity: item for item in manifests if is_extension(item.document)}
-    checked = MutationChecked(count=sum(not is_foreign_policy(item.gvk) for item in own.values()))
+    by_identity = {item.identity: item for item in manifests if is_extension(item.document)}
+    checked = MutationChecked(
+        count=sum(not is_foreign_policy(item.gvk) for item in by_identity.values())
+    )
     checked.places = {
         (item.gvk.kind, name_of(item.document)): f"{item.file}:{item.line}"
-        for item in own.values()
+        for item in by_identity.values()
         if is_foreign_policy(item.gvk)
     }
-    faults = checked.extensions.load(on_top(list(own.values()), in_force))
+    faults = checked.extensions.load(on_top(list(by_identity.values()), in_force))
     checked.in_force.load(on_top((), in_force))
-    titles = {item.title: item for item in own.values()}
+    titles = {item.title: item for item in by_identity.values()}
     problems = []
     for fault in faults:
         if fault.file != IN_FORCE and (manifest := titles.get(fault.title)) is not None:
@@ -134,12 +136,12 @@ def prepare(
     ]
     problems += [
         Problem(item.gvk.kind, name_of(item.document), "warning", "exception", warning)
-        for item in own.values()
+        for item in by_identity.values()
         if kind_of(item.gvk) in EXCEPTION_KINDS and item.title not in {one.title for one in faults}
         for warning in warnings_in_files(item.document, time.time())
     ]
     mutations = checked.extensions.mutations
-    for item in own.values():
+    for item in by_identity.values():
         if not is_mutator(item.document):
             continue
         key = mutator.MutatorId(item.gvk.kind, name_of(item.document))
@@ -162,13 +164,13 @@ def problems_of_exceptions(
 ) -> list[Problem]:
     """Return the constraints' faults with exceptions among the manifests, in admission's words."""
     known = {one.key: one for one in constraints}
-    own = {
+    in_files = {
         (item.gvk.kind, namespace_of(item.document), name_of(item.document)) for item in manifests
     }
     problems = []
     for item in extensions.exceptions:
         excuse = item.excuse
-        if (excuse.kind, excuse.namespace, excuse.name) not in own:
+        if (excuse.kind, excuse.namespace, excuse.name) not in in_files:
             continue
         named = [known[key] for key in item.constraints if key in known]
         if (fault := closed_by(item, named)) is not None:

@@ -175,9 +175,9 @@ def _generated_lines(agreement: Agreement) -> list[str]:
     lines = [f"{head}:" if agreement.differences or agreement.without else head]
     for one in agreement.differences:
         lines.append(f"  {printable_name('/'.join(one.constraint))}: {printable_name(one.request)}")
-        for who, messages in (("webhook", one.webhook), ("policy", one.policy)):
-            said = printable_name("; ".join(messages)) if messages else "admits"
-            lines.append(f"    {who}: {said}")
+        for source, messages in (("webhook", one.webhook), ("policy", one.policy)):
+            outcome = printable_name("; ".join(messages)) if messages else "admits"
+            lines.append(f"    {source}: {outcome}")
     lines += [
         f"  {printable_name(name)} has none: {printable_name(why)}"
         for name, why in agreement.without.items()

@@ -149,12 +149,14 @@ def prepare(
         checked.mutation.extensions, manifests, after.snapshot.constraints
     )
     keys = [item.key for item in (*base.snapshot.constraints, *after.snapshot.constraints)]
-    own = [item.document for item in manifests if item.gvk.group_kind == CONFIG.group_kind]
-    exclusions = exclusions_of(own or configs)
+    config_objects = [
+        item.document for item in manifests if item.gvk.group_kind == CONFIG.group_kind
+    ]
+    exclusions = exclusions_of(config_objects or configs)
     named = concerned((item.document for item in manifests), keys)
-    made = BeforeAndAfter(base, after, named, checked.mutation, exclusions)
-    foreign = made.set_after().foreign
-    return replace(made, keys=named.union(foreign.keys, foreign.document_keys))
+    both = BeforeAndAfter(base, after, named, checked.mutation, exclusions)
+    foreign = both.set_after().foreign
+    return replace(both, keys=named.union(foreign.keys, foreign.document_keys))
 
 
 def check_foreign(policies: BeforeAndAfter, checked: PolicyCheck) -> None:
@@ -211,9 +213,9 @@ def check_providers(
 ) -> None:
     """Warn of providers that policies ask, and that neither the manifests nor ``answered`` name."""
     known = {name_of(item.document) for item in manifests if item.gvk.group_kind == PROVIDER}
-    own = [item.document for item in manifests if is_extension(item.document)]
+    extensions = [item.document for item in manifests if is_extension(item.document)]
     checked.problems += advice_on_providers(
-        policies.after.snapshot.templates, own, known.union(answered)
+        policies.after.snapshot.templates, extensions, known.union(answered)
     )
 
 

@@ -51,7 +51,7 @@ def _lay_out(files: tuple[str, ...], version: RegoVersion, *, check: bool) -> No
     )
     from webhook.policies.rego_files import LoadErrors  # noqa: PLC0415
     from webhook.rego.errors import RegoErrors  # noqa: PLC0415
-    from webhook.rego.format.module import Unformattable, formatted, told  # noqa: PLC0415
+    from webhook.rego.format.module import Unformattable, error_text, formatted  # noqa: PLC0415
     from webhook.rego.syntax.parser import parse_module  # noqa: PLC0415
 
     faults: list[RegoLoadError] = []
@@ -79,6 +79,6 @@ def _lay_out(files: tuple[str, ...], version: RegoVersion, *, check: bool) -> No
         except Stopped as stopped:
             raise ConftestExit(str(stopped)) from None
         except RegoErrors as errors:
-            raise ConftestExit(f"format: {told(errors)}") from None
+            raise ConftestExit(f"format: {error_text(errors)}") from None
         except Unformattable as fault:
             raise ConftestExit(f"format: {fault}") from None

@@ -42,7 +42,7 @@ def login_of(  # noqa: PLR0913  # one for each flag
         "--oidc-redirect-url": oidc_redirect_url,
         "--cookie-key-file": cookie_key_file,
     }
-    if not _is_wanted(oidc_issuer_url, given):
+    if not _is_expected(oidc_issuer_url, given):
         return None
     assert oidc_issuer_url and oidc_client_id and oidc_redirect_url  # noqa: PT018  # as above
     assert cookie_key_file  # as above
@@ -81,7 +81,7 @@ def login_of(  # noqa: PLR0913  # one for each flag
     return Login(options, Sealer(key), session_minutes * 60)
 
 
-def _is_wanted(issuer: str | None, given: Mapping[str, object]) -> bool:
+def _is_expected(issuer: str | None, given: Mapping[str, object]) -> bool:
     """Whether there is a login; what a login needs is ``given`` whole, or not at all."""
     if not issuer:
         named = [name for name, value in given.items() if value]

@@ -61,8 +61,8 @@ def run(  # noqa: PLR0913  # one for each option of the command
     import fcntl  # noqa: F401, PLC0415  # Windows has none, nor signals as it takes them
 
     over_cluster = kubernetes or kubeconfig is not None or bool(contexts)
-    what = policies, contexts, decisions
-    clusters, login = _what(*what, over_cluster=over_cluster, sign_in=sign_in)
+    inputs = policies, contexts, decisions
+    clusters, login = _clusters_and_login(*inputs, over_cluster=over_cluster, sign_in=sign_in)
     try:
         listening = listen(host, port)
     except OSError as error:
@@ -111,7 +111,7 @@ def _logger() -> Logger:
     return lines.logger("console")
 
 
-def _what(
+def _clusters_and_login(
     policies: tuple[Path, ...],
     contexts: tuple[str, ...],
     decisions: Path | None,
@@ -152,14 +152,14 @@ def rights_of(login: Login | None, followed: RunningSource) -> Rights | None:
 
 def sarif(picture: Picture, violations: Sequence[ShownViolation]) -> str:
     """Violations as `waddle test` and `waddle audit` write them for code scanning."""
-    said, rules = {}, []
+    reported, rules = {}, []
     for item, described in descriptions(picture.policies):
         if item.category == "constraint":
             name = f"{item.kind}/{item.name}"
-            said[name] = described
+            reported[name] = described
             if item.state in {"active", "degraded"}:
                 rules.append(name)
-    return as_sarif(Report(rules, list(map(_finding, violations)), descriptions=said))
+    return as_sarif(Report(rules, list(map(_finding, violations)), descriptions=reported))
 
 
 def _finding(item: ShownViolation) -> ShownFinding:

@@ -124,8 +124,8 @@ class Installation:
             },
         }
         body["metadata"]["labels"] = labels
-        made = await self._when(403, PODS, body, NAMESPACE)  # until its service account is there
-        return str(made["metadata"]["uid"])
+        created = await self._when(403, PODS, body, NAMESPACE)  # until its service account is there
+        return str(created["metadata"]["uid"])
 
     async def mark(self, name: str, *, ready: bool) -> None:
         """Say of a Pod what a kubelet would after its probes."""
@@ -231,14 +231,14 @@ def deployment(name: str, *, owner: str = "", privileged: bool = False) -> Objec
     if privileged:
         container["securityContext"] = {"privileged": True}
     labels = {"app": name}
-    made = _named("apps/v1", "Deployment", name, SHOP)
-    made["metadata"]["labels"] = labels | ({"owner": owner} if owner else {})
-    made["spec"] = {
+    document = _named("apps/v1", "Deployment", name, SHOP)
+    document["metadata"]["labels"] = labels | ({"owner": owner} if owner else {})
+    document["spec"] = {
         "replicas": 0,
         "selector": {"matchLabels": labels},
         "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
     }
-    return made
+    return document
 
 
 def config_map(name: str, namespace: str) -> Object:

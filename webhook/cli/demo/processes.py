@@ -115,8 +115,8 @@ class Child:
                 if not self._ports.done() and (ports := _served(line)):
                     self._ports.set_result(ports)
         if not self._ports.done():
-            said = last.decode(errors="replace").strip()
-            self._ports.set_exception(NotStarted(f"{self.name} did not start: {said}"))
+            output = last.decode(errors="replace").strip()
+            self._ports.set_exception(NotStarted(f"{self.name} did not start: {output}"))
             self._ports.exception()  # nobody need ask
 
 

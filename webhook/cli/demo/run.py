@@ -66,7 +66,7 @@ def run(*, api_server: Path | None, kubeconfig: Path | None, address: str, port:
     folder = _make_folder()
     demonstration = _Demonstration(folder, address, port)
     try:
-        event_loop.run(demonstration.until_told(api_server, kubeconfig))
+        event_loop.run(demonstration.serve_until_ended(api_server, kubeconfig))
     except* _FAULTS as faults:
         for error in _leaves(faults):
             complain(str(error) or type(error).__name__)
@@ -97,7 +97,7 @@ class _Demonstration:
         self._stack = AsyncExitStack()
         self._children: list[Child] = []
 
-    async def until_told(self, api_server: Path | None, kubeconfig: Path | None) -> None:
+    async def serve_until_ended(self, api_server: Path | None, kubeconfig: Path | None) -> None:
         """Start it, print where it is, and end it at a signal or when the control plane is lost."""
         loop, main = asyncio.get_running_loop(), asyncio.current_task()
         assert main is not None
@@ -121,26 +121,26 @@ class _Demonstration:
         self, tasks: asyncio.TaskGroup, api_server: Path | None, kubeconfig: Path | None
     ) -> None:
         write(f"Waddle {__version__}: a demonstration on this machine. Control-C ends all of it.")
-        whose = THEIRS
+        owner = THEIRS
         if kubeconfig is None:
             program = api_server or await control_plane(write)
             plane = ControlPlane(program, self._folder / "cluster")
             await self._stack.enter_async_context(plane)
             self._stack.callback(tasks.create_task(_watch_over(plane)).cancel)
-            whose, kubeconfig = OURS, plane.kubeconfig
+            owner, kubeconfig = OURS, plane.kubeconfig
         credentials = load_credentials(kubeconfig)
         client = await self._stack.enter_async_context(ClusterClient(credentials))
         installation = Installation(client)
         await installation.refuse_occupied()
-        if whose == THEIRS:
+        if owner == THEIRS:
             self._stack.push_async_callback(_quietly, lambda: _remove(installation, kubeconfig))
         await installation.make()
         replicas = await self._start(tasks, installation, kubeconfig)
         traffic = Traffic(client, _tell)
         await traffic.leave_some()
-        await self._serve(tasks, installation, replicas, everywhere=whose == OURS)
+        await self._serve(tasks, installation, replicas, everywhere=owner == OURS)
         await self._console(tasks, kubeconfig)
-        self._introduce(kubeconfig, credentials.server, everywhere=whose == OURS)
+        self._introduce(kubeconfig, credentials.server, everywhere=owner == OURS)
         asking = tasks.create_task(traffic.run())
         self._stack.callback(asking.cancel)
         await asyncio.sleep(QUIET_SECONDS)

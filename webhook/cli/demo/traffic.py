@@ -38,16 +38,16 @@ class Traffic:
         self._client = client
         self._tell = tell
         self.counts: Counter[str] = Counter()
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
 
     async def leave_some(self) -> None:
         """Objects that violate policies which come later: for the audit to find."""
-        for made in (
+        for document in (
             deployment("old-agent", privileged=True),
             deployment("old-shop"),
             deployment("shop", owner="shop-team"),
         ):
-            await self._client.create(DEPLOYMENTS, made, SHOP)
+            await self._client.create(DEPLOYMENTS, document, SHOP)
 
     async def run(self) -> None:
         """For ever, a tally now and then."""
@@ -72,18 +72,18 @@ class Traffic:
     async def _ask(self, number: int) -> None:
         """One of five in turn; the fifth is matched by the bad policy, once it is there."""
         resource, namespace = DEPLOYMENTS, SHOP
-        made = deployment(f"web-{number}", owner="shop-team")
+        document = deployment(f"web-{number}", owner="shop-team")
         match number % 5:
             case 1:
-                made = deployment(f"agent-{number}", owner="node-team", privileged=True)
+                document = deployment(f"agent-{number}", owner="node-team", privileged=True)
             case 3:
-                made = deployment(f"nobodys-{number}")
+                document = deployment(f"nobodys-{number}")
             case 4:
                 resource, namespace = CONFIG_MAPS, LAB
-                made = config_map(f"notes-{number}", LAB)
+                document = config_map(f"notes-{number}", LAB)
         try:
             await self._client.request(
-                "POST", resource.collection(namespace), query={"dryRun": "All"}, body=made
+                "POST", resource.collection(namespace), query={"dryRun": "All"}, body=document
             )
         except ApiError as error:
             outcome = {403: "denied", _FAULT: "fault"}.get(error.status, "lost")
@@ -96,7 +96,7 @@ class Traffic:
         self.counts[outcome] += 1
 
     def _say_once(self, outcome: str, message: str) -> None:
-        if outcome not in self._said:
-            self._said.add(outcome)
+        if outcome not in self._reported:
+            self._reported.add(outcome)
             first = {"denied": "denied", "fault": "refused for a fault", "lost": "not answered"}
             self._tell(f"The first request that is {first[outcome]}: {message}")

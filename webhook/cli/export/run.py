@@ -115,18 +115,18 @@ def _scope(documents: Iterable[Mapping[str, Any]], guarded: Guarded) -> PolicySc
 
 def _write(folder: Path, place: str, objects: Sequence[Json]) -> None:
     """A file for each policy with its binding; what an earlier export wrote goes."""
-    own = folder / POLICIES
-    own.mkdir(parents=True, exist_ok=True)
+    policies_folder = folder / POLICIES
+    policies_folder.mkdir(parents=True, exist_ok=True)
     texts: dict[str, str] = {}
     for one in objects:
         name = f"{one['metadata']['name'].removesuffix(SUFFIX)}.yaml"
         text = yaml.safe_dump(one, sort_keys=False, width=100)
         texts[name] = f"{texts[name]}---\n{text}" if name in texts else text
-    for path in own.glob("*.yaml"):
+    for path in policies_folder.glob("*.yaml"):
         if path.name not in texts and path.read_text("utf-8").startswith(MADE):
             path.unlink()
     for name, text in texts.items():
-        _replace(own / name, f"{MADE}{text}")
+        _replace(policies_folder / name, f"{MADE}{text}")
     configuration = admission_configuration(f"{place.rstrip('/')}/{POLICIES}")
     _replace(folder / CONFIGURATION, yaml.safe_dump(configuration, sort_keys=False))
 

@@ -53,7 +53,7 @@ def command(
         policies = extension_run.read_expanding(sources.manifests)
         objects = [item.document for item in sources.manifests if extension_run.is_object(item)]
         extending = extension_run.Extending(policies, ask=ask)
-        resultants = [made for obj in objects for made in extending.implied(obj)]
+        resultants = [resultant for obj in objects for resultant in extending.implied(obj)]
         if objects and not resultants:
             kind = EXPANSION_TEMPLATES
             complain(extension_run.untouched(sources.manifests, kind.gvk.kind, kind))

@@ -29,7 +29,7 @@ from webhook.review.subject import Subject, object_of_value, shown_object, value
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.external_data.exchange import Ask, AskedSoFar
+    from webhook.external_data.exchange import AnswersSoFar, Ask
     from webhook.policies.manifests import Manifest
     from webhook.policy_kinds.kind import PolicyKind
     from webhook.review.outcome import StoredSubject
@@ -54,8 +54,8 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
 
     Raises :class:`~webhook.cli.sources.CannotTest`.
     """
-    own = [item for item in manifests if item.gvk.group == MUTATORS[0].group]
-    own += [item for item in manifests if is_foreign_policy(item.gvk)]
+    mutators = [item for item in manifests if item.gvk.group == MUTATORS[0].group]
+    mutators += [item for item in manifests if is_foreign_policy(item.gvk)]
     inventory, target = Inventory(), AdmissionTarget()
     for item in manifests:
         if is_foreign_policy(item.gvk) or not name_of(item.document):
@@ -69,7 +69,7 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
     snapshot = Snapshot(
         targets={}, namespaces=namespaces_of(manifests), inventory=inventory.publish()
     )
-    return _loaded(own).policy_set(snapshot)
+    return _loaded(mutators).policy_set(snapshot)
 
 
 def advice_on_mutating(policies: PolicySet) -> list[str]:
@@ -165,13 +165,13 @@ class Extending:
         value = stored.value
         if stored.fault:
             raise CannotTest(stored.fault)
-        made, fault = answered(
+        resultants, fault = answered(
             lambda answers: expand_value(self._policies, self._subject(value, answers), value),
             self._ask,
         )
         if fault:
             raise CannotTest(f"expanding {shown(shown_object(document))}: {fault}")
-        return [one.object for _, one in made]
+        return [one.object for _, one in resultants]
 
     def _mutated(self, document: dict[str, Any]) -> tuple[StoredSubject, tuple[Unresolved, ...]]:
         try:
@@ -179,7 +179,7 @@ class Extending:
         except InvalidReview as error:
             raise CannotTest(f"reading: AdmissionReview: {error}") from None
 
-        def attempt(answers: AskedSoFar) -> tuple[StoredSubject, tuple[Unresolved, ...]]:
+        def attempt(answers: AnswersSoFar) -> tuple[StoredSubject, tuple[Unresolved, ...]]:
             subject = self._subject(value, answers)
             stored = mutate(self._policies, subject)
             mutated = stored.mutated
@@ -187,7 +187,7 @@ class Extending:
 
         return answered(attempt, self._ask)
 
-    def _subject(self, value: Any, answers: AskedSoFar) -> Subject:
+    def _subject(self, value: Any, answers: AnswersSoFar) -> Subject:
         limits = Limits(time.monotonic() + self._seconds)
         return Subject(
             value,

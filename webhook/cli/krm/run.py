@@ -124,8 +124,8 @@ def _configured(config: Any) -> list[Path]:
     if type(config) is not dict:
         raise CannotTest(f"reading: {_STDIN}: functionConfig must be an object")
     place = "data" if config.get("kind") == "ConfigMap" else "spec"
-    said = config.get(place)
-    named = said.get("policies") if type(said) is dict else None
+    value = config.get(place)
+    named = value.get("policies") if type(value) is dict else None
     if type(named) is str:
         named = named.split()
     if named is None:

@@ -64,16 +64,16 @@ def migrated(document: Mapping[str, Any], kinds: Mapping[str, str]) -> Migrated:
         notes.append("its matchConditions have no equivalent in a match: write them into a member")
     if spec.get("backgroundAudit") is False:
         notes.append("backgroundAudit: false is said by enforcementAction: scoped, for the webhook")
-    made: Json = {"match": _match(spec, namespace_of(document), notes)}
-    made |= _action(spec)
+    group_spec: Json = {"match": _match(spec, namespace_of(document), notes)}
+    group_spec |= _action(spec)
     if type(spec.get("message")) is str:
-        made["message"] = spec["message"]
-    made |= {"members": members, "expression": spec.get("expression", "")}
+        group_spec["message"] = spec["message"]
+    group_spec |= {"members": members, "expression": spec.get("expression", "")}
     group = {
         "apiVersion": f"{names.OURS}/{names.OURS_VERSION}",
         "kind": names.CONSTRAINT_GROUP,
         "metadata": {"name": name},
-        "spec": made,
+        "spec": group_spec,
     }
     return Migrated(group, tuple(templates), tuple(notes))
 
@@ -164,8 +164,8 @@ def _without_settings(kind: str, ignored: tuple[str, ...] = ()) -> Callable[[Jso
 
     def member(settings: Json) -> Json:
         _only(settings, ignored)
-        if meant := [key for key in ignored if settings.get(key)]:
-            raise NoEquivalent(f"{kind} has nothing like the setting {', '.join(meant)}")
+        if present := [key for key in ignored if settings.get(key)]:
+            raise NoEquivalent(f"{kind} has nothing like the setting {', '.join(present)}")
         return {"kind": kind}
 
     return member

@@ -30,15 +30,15 @@ def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:
     missing = False
     for item in groups:
         try:
-            made = migrated(item.document, kinds)
-            _try_templates(made)
+            migration = migrated(item.document, kinds)
+            _try_templates(migration)
         except NoEquivalent as error:
             complain(f"{item.title}: not written: {error}")
             missing = True
             continue
-        for note in made.notes:
+        for note in migration.notes:
             complain(f"{item.title}: {note}")
-        written += [*made.templates, made.group]
+        written += [*migration.templates, migration.group]
     if written:
         write("\n---\n".join(map(yaml_of, written)))
     if not all_read:
@@ -46,10 +46,10 @@ def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:
     return exit_codes.NO if missing else exit_codes.OK
 
 
-def _try_templates(made: Migrated) -> None:
+def _try_templates(migration: Migrated) -> None:
     """Refuse expressions that use what only Kubewarden has."""
     client = new_client()
-    for template in made.templates:
+    for template in migration.templates:
         try:
             client.add_template(template)
         except ConstraintFrameworkError as error:

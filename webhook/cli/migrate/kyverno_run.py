@@ -56,18 +56,18 @@ _RULES: Final = {
 def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
     """Judge every policy of the files, and write what rules become; the exit code."""
     manifests, all_read = from_files(filenames)
-    made: list[Json] = []
-    judged = [_judged(item, made) for item in manifests or () if is_kyverno(item.document)]
+    converted: list[Json] = []
+    judged = [_judged(item, converted) for item in manifests or () if is_kyverno(item.document)]
     if not judged:
         complain("the given files hold no policy of Kyverno")
         return exit_codes.UNKNOWN
-    _say_what_overlaps(made)
-    how = f"{_HOW}\n{_HOW_IMAGES}" if any(one["kind"] == CONSTRAINT for one in made) else _HOW
+    _say_what_overlaps(converted)
+    how = f"{_HOW}\n{_HOW_IMAGES}" if any(one["kind"] == CONSTRAINT for one in converted) else _HOW
     write(as_json(judged) if output == "json" else f"{as_table(judged)}\n{how}")
     if target is not None:
         try:
             target.write_text(
-                "---\n".join(f"{as_yaml(one).strip()}\n" for one in made), encoding="utf-8"
+                "---\n".join(f"{as_yaml(one).strip()}\n" for one in converted), encoding="utf-8"
             )
         except OSError as error:
             complain(f"{target}: {error.strerror}")
@@ -77,9 +77,9 @@ def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
     return exit_codes.NO if any(one.grade == "missing" for one in judged) else exit_codes.OK
 
 
-def _judged(item: Manifest, made: list[Json]) -> Judged:
-    """Return the fate of a policy; what its rules become is added to ``made``."""
-    notes = tuple(_notes(item.document, made))
+def _judged(item: Manifest, converted: list[Json]) -> Judged:
+    """Return the fate of a policy; what its rules become is added to ``converted``."""
+    notes = tuple(_notes(item.document, converted))
     return Judged(item.gvk.kind, name_of(item.document), f"{item.file}:{item.line}", notes)
 
 
@@ -118,23 +118,25 @@ def _rules(document: Json) -> dict[str, Json]:
     return {str(rule.get("name") or f"[{at}]"): rule for at, rule in enumerate(rules)}
 
 
-def _images_notes(images: ConvertedImages, made: list[Json], prefix: str = "") -> Iterator[Note]:
-    there = {(one["kind"], name_of(one)) for one in made}
+def _images_notes(
+    images: ConvertedImages, converted: list[Json], prefix: str = ""
+) -> Iterator[Note]:
+    there = {(one["kind"], name_of(one)) for one in converted}
     if twice := [one for one in images.documents if (one["kind"], name_of(one)) in there]:
         is_there = f"{twice[0]['kind']} {name_of(twice[0])} is of another policy"
         yield Note("missing", f"{prefix}{is_there}: rename one of the two")
         return
-    made += images.documents
+    converted += images.documents
     names = ", ".join(f"{one['kind']} {name_of(one)}" for one in images.documents)
     yield Note("differs", f"{prefix}becomes {names}")
     for text in images.notes:
         yield Note("differs", f"{prefix}{text}")
 
 
-def _say_what_overlaps(made: Sequence[Json]) -> None:
+def _say_what_overlaps(converted: Sequence[Json]) -> None:
     """An image has to satisfy every policy about it, whichever constraint asks."""
-    specs = [object_of(one["spec"]) for one in made if one["kind"] == CONSTRAINT]
-    names = [name_of(one) for one in made if one["kind"] == CONSTRAINT]
+    specs = [object_of(one["spec"]) for one in converted if one["kind"] == CONSTRAINT]
+    names = [name_of(one) for one in converted if one["kind"] == CONSTRAINT]
     for (one, spec), (other, its) in combinations(zip(names, specs, strict=True), 2):
         if (spec["match"], spec["enforcementAction"]) == (its["match"], its["enforcementAction"]):
             continue
@@ -146,7 +148,7 @@ def _say_what_overlaps(made: Sequence[Json]) -> None:
             )
 
 
-def _note(name: str, rule: Json, policy: Any, made: list[Json]) -> Note:
+def _note(name: str, rule: Json, policy: Any, converted: list[Json]) -> Note:
     field = next((one for one in _RULES if rule.get(one)), "")
     if isinstance(policy, Unwritable):
         why = "" if field != "validate" else f" ({policy})"
@@ -154,7 +156,7 @@ def _note(name: str, rule: Json, policy: Any, made: list[Json]) -> Note:
         return Note("missing", f"rule {name}: {field or 'nothing'}: {instead}{why}")
     if fault := fault_of(policy):
         return Note("missing", f"rule {name}: {field}: {_RULES[field]} ({fault})")
-    made.append(policy)
+    converted.append(policy)
     becomes = f"rule {name}: becomes ValidatingPolicy {name_of(policy)}"
     rules = objects_of(policy["spec"]["matchConstraints"]["resourceRules"])
     guessed = [one for rule in rules if "*" in rule["apiGroups"] for one in rule["resources"]]

@@ -80,8 +80,8 @@ def _policies() -> list[str]:
     for row in POLICY_KINDS:
         kind = f"`{row.kind}`" if row.kind else "one for each template"
         fills = row.role if row.part is None else f"{row.part.name}s"
-        said = "nothing" if row.status is None else f"`{row.status.kind}`"
-        lines.append(f"| {kind} | `{row.group}` | {fills} | {said} |")
+        status_text = "nothing" if row.status is None else f"`{row.status.kind}`"
+        lines.append(f"| {kind} | `{row.group}` | {fills} | {status_text} |")
     return lines
 
 
@@ -109,12 +109,12 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 def _meaning(schema: Mapping[str, Any]) -> str:
     """Its description, and what values there are."""
-    said = [str(schema["description"])] if schema.get("description") else []
+    sentences = [str(schema["description"])] if schema.get("description") else []
     if values := schema.get("enum"):
-        said.append("One of " + ", ".join(f"`{value}`" for value in values) + ".")
+        sentences.append("One of " + ", ".join(f"`{value}`" for value in values) + ".")
     if "default" in schema:
-        said.append(f"Default: `{schema['default']}`.")
-    return " ".join(said)
+        sentences.append(f"Default: `{schema['default']}`.")
+    return " ".join(sentences)
 
 
 def _cell(text: str) -> str:

@@ -205,8 +205,8 @@ def _factored(parts: Edits) -> Edits:
     """Edits between two equal texts as one deletion and one insertion, which may be empty."""
     done: Edits = []
     changes: Edits = []
-    for kind, said in [*parts, (0, "")]:
-        text = said
+    for kind, parts_text in [*parts, (0, "")]:
+        text = parts_text
         if kind:
             changes.append((kind, text))
             continue

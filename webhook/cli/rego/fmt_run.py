@@ -15,7 +15,7 @@ from webhook.cli.rego.differences import coloured
 from webhook.cli.terminal import complain
 from webhook.policies.rego_files import system_words
 from webhook.rego.errors import RegoErrors
-from webhook.rego.format.module import Unformattable, formatted, lost, told
+from webhook.rego.format.module import Unformattable, error_text, formatted, lost
 from webhook.rego.syntax.parser import parse_module
 from webhook.values import dataclass
 
@@ -105,7 +105,7 @@ def _standard_input(options: LayoutOptions) -> None:
         text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
         _print(formatted(text, "stdin", options.version, options.target))
     except RegoErrors as errors:
-        raise Stopped(told(errors), exit_codes.NO) from None
+        raise Stopped(error_text(errors), exit_codes.NO) from None
     except Unformattable as fault:
         raise Stopped(str(fault), exit_codes.NO) from None
 
@@ -115,8 +115,8 @@ def read(file: str) -> str:
     try:
         return Path(file).read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
-        said = f"open {file}: {system_words(error)}"
-        raise Stopped(f"failed to open file: {said}") from None
+        message = f"open {file}: {system_words(error)}"
+        raise Stopped(f"failed to open file: {message}") from None
 
 
 def _file(file: str, options: LayoutOptions) -> None:
@@ -124,7 +124,7 @@ def _file(file: str, options: LayoutOptions) -> None:
     try:
         text = formatted(source, file, options.version, options.target, drop=options.drop)
     except RegoErrors as errors:
-        raise Stopped(f"failed to format Rego source file: {told(errors)}") from None
+        raise Stopped(f"failed to format Rego source file: {error_text(errors)}") from None
     except Unformattable as fault:
         raise Stopped(f"failed to format Rego source file: {fault}") from None
     changed = text != source
@@ -178,8 +178,8 @@ def write(
             stream.truncate()
             stream.write(text.encode("utf-8", "surrogateescape"))
     except OSError as error:
-        said = f"open {file}: {system_words(error)}"
-        raise Stopped(f"failed to open file for writing: {said}") from None
+        message = f"open {file}: {system_words(error)}"
+        raise Stopped(f"failed to open file for writing: {message}") from None
 
 
 def _print(text: str) -> None:

@@ -36,7 +36,7 @@ class UnitTestOptions:
     """The options of the command, by their names."""
 
     paths: tuple[str, ...]
-    wanted: str
+    selection: str
     output: str
     verbose: bool
     explain: str | None
@@ -61,7 +61,7 @@ class UnitTestOptions:
 
 def run(options: UnitTestOptions) -> int:
     """Run tests and report."""
-    name_matches = _selection(options.wanted, options.threshold)
+    name_matches = _selection(options.selection, options.threshold)
     if name_matches is None:
         return exit_codes.NO
     known = read_capabilities(options.capabilities)
@@ -75,7 +75,7 @@ def run(options: UnitTestOptions) -> int:
             capabilities=known,
         )
         compiling = compile_options(known, options.schema)
-        tests = UnitTests(files.modules, files.data, wanted=name_matches, options=compiling)
+        tests = UnitTests(files.modules, files.data, selects=name_matches, options=compiling)
     except BundleError as error:
         complain(f"unable to load bundle {error.path}: {error}" if error.path else str(error))
         return exit_codes.NO

@@ -148,4 +148,6 @@ async def confirmations(client: ClusterClient) -> list[Confirmation]:
         listed = await client.request("GET", LEASES.collection(), query=query)
     except ApiError:
         return []
-    return [said for item in listed["items"] if (said := confirmation.read(item)) is not None]
+    return [
+        confirmed for item in listed["items"] if (confirmed := confirmation.read(item)) is not None
+    ]

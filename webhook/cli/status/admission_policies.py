@@ -63,7 +63,7 @@ def standings_of(
     for one in reading.policies.listed():
         key, policy = (one.kind, one.name), one.policy
         unlisted = reading.unlisted.get(policy.param_kind) if policy.param_kind else None
-        told = (
+        texts = (
             *notes.pop(key, ()),
             *((f"spec.paramKind: {unlisted}",) if unlisted else ()),
             *unserved.get(key, ()),
@@ -72,14 +72,14 @@ def standings_of(
         state = "Bound" if one.bindings else "NotBound"
         cost = policy.cost
         standings.append(
-            AdmissionPolicyStanding(*key, state, one.bindings, told, cost.share, cost.field)
+            AdmissionPolicyStanding(*key, state, one.bindings, texts, cost.share, cost.field)
         )
     broken = {(one.kind, one.name): one.text for one in reading.faults}
     for key in sorted(notes.keys() | broken.keys()):
         # A policy that cannot be used is there: its bindings are not at fault.
-        told = (broken[key],) if key in broken else tuple(notes[key])
+        texts = (broken[key],) if key in broken else tuple(notes[key])
         state = "Unusable" if key in broken else "NotFound"
-        standings.append(AdmissionPolicyStanding(*key, state, (), told))
+        standings.append(AdmissionPolicyStanding(*key, state, (), texts))
     return sorted(standings, key=lambda one: (one.kind.startswith("Mutating"), one.kind, one.name))
 
 
@@ -88,10 +88,10 @@ def _notes(reading: AdmissionPolicyReading) -> dict[tuple[str, str], list[str]]:
     notes: dict[tuple[str, str], list[str]] = {}
     for kind, name, text in reading.policies.warnings({}):
         if kind in _BINDINGS:
-            key, told = reading.policies.policy_of(kind, name), f"binding {name}: {text}"
+            key, note = reading.policies.policy_of(kind, name), f"binding {name}: {text}"
         else:
-            key, told = (kind, name), text
-        notes.setdefault(key, []).append(told)
+            key, note = (kind, name), text
+        notes.setdefault(key, []).append(note)
     return notes
 
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from webhook.cli.status.admission_policies import AdmissionPolicyStanding
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
-    from webhook.policies.asked import WhoIsAsked
-    from webhook.webhook_rules.asking import AskedState
+    from webhook.policies.request_coverage import RequestCoverage
+    from webhook.webhook_rules.coverage import CoverageState
 
 _HELP = """Show templates, constraints, mutators and ExpansionTemplates, and which of Waddle's replicas enforce them.
 
@@ -83,7 +83,7 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     from webhook.cli.cluster_policies import kyverno_mode  # noqa: PLC0415  # see command
     from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see command
-    from webhook.policies.asked import is_judged, who_is_asked  # noqa: PLC0415  # see command
+    from webhook.policies.request_coverage import is_judged, read_coverage  # noqa: PLC0415  # see command
 
     # Objects first: a status is then at least as new as the object that it is compared with.
     documents = await list_objects(client, TEMPLATES)
@@ -112,26 +112,28 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
         for document in await list_objects(client, row.resource)
     ]
     configured, read_kinds = await read_webhook_configurations(client, namespace)
-    who = who_is_asked(configured, namespace, read_kinds)
-    asked: Mapping[str, AskedState] = {
+    coverage = read_coverage(configured, namespace, read_kinds)
+    coverage_states: Mapping[str, CoverageState] = {
         document["metadata"]["uid"]: asking
         for document in documents
-        if is_judged(document) and (asking := who(document)) is not None
+        if is_judged(document) and (asking := coverage(document)) is not None
     }
-    own = await _admission_policies(client)
-    kyverno = await _kyverno_policies(client, kyverno_mode(pods), who)
-    return ClusterStanding(replicas, objects, exceptions, asked, own, kyverno)
+    admission_policies = await _admission_policies(client)
+    kyverno = await _kyverno_policies(client, kyverno_mode(pods), coverage)
+    return ClusterStanding(
+        replicas, objects, exceptions, coverage_states, admission_policies, kyverno
+    )
 
 
 async def _kyverno_policies(
-    client: ClusterClient, mode: str, who: WhoIsAsked
+    client: ClusterClient, mode: str, coverage: RequestCoverage
 ) -> list[KyvernoStanding]:
     """How Kyverno's policies stand; none where it is not installed, and for who may not see them."""
     from webhook.cli.cluster_policies import kyverno_standings  # noqa: PLC0415  # see command
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
 
     try:
-        return await kyverno_standings(client, mode, who)
+        return await kyverno_standings(client, mode, coverage)
     except ApiError as error:
         if not error.is_forbidden:
             raise

@@ -9,7 +9,7 @@ from webhook.cli.table import table
 from webhook.cli.terminal import styled
 from webhook.controllers.status.convergence import TEMPLATE_KIND
 from webhook.printable import printable
-from webhook.webhook_rules.asking import REASON
+from webhook.webhook_rules.coverage import REASON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         Standing,
     )
     from webhook.replicas.pods import Replica
-    from webhook.webhook_rules.asking import AskedState
+    from webhook.webhook_rules.coverage import CoverageState
 
 _PRUNED: Final = (
     "since when is not known: the CRDs of statuses are Gatekeeper's own, which do not keep it; "
@@ -33,22 +33,26 @@ _PRUNED: Final = (
 class ClusterStanding(NamedTuple):
     """The replicas, what they do about each object, the exceptions, and who is asked.
 
-    ``asked`` says by UID how far the API server asks about an object. ``admission_policies`` are the
+    ``coverage`` says by UID how far the API server asks about an object. ``admission_policies`` are the
     API server's own, ``kyverno_policies`` Kyverno's.
     """
 
     replicas: Sequence[Replica]
     objects: Sequence[Convergence]
     exceptions: Sequence[ExceptionStanding]
-    asked: Mapping[str, AskedState]
+    coverage: Mapping[str, CoverageState]
     admission_policies: Sequence[AdmissionPolicyStanding] = ()
     kyverno_policies: Sequence[KyvernoStanding] = ()
 
 
 def as_table(standing: ClusterStanding, namespace: str) -> str:
     """A line for each object and a column for each replica, then exceptions; each with what is wrong."""
-    replicas, objects, exceptions, asked, own, kyverno = standing
-    others = [*_exceptions(exceptions), *_admission_policies(own), *_kyverno_policies(kyverno)]
+    replicas, objects, exceptions, coverage, admission_policies, kyverno = standing
+    others = [
+        *_exceptions(exceptions),
+        *_admission_policies(admission_policies),
+        *_kyverno_policies(kyverno),
+    ]
     lines = [_replica_line(item) for item in replicas]
     if not lines:
         lines = [f"no replica of Waddle's webhook in namespace {namespace}"]
@@ -59,11 +63,11 @@ def as_table(standing: ClusterStanding, namespace: str) -> str:
     head = ["OBJECT", "GENERATION", "ENFORCED", "SINCE"]
     head += [item.name[shared:].upper() for item in replicas]
     ordered = sorted(objects, key=lambda item: (item.kind != TEMPLATE_KIND, item.kind, item.name))
-    rows = table([head, *(_row(item, asked.get(item.uid)) for item in ordered)])
+    rows = table([head, *(_row(item, coverage.get(item.uid)) for item in ordered)])
     faults = [
         printable(line)
         for item in ordered
-        for line in (*_faults(item), *_gaps(item, asked.get(item.uid)))
+        for line in (*_faults(item), *_gaps(item, coverage.get(item.uid)))
     ]
     if any(_lacks_fields(item) for item in objects):
         faults.append(_PRUNED)
@@ -154,18 +158,18 @@ def _shared_prefix(names: Sequence[str]) -> int:
     return first.rfind("-", 0, same) + 1
 
 
-def _is_not_asked(asking: AskedState | None) -> bool:
-    return asking is not None and asking.extent == "not at all"
+def _is_not_asked(coverage: CoverageState | None) -> bool:
+    return coverage is not None and coverage.extent == "not at all"
 
 
-def _gaps(item: Convergence, asking: AskedState | None) -> list[str]:
-    if asking is None:
+def _gaps(item: Convergence, coverage: CoverageState | None) -> list[str]:
+    if coverage is None:
         return []
-    told = (f"{REASON}: {asking.text}",) if _is_not_asked(asking) else asking.notes
-    return [f"{item.kind}/{item.name}: {one}" for one in told]
+    notes = (f"{REASON}: {coverage.text}",) if _is_not_asked(coverage) else coverage.notes
+    return [f"{item.kind}/{item.name}: {one}" for one in notes]
 
 
-def _row(item: Convergence, asking: AskedState | None) -> list[str]:
+def _row(item: Convergence, coverage: CoverageState | None) -> list[str]:
     counted = item.counted
     enforcing = sum(standing.state == "enforced" for standing in counted)
     if item.is_deleted:
@@ -175,7 +179,7 @@ def _row(item: Convergence, asking: AskedState | None) -> list[str]:
     return [
         f"{item.kind}/{item.name}",
         str(item.generation),
-        REASON if _is_not_asked(asking) else f"{enforcing}/{len(counted)}{requests}",
+        REASON if _is_not_asked(coverage) else f"{enforcing}/{len(counted)}{requests}",
         item.since or "-",
         *("deleting" if item.is_deleted else _cell(standing) for standing in item.standings),
     ]
@@ -206,7 +210,7 @@ def _faults(item: Convergence) -> list[str]:
 
 def as_json(standing: ClusterStanding) -> str:
     """Everything, for programs."""
-    replicas, objects, exceptions, asked, own, kyverno = standing
+    replicas, objects, exceptions, coverage, admission_policies, kyverno = standing
     document = {
         "replicas": [_replica(item) for item in replicas],
         "objects": [
@@ -215,9 +219,9 @@ def as_json(standing: ClusterStanding) -> str:
                 "name": item.name,
                 "uid": item.uid,
                 "generation": item.generation,
-                "enforced": item.enforced and not _is_not_asked(asked.get(item.uid)),
-                "asked": None if (asking := asked.get(item.uid)) is None else asking.extent,
-                "notSent": list(asking.missing) if asking is not None else [],
+                "enforced": item.enforced and not _is_not_asked(coverage.get(item.uid)),
+                "asked": None if (state := coverage.get(item.uid)) is None else state.extent,
+                "notSent": list(state.missing) if state is not None else [],
                 "deleting": item.is_deleted,
                 "requestShare": item.request_share,
                 "since": item.since or None,
@@ -251,7 +255,7 @@ def as_json(standing: ClusterStanding) -> str:
                 "costliestField": item.costliest or None,
                 "notes": list(item.notes),
             }
-            for item in own
+            for item in admission_policies
         ],
         "kyvernoPolicies": [
             {

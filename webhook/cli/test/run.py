@@ -20,7 +20,7 @@ from webhook.constraint.targets import admission
 from webhook.constraint.targets.known import NAME as JSON
 from webhook.exceptions.reading import warnings_in_files
 from webhook.mutation.patch import make_patch
-from webhook.policies.advice import Matched, advice_on_document, unasked, unmatched
+from webhook.policies.advice import Matched, advice_on_document, unmatched, unsent_kinds
 from webhook.policies.directory import CONFIGURATION_GROUPS
 from webhook.policies.extensions import Extensions
 from webhook.policies.validation import is_policy
@@ -125,8 +125,8 @@ class CheckOutcome:
             return ""
         if self.left_out:
             return f"nothing was checked: {'; '.join(self.left_out)}"
-        what = "document" if self.documents else "object besides templates and constraints"
-        return f"nothing was checked: there is no {what}"
+        noun = "document" if self.documents else "object besides templates and constraints"
+        return f"nothing was checked: there is no {noun}"
 
 
 _REPORTED_AT_LOADING: Final = frozenset({"parse", "compile", "template", "constraint"})
@@ -318,7 +318,7 @@ class _Reviewing:
             counted = f"{len(missing)} of {quantity(len(snapshot.constraints), 'constraint')}"
             names = listed(["/".join(one.key) for one in missing])
             warned.append(f"{counted} matched no object: {names}")
-        warned += [f"WARNING - {one}" for one in unasked(snapshot, self._matched_alone)]
+        warned += [f"WARNING - {one}" for one in unsent_kinds(snapshot, self._matched_alone)]
         warned += [
             f"WARNING - {self._places.get((kind, name), '')}{kind}/{name}: {text}"
             for kind, name, text in self._foreign.warnings(snapshot.inventory)
@@ -386,8 +386,8 @@ def review_documents(
             continue
         reviewed += [(document, item) for document in split]
     extensions = Extensions()
-    own = [item for item in sources.manifests if is_foreign_policy(item.gvk)]
-    faults += [f"auditing documents: {fault}" for fault in extensions.load(own)]
+    foreign_policies = [item for item in sources.manifests if is_foreign_policy(item.gvk)]
+    faults += [f"auditing documents: {fault}" for fault in extensions.load(foreign_policies)]
     policies = extensions.policy_set(client.snapshot)
     foreign = policies.foreign
     sources.warnings.extend(

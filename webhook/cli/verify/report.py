@@ -76,8 +76,8 @@ def summary_text(summary: SuiteSummary) -> str:
     verdict = styled("PASS", fg="green") if summary.ok else styled("FAIL", fg="red", bold=True)
     cases = summary.passed + summary.failed + summary.skipped
     counted = ", ".join(
-        quantity(number, what)
-        for number, what in ((summary.suites, "suite"), (summary.tests, "test"), (cases, "case"))
+        quantity(number, noun)
+        for number, noun in ((summary.suites, "suite"), (summary.tests, "test"), (cases, "case"))
     )
     return f"{verdict}\n{counted}: {summary.passed} passed, {failures}{skipped}"
 

@@ -74,8 +74,8 @@ class _Run:
         if result.failures or result.warnings:
             return
         kind = "success" if result.successes or result.exceptions else "skip"
-        what = _DESCRIPTIONS[kind]
-        self._add(RuleResult(what, None, {"description": what}), result, kind, "none")
+        description = _DESCRIPTIONS[kind]
+        self._add(RuleResult(description, None, {"description": description}), result, kind, "none")
 
     def _add(self, finding: RuleResult, result: CheckResult, kind: str, level: str) -> None:
         rule = f"{result.namespace}/{kind}"
@@ -101,8 +101,8 @@ class _Run:
 
 
 def _rule(rule: str, kind: str, metadata: Mapping[str, Any]) -> OrderedFields:
-    what = OrderedFields(text=_DESCRIPTIONS[kind])
-    described = OrderedFields(id=rule, shortDescription=what)
+    description = OrderedFields(text=_DESCRIPTIONS[kind])
+    described = OrderedFields(id=rule, shortDescription=description)
     if metadata:
         described["properties"] = dict(metadata)
     return described

@@ -71,11 +71,11 @@ class _Field:
         globs = compile_globs(included, (), self.separator)
         spared = compile_globs(None, excluded, self.separator)
 
-        def meant(one: Document) -> bool:
+        def is_met(one: Document) -> bool:
             texts = [value for value in self._values(one) if type(value) is str]
             return (included is None or any(map(globs, texts))) and all(map(spared, texts))
 
-        return meant
+        return is_met
 
     def _values(self, one: Document) -> list[Any]:
         if self.path is None:
@@ -154,28 +154,30 @@ def read_target(document: Mapping[str, Any]) -> DeclaredTarget:
         name,
         _path(name, "spec.reviews", spec.get("reviews") or ""),
         _path(name, "spec.name", spec.get("name") or ""),
-        [_field(name, field, said) for field, said in match.items()],
+        [_field(name, field, value) for field, value in match.items()],
     )
 
 
-def _field(target: str, name: str, said: Any) -> _Field:
+def _field(target: str, name: str, field_value: Any) -> _Field:
     place = f"spec.match.{name}"
-    if type(said) is not dict:
+    if type(field_value) is not dict:
         raise _invalid(target, f"{place} must be an object")
-    _refuse_unknown(target, place, said, _KEYS)
-    kind, of = said.get("as", "globs"), said.get("of", "review")
+    _refuse_unknown(target, place, field_value, _KEYS)
+    kind, of = field_value.get("as", "globs"), field_value.get("of", "review")
     for key, value, allowed in (
         ("as", kind, ("globs", "labels")),
         ("of", of, ("review", "document")),
     ):
         if value not in allowed:
             raise _invalid(target, f"{place}.{key} must be one of {', '.join(allowed)}")
-    if of == "document" and ("path" in said or kind == "labels"):
+    if of == "document" and ("path" in field_value or kind == "labels"):
         raise _invalid(target, f"{place}: a file has a name, and neither paths nor labels")
-    separator = said.get("separator", "")
+    separator = field_value.get("separator", "")
     if type(separator) is not str or len(separator) > 1:
         raise _invalid(target, f"{place}.separator must be one character")
-    path = None if of == "document" else _path(target, f"{place}.path", said.get("path", name))
+    path = (
+        None if of == "document" else _path(target, f"{place}.path", field_value.get("path", name))
+    )
     return _Field(name, path, kind == "labels", separator)
 
 

@@ -55,10 +55,10 @@ class DocumentTarget(ABC):
 
     def compile_match(self, match: Mapping[str, Any]) -> CompiledMatch:
         """Compile ``spec.match``."""
-        meant = self.matcher(match)
+        matches = self.matcher(match)
 
         def full(review: Review) -> bool:
-            return meant(review.subject)
+            return matches(review.subject)
 
         return CompiledMatch(selects=_any_key, residual=None, residual_key="", full=full)
 

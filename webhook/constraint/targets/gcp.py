@@ -63,12 +63,12 @@ class GcpTarget(DocumentTarget):
 
     def matcher(self, match: Mapping[str, Any]) -> Callable[[Document], bool]:
         """By an asset's ancestry."""
-        meant = compile_globs(
+        globs = compile_globs(
             _ancestries(match, "ancestries", "target"),
             _ancestries(match, "excludedAncestries", "exclude"),
             "/",
         )
-        return lambda asset: meant(asset.value["ancestry_path"])
+        return lambda asset: globs(asset.value["ancestry_path"])
 
     def documents(self, value: Any, name: str) -> Iterator[Document]:
         """The assets by their names."""

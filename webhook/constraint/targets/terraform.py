@@ -42,8 +42,8 @@ class TerraformTarget(DocumentTarget):
         included, excluded = (
             _addresses(match, field) for field in ("addresses", "excludedAddresses")
         )
-        meant = compile_globs(included, excluded, ".")
-        return lambda change: meant(change.value["address"])
+        globs = compile_globs(included, excluded, ".")
+        return lambda change: globs(change.value["address"])
 
     def documents(self, value: Any, name: str) -> Iterator[Document]:
         """The plan's resource changes by their addresses, or one change by itself."""

@@ -74,7 +74,7 @@ class ExtensionController:
         """
         self._registry = registry
         self._revisions = revisions or NoRevisions()
-        self._unasked = frozenset() if external_data else frozenset({PROVIDERS})
+        self._disabled = frozenset() if external_data else frozenset({PROVIDERS})
         self._now = now
         self._tracker = tracker
         self._pod = pod
@@ -214,19 +214,19 @@ class ExtensionController:
         return self._together(part.name, lambda: self._parts[part].value, lambda: part.make().value)
 
     def _together(
-        self, what: str, make: Callable[[], TogetherT], nothing: Callable[[], TogetherT]
+        self, noun: str, make: Callable[[], TogetherT], nothing: Callable[[], TogetherT]
     ) -> TogetherT:
         """Combine objects; returns the value before, where they cannot be combined.
 
         What they raise together is no single object's fault, and ends no following of the others.
         """
-        made = self._object_faults.attempt("extension", (what,), make)
-        if isinstance(made, Exception):
-            kept: TogetherT = self._last[what] if what in self._last else nothing()
+        value = self._object_faults.attempt("extension", (noun,), make)
+        if isinstance(value, Exception):
+            kept: TogetherT = self._last[noun] if noun in self._last else nothing()
             return kept
-        self._object_faults.clear("extension", what)
-        self._last[what] = made
-        return made
+        self._object_faults.clear("extension", noun)
+        self._last[noun] = value
+        return value
 
     @property
     def rows(self) -> list[PolicyKind]:
@@ -240,7 +240,7 @@ class ExtensionController:
 
     def counts(self, part: Part) -> tuple[int, int]:
         """How many objects of a part can be used as they are now, and how many cannot."""
-        if part in self._unasked:
+        if part in self._disabled:
             return 0, 0
         faulty = {key for key, state in self._states.items() if state.error}
         faulty |= self._shared_faults().keys()
@@ -262,8 +262,8 @@ class ExtensionController:
     def _shared_faults(self) -> dict[ExtensionKey, str]:
         """Return the faults that objects have because of others."""
         faults: dict[ExtensionKey, str] = {}
-        for part, made in self._parts.items():
-            faults |= self._together(f"faults of {part.name}", made.shared_faults, dict)
+        for part, part_value in self._parts.items():
+            faults |= self._together(f"faults of {part.name}", part_value.shared_faults, dict)
         return faults
 
     # --- saying so -----------------------------------------------------------------------------
@@ -306,7 +306,7 @@ class ExtensionController:
     def _status(self, key: ExtensionKey, state: ExtensionState | None) -> Json | None:
         if state is None:
             return None
-        if extension_named(key[0]).part in self._unasked:
+        if extension_named(key[0]).part in self._disabled:
             since = state.error_at or state.in_force_at
             state = ExtensionState(state.document, error=_OFF, error_at=since)
         shared = self._shared.get(key, "")

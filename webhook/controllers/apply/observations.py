@@ -24,10 +24,10 @@ class Observations:
     def violated(self, document: Mapping[str, Any], now: float) -> bool:
         """Note a violation of a constraint in a roll-out; return whether its status changes."""
         uid = document["metadata"].get("uid", "")
-        said = violation_time(document, self._violated.get(uid), now)
-        if said is None:
+        violated_at = violation_time(document, self._violated.get(uid), now)
+        if violated_at is None:
             return False
-        self._violated[uid] = said
+        self._violated[uid] = violated_at
         return True
 
     def audited(self, uid: str, audited: Json | None) -> bool:

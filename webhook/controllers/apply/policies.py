@@ -426,7 +426,7 @@ class PolicyController:
             self._client.fault_of(*((name,) if is_template else (group, name))),
             self._around.breaker(group, name),
             self._around.no_crd(name) if is_template else "",
-            self._observations.fields(state.uid, state.action) | self._around.said(group, name),
+            self._observations.fields(state.uid, state.action) | self._around.fields(group, name),
             self._now(),
             self._retries.at(name if is_template else group.lower()),
             self._client.elsewhere(name if is_template else group.lower()),

@@ -35,7 +35,7 @@ from webhook.controllers.revisions.outcome_records import (
 from webhook.controllers.revisions.policy_state import same_policy
 from webhook.policy_kinds.known import TEMPLATE
 from webhook.replicas import rendezvous
-from webhook.trials.trials import PATIENCE_SECONDS, Asked, is_large, is_large_together
+from webhook.trials.trials import PATIENCE_SECONDS, TrialRequest, is_large, is_large_together
 from webhook.trials.validation import with_belongings
 from webhook.values import dataclass
 
@@ -105,7 +105,7 @@ class Trier:
 class _ToTry:
     """A generation that waits to be tried, and the keys that wait for it."""
 
-    asked: Asked
+    request: TrialRequest
     answer: asyncio.Future[Tried | None]
 
 
@@ -116,7 +116,7 @@ class _Held:
     event: Event
     revision: str
     digest: str
-    told: asyncio.Event = field(default_factory=asyncio.Event)
+    reported: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
     @property
@@ -245,7 +245,7 @@ class Prevalidation:
         """A revision came, changed or went."""
         outcome = item.outcome
         if (held := self._of_revision.get(item.name)) is not None:
-            held.told.set()
+            held.reported.set()
         elif (
             outcome is not None
             and not outcome.is_final
@@ -282,8 +282,8 @@ class Prevalidation:
             outcome = None if known is None else known.outcome
             if (outcome is not None and outcome.is_final) or not self._records.are_kept:
                 return
-            said = replace(_nobody(), verdict=fault.verdict, message=fault.message)
-            ours = replace(said, pod=self._pod.name, uid=self._pod.uid)
+            reported = replace(_nobody(), verdict=fault.verdict, message=fault.message)
+            ours = replace(reported, pod=self._pod.name, uid=self._pod.uid)
             await self._records.record(document, digest, ours)
 
     def _outcome(self, document: Mapping[str, Any], name: str) -> TrialOutcome | None:
@@ -304,7 +304,7 @@ class Prevalidation:
 
     async def _found_out(self, key: PolicyKey, held: _Held) -> None:
         rank, claims = self._rank(key), is_large(held.document)
-        outcome = await self._heard(held, rank)
+        outcome = await self._outcome_of_others(held, rank)
         while outcome is None and (rank or claims):
             # Of those who come to this at once one makes the revision; the others hear of it.
             seconds = WRITE_SECONDS if claims else RECORD_SECONDS
@@ -317,7 +317,7 @@ class Prevalidation:
                 break
             if not self._claimant(held):
                 break  # it cannot be read, and so nobody hears of its end
-            outcome = await self._heard(held, rank)
+            outcome = await self._outcome_of_others(held, rank)
         if outcome is None:
             outcome = await self._try_here(held)
         if outcome is None:
@@ -334,22 +334,22 @@ class Prevalidation:
         of_all = rendezvous.rank(f"revision/{'/'.join(key)}", writers, self._pod.uid)
         return min(of_all, TURNS_MAX)
 
-    async def _heard(self, held: _Held, rank: int) -> TrialOutcome | None:
+    async def _outcome_of_others(self, held: _Held, rank: int) -> TrialOutcome | None:
         """What another says of it, while it is that one's turn, and while it is at it."""
         now = time.monotonic()
         turn, last = now + TURN_SECONDS * rank, now + CLAIMED_SECONDS
         while True:
-            held.told.clear()
+            held.reported.clear()
             if (outcome := self._outcome(held.document, held.revision)) is not None:
                 return outcome
             now = time.monotonic()
-            left = last - now if self._is_claimed(held) else turn - now
-            if left <= 0:
+            seconds_left = last - now if self._is_claimed(held) else turn - now
+            if seconds_left <= 0:
                 return None
             with contextlib.suppress(TimeoutError):
                 # Who has claimed it may die meanwhile.
-                async with asyncio.timeout(min(left, TURN_SECONDS)):
-                    await held.told.wait()
+                async with asyncio.timeout(min(seconds_left, TURN_SECONDS)):
+                    await held.reported.wait()
 
     def _claimant(self, held: _Held) -> str:
         """The UID of the replica that says that it is at it; empty where none does."""
@@ -373,7 +373,7 @@ class Prevalidation:
         documents = with_belongings([held.document], self._client.snapshot)
         large = is_large_together(documents)
         answer: asyncio.Future[Tried | None] = asyncio.get_running_loop().create_future()
-        self._to_try[large].append(_ToTry(Asked(held.document, documents), answer))
+        self._to_try[large].append(_ToTry(TrialRequest(held.document, documents), answer))
         self._is_to_try[large].set()
         async with asyncio.TaskGroup() as tasks:
             claim = tasks.create_task(self._claim(held))
@@ -410,8 +410,8 @@ class Prevalidation:
                     loop.call_soon_threadsafe(tell, some[number].answer, tried)
 
                 try:
-                    asked = [one.asked for one in some]
-                    await asyncio.to_thread(self._try, asked, tell_from_thread)
+                    requests = [one.request for one in some]
+                    await asyncio.to_thread(self._try, requests, tell_from_thread)
                 except Exception as error:  # noqa: BLE001  # it is told of each, and others are tried
                     for one in some:
                         if not one.answer.done():
@@ -468,8 +468,8 @@ class Prevalidation:
 
     # --- on other threads ----------------------------------------------------------------------
 
-    def _try(self, asked: list[Asked], tell: Callable[[int, Tried | None], None]) -> None:
-        self._trier.trials.found_out_all(asked, self._trier.seconds, tell)
+    def _try(self, requests: list[TrialRequest], tell: Callable[[int, Tried | None], None]) -> None:
+        self._trier.trials.found_out_all(requests, self._trier.seconds, tell)
 
     def _compile(self, document: Mapping[str, Any]) -> None:
         """Have a template that another tried compiled, so that the loop need not wait for it."""

@@ -143,7 +143,7 @@ class ClusterPolicies:
             data_watches=watches[1],
             object_faults=object_faults,
         )
-        self._began = self._told_at = time.monotonic()
+        self._began = self._logged_at = time.monotonic()
         self._new_faults: list[tuple[str, bool]] = []
         self._news: list[tuple[str, Mapping[str, Any]]] = []
         """What came into force and is not logged yet: the log comes after all that follows from it."""
@@ -192,13 +192,13 @@ class ClusterPolicies:
             active, errors = self._policy.counts
             self._registry.replace(TEMPLATES, {("active",): active, ("error",): errors})
             gauge(self._registry, snapshot)
-            said = {
+            fields = {
                 "revision": snapshot.revision,
                 "digest": snapshot.digest,
                 "templates": active,
                 "constraints": len(snapshot.constraints),
             }
-            self._news.append(("policies in force", said))
+            self._news.append(("policies in force", fields))
         else:
             self._registry.set(SNAPSHOT_REVISION, snapshot.revision)
 
@@ -380,8 +380,12 @@ class ClusterPolicies:
         for gvk, reads in now.items():
             if self._kept.get(gvk) is not reads:
                 paths = reads.texts
-                said = {"kind": data_kind(gvk), "paths": paths[:SHOWN], "more": len(paths[SHOWN:])}
-                self._news.append(("paths of synced objects are kept", said))
+                fields = {
+                    "kind": data_kind(gvk),
+                    "paths": paths[:SHOWN],
+                    "more": len(paths[SHOWN:]),
+                }
+                self._news.append(("paths of synced objects are kept", fields))
         self._kept = now
 
     def take_unestablished(self, crds: Mapping[str, str]) -> None:
@@ -419,8 +423,8 @@ class ClusterPolicies:
     def log_news(self) -> None:
         """Log what is awaited, and what is wrong now and was not before."""
         now = time.monotonic()
-        if not self.is_serving and now - self._told_at >= LOG_SECONDS:
-            self._told_at = now
+        if not self.is_serving and now - self._logged_at >= LOG_SECONDS:
+            self._logged_at = now
             self._log.warning("not ready", awaited=self.awaited(), seconds=round(now - self._began))
         faults, self._new_faults = self._new_faults, []
         for fault, has_last_good in faults:

@@ -69,7 +69,7 @@ class Strategy(Protocol):
     def unforeseen(self, error: Exception) -> ConstraintFrameworkError:
         """Return the refusal for an error that nobody foresaw."""
 
-    def told(self, refusal: ConstraintFrameworkError) -> StatusError:
+    def status_error(self, refusal: ConstraintFrameworkError) -> StatusError:
         """A refusal as a status has it."""
 
     def break_(self, document: Mapping[str, Any], refusal: ConstraintFrameworkError) -> None:
@@ -154,7 +154,7 @@ class TemplateStrategy:
         """An internal error of the template."""
         return InvalidTemplate(described(error), UNFORESEEN)
 
-    def told(self, refusal: ConstraintFrameworkError) -> StatusError:
+    def status_error(self, refusal: ConstraintFrameworkError) -> StatusError:
         """With the code that Gatekeeper has for it."""
         assert isinstance(refusal, InvalidTemplate)
         return StatusError(refusal.code, str(refusal))
@@ -208,7 +208,7 @@ class ConstraintStrategy:
         """An internal error of the constraint."""
         return InvalidConstraint(described(error))
 
-    def told(self, refusal: ConstraintFrameworkError) -> StatusError:
+    def status_error(self, refusal: ConstraintFrameworkError) -> StatusError:
         """In Gatekeeper's words."""
         return StatusError("", f"could not cache constraint: {refusal}")
 
@@ -234,7 +234,7 @@ def faulted(
 ) -> tuple[State, ConstraintFrameworkError | None]:
     """Return the object with an unforeseen error, which its status reports."""
     refusal = strategy.unforeseen(error)
-    return replace(state, error=strategy.told(refusal)), refusal
+    return replace(state, error=strategy.status_error(refusal)), refusal
 
 
 def _attempted(
@@ -259,7 +259,7 @@ def _attempted(
             state, refusal = outcome
         if refusal is None:
             break
-        fault = fault or strategy.told(refusal)
+        fault = fault or strategy.status_error(refusal)
         broken = broken or (None if attempt.revision else refusal)
         if isinstance(refusal, strategy.final):
             state = strategy.kept(state)

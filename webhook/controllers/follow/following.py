@@ -194,7 +194,7 @@ class Following:
         if has_webhooks:
             aggregation.follow_configurations()
             if self._kyverno == "enforce":
-                aggregation.judge_foreign(self._foreign_in_force, self._told_not_asked)
+                aggregation.judge_foreign(self._foreign_in_force, self._report_not_asked)
         self._keys.listeners.append(aggregation.touch_all)
         return aggregation
 
@@ -203,7 +203,7 @@ class Following:
         revision = self._serving.revision
         return () if revision is None else revision.policies.foreign.enforced
 
-    def _told_not_asked(self, reasons: Mapping[str, str]) -> None:
+    def _report_not_asked(self, reasons: Mapping[str, str]) -> None:
         """Nobody is asked about these policies of Kyverno."""
         self._policies.take_not_asked(reasons)
 

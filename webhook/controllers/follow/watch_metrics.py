@@ -123,9 +123,9 @@ class WatchMetrics:
         self._count(API_REQUESTS, client.requests)
         self._count(API_UNAUTHORIZED, client.unauthorized)
         self._count(API_TOKENS_ROTATED, client.credentials.rotations)
-        for what, (number, failures) in writes.items():
-            self._count(API_WRITES, number, what)
-            self._count(API_WRITE_FAILURES, failures, what)
+        for verb, (number, failures) in writes.items():
+            self._count(API_WRITES, number, verb)
+            self._count(API_WRITE_FAILURES, failures, verb)
 
     def _count(self, metric: Metric, now: int, *labels: str) -> None:
         before = self._counted.get((metric, labels))

@@ -25,7 +25,7 @@ LookUp: TypeAlias = Callable[[str, "Json"], tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class GenerationReport:
     """Fields of statuses, and counts of generated objects by ``active`` and ``error``."""
 
     statuses: Statuses
@@ -35,34 +35,34 @@ class Told:
 
 def generation_statuses(
     plan: GenerationPlan, policy: LookUp, binding: LookUp, before: Statuses, *, alone: bool
-) -> Told:
+) -> GenerationReport:
     """Return the statuses of a plan. An object that is being written keeps the status ``before``."""
     statuses: Statuses = {}
     policies: Counter[str] = Counter()
-    for name, made in plan.templates.items():
-        state, message = _policy_state(plan, made, policy)
+    for name, planned in plan.templates.items():
+        state, message = _policy_state(plan, planned, policy)
         policies[state] += 1
-        entry: Json = {"state": state, "observedGeneration": made.generation}
+        entry: Json = {"state": state, "observedGeneration": planned.generation}
         if state == "error":
             entry["warning"] = f"ValidatingAdmissionPolicy is not generated: {message}"
-        elif made.warning:
-            entry["warning"] = made.warning
+        elif planned.warning:
+            entry["warning"] = planned.warning
         _tell(statuses, before, (TEMPLATES, name), state, {"vapGenerationStatus": entry})
     bindings: Counter[str] = Counter()
-    for key, made in plan.constraints.items():
-        state, message = _binding_state(plan, key[0], made, policy, binding, alone=alone)
+    for key, planned in plan.constraints.items():
+        state, message = _binding_state(plan, key[0], planned, policy, binding, alone=alone)
         bindings[state] += 1
         if alone:
-            policies[_policy_state(plan, made, policy)[0]] += 1
+            policies[_policy_state(plan, planned, policy)[0]] += 1
         entry = {
             "enforcementPoint": VAP,
             "state": state,
-            "observedGeneration": made.generation,
+            "observedGeneration": planned.generation,
         }
-        if message or made.warning:
-            entry["message"] = message or made.warning
+        if message or planned.warning:
+            entry["message"] = message or planned.warning
         _tell(statuses, before, key, state, {"enforcementPointsStatus": [entry]})
-    return Told(statuses, _counted(policies), _counted(bindings))
+    return GenerationReport(statuses, _counted(policies), _counted(bindings))
 
 
 def _tell(
@@ -75,31 +75,31 @@ def _tell(
         statuses[key] = known
 
 
-def _policy_state(plan: GenerationPlan, made: Made, policy: LookUp) -> tuple[str, str]:
-    if made.error:
-        return "error", made.error
-    return policy(made.policy, plan.policies[made.policy])
+def _policy_state(plan: GenerationPlan, planned: Made, policy: LookUp) -> tuple[str, str]:
+    if planned.error:
+        return "error", planned.error
+    return policy(planned.policy, plan.policies[planned.policy])
 
 
 def _binding_state(
-    plan: GenerationPlan, kind: str, made: Made, policy: LookUp, binding: LookUp, *, alone: bool
+    plan: GenerationPlan, kind: str, planned: Made, policy: LookUp, binding: LookUp, *, alone: bool
 ) -> tuple[str, str]:
-    if made.error:
-        return "error", made.error
+    if planned.error:
+        return "error", planned.error
     of_template = plan.templates.get(kind.lower())
     if of_template is not None:
         state, message = _policy_state(plan, of_template, policy)
         if state == "error":
             return state, f"{WITHOUT}{message}"
-    if made.withdrawn:
-        return "withdrawn", made.withdrawn
-    if made.waiting:
-        return "waiting", made.waiting
+    if planned.withdrawn:
+        return "withdrawn", planned.withdrawn
+    if planned.waiting:
+        return "waiting", planned.waiting
     if alone:
-        state, message = _policy_state(plan, made, policy)
+        state, message = _policy_state(plan, planned, policy)
         if state != "generated":
             return state, message
-    return binding(made.binding, plan.bindings[made.binding])
+    return binding(planned.binding, plan.bindings[planned.binding])
 
 
 def _counted(states: Mapping[str, int]) -> dict[tuple[str, ...], float]:

@@ -385,23 +385,23 @@ class RevisionKeeper:
 
     def signed(self, item: Json) -> Json:
         """A revision, or one that was read, with the signature of what it says."""
-        said = {
+        status = {
             **object_of(item.get("status")),
             "signature": self._keys.sign(read_revision(item).signed_bytes),
         }
-        return {**item, "status": said}
+        return {**item, "status": status}
 
-    async def make(self, made: Json) -> Json:
+    async def make(self, document: Json) -> Json:
         """Make a revision that counts, in the place of one that does not; as the API server has it.
 
         Raises ApiError, ApiUnreachable.
         """
-        name = made["metadata"]["name"]
+        name = document["metadata"]["name"]
         if (uid := self._known.ignored_uid(name)) is not None:
             self.keeper.writes += 1
             await self._client.delete(REVISIONS, name, uid=uid)
         self.keeper.writes += 1
-        kept = await self._client.create(REVISIONS, self.signed(made))
+        kept = await self._client.create(REVISIONS, self.signed(document))
         self.check_kept(kept)
         self._known.take(kept)
         return kept
@@ -500,9 +500,9 @@ class RevisionKeeper:
         """Whether there is an outcome that a newer one has taken the place of."""
         return len(self._known.faulty(uid)) > 1
 
-    def take(self, made: Json) -> PolicyRevision | None:
+    def take(self, document: Json) -> PolicyRevision | None:
         """Take a revision that was made or read, before the watch brings it; it may not count."""
-        return self._known.take(made)
+        return self._known.take(document)
 
     def _failed(self, subject: _Subject, error: ApiError | ApiUnreachable) -> None:
         if isinstance(error, ApiError) and error.is_forbidden:
@@ -535,10 +535,13 @@ def _slim(item: Json) -> Json:
     subject = {name: text(spec, "subject", name) for name in ("apiVersion", "kind", "name", "uid")}
     owners = objects_of(item["metadata"].get("ownerReferences"))
     metadata["ownerReferences"] = [{"uid": owner.get("uid")} for owner in owners]
-    said = object_of(item.get("status"))
-    status = {"outcome": object_of(said.get("outcome")), "signature": said.get("signature", "")}
-    if FIELD in said:
-        status[FIELD] = said[FIELD]
+    old_status = object_of(item.get("status"))
+    status = {
+        "outcome": object_of(old_status.get("outcome")),
+        "signature": old_status.get("signature", ""),
+    }
+    if FIELD in old_status:
+        status[FIELD] = old_status[FIELD]
     return {"metadata": metadata, "spec": spec | {"subject": subject}, "status": status}
 
 

@@ -149,7 +149,7 @@ class RevisionKeys:
         self._secret = secret
         self._log = log
         self._writes = writes
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
         self._fault = ""
         self.ring = KeyRing()
         self.listeners: list[Callable[[], None]] = []
@@ -182,14 +182,14 @@ class RevisionKeys:
         """Why a revision does not count; for a key that is not known the Secret is read again."""
         why = self.ring.distrust(revision)
         if why == "unknown_key":
-            self._asked.set()
+            self._requested.set()
         return why
 
     def forged(self, signature: str, message: bytes) -> Forged | None:
         """Return why a signature does not count; for an unknown key the Secret is read again."""
         why = self.ring.forged(signature, message)
         if why == "unknown_key":
-            self._asked.set()
+            self._requested.set()
         return why
 
     async def load(self, failed: Callable[[str], None]) -> None:
@@ -234,10 +234,10 @@ class RevisionKeys:
             jitter = random.uniform(0.5, 1.0)  # noqa: S311  # no secret
             try:
                 async with asyncio.timeout(READ_SECONDS * jitter):
-                    await self._asked.wait()
+                    await self._requested.wait()
             except TimeoutError:
                 pass
-            self._asked.clear()
+            self._requested.clear()
             await self._read()
             # A new key signs some time after it was made.
             now = self.ring, self.ring.signer(time.time())

@@ -109,16 +109,16 @@ class KnownRevisions:
             self._by_uid.setdefault(revision.uid, {})[name] = revision
         return revision
 
-    def take(self, made: Json) -> PolicyRevision | None:
+    def take(self, document: Json) -> PolicyRevision | None:
         """Take a revision that was made or read, before the watch brings it; None where it does not count.
 
         The watch may have been faster: an outcome that stands is never in doubt again, and what
         has gone since stays so.
         """
-        revision = read_revision(made)
+        revision = read_revision(document)
         if self._keys.distrust(revision) is not None:
             return None
-        if made["metadata"].get("uid", "") not in self._gone:
+        if document["metadata"].get("uid", "") not in self._gone:
             self._ignored.pop(revision.name, None)
             known = self._by_uid.setdefault(revision.uid, {})
             before = known.get(revision.name)
@@ -144,9 +144,9 @@ class KnownRevisions:
     def _ignore(self, item: Mapping[str, Any], why: Distrust | Unreadable, error: str = "") -> None:
         """Do as if this were not there, and say so once."""
         metadata = item["metadata"]
-        said = metadata.get("uid", ""), why
-        if self._ignored.get(metadata["name"]) != said:
-            self._ignored[metadata["name"]] = said
+        identity = metadata.get("uid", ""), why
+        if self._ignored.get(metadata["name"]) != identity:
+            self._ignored[metadata["name"]] = identity
             self._log.warning(
                 "a PolicyRevision was ignored", revision=metadata["name"], why=why, error=error
             )

@@ -73,7 +73,7 @@ class OutcomeRecords:
             attempt += 1
             try:
                 async with asyncio.timeout(WRITE_SECONDS):
-                    made = await self._written(document, digest, outcome, over)
+                    written = await self._written(document, digest, outcome, over)
             except (ApiError, ApiUnreachable, TimeoutError) as error:
                 is_final = isinstance(error, ApiError) and (error.is_forbidden or error.is_absent)
                 pause = REFUSED_SECONDS if is_final else 0.0
@@ -82,7 +82,7 @@ class OutcomeRecords:
                     return None
                 await asyncio.sleep(backoff.next_seconds())
             else:
-                if (standing := self._standing(made)) is None:
+                if (standing := self._standing(written)) is None:
                     self._failed(document, NOT_KEPT, REFUSED_SECONDS)
                 return standing
 
@@ -97,7 +97,7 @@ class OutcomeRecords:
                 standing = self._standing(current)
                 if standing is None or standing.is_final or standing.uid != uid:
                     return
-                await self._said(current, nobody)
+                await self._write_outcome(current, nobody)
         except (ApiError, ApiUnreachable, TimeoutError) as error:
             if not isinstance(error, ApiError) or not (error.is_absent or error.is_conflict):
                 self.failures += 1
@@ -119,12 +119,12 @@ class OutcomeRecords:
         taken = self._taken(item)
         return None if taken is None else taken.outcome
 
-    async def _said(self, current: Json, outcome: TrialOutcome) -> Json:
+    async def _write_outcome(self, current: Json, outcome: TrialOutcome) -> Json:
         """Put an outcome into a revision that counts, if it is still as it was read."""
         self.writes += 1
-        said = self._revisions.signed({**current, "status": {"outcome": outcome.document()}})
+        signed = self._revisions.signed({**current, "status": {"outcome": outcome.document()}})
         version = current["metadata"]["resourceVersion"]
-        patch = {"metadata": {"resourceVersion": version}, "status": said["status"]}
+        patch = {"metadata": {"resourceVersion": version}, "status": signed["status"]}
         name = current["metadata"]["name"]
         return await self._client.merge(REVISIONS, name, "", patch)
 
@@ -156,7 +156,7 @@ class OutcomeRecords:
                     return await self._made(document, digest, outcome)
                 if known.outcome is not None and not _may_follow(known.outcome, outcome, over):
                     return current
-                return await self._said(current, outcome)
+                return await self._write_outcome(current, outcome)
             except ApiError as error:
                 if error.is_absent:
                     return await self._made(document, digest, outcome)

@@ -37,20 +37,20 @@ def merged(copies: str, current: Mapping[str, Iterable[Json]], gone: Iterable[st
     current ones, and then what is new.
     """
     kept = read_copies(copies)
-    made = {uid: records for uid, records in kept.items() if uid not in gone}
+    remaining = {uid: records for uid, records in kept.items() if uid not in gone}
     for uid, records in current.items():
-        made[uid] = _latest([*made.get(uid, ()), *map(_unsigned, records)])
-    if made == kept:
+        remaining[uid] = _latest([*remaining.get(uid, ()), *map(_unsigned, records)])
+    if remaining == kept:
         return None
-    size = len(encode(made))
+    size = len(encode(remaining))
     for uid in [
-        *(one for one in made if one not in current),
-        *(one for one in made if one not in kept),
+        *(one for one in remaining if one not in current),
+        *(one for one in remaining if one not in kept),
     ]:
         if size <= COPIES_BYTES_MAX:
             break
-        size -= len(encode({uid: made.pop(uid, [])}))
-    return None if made == kept else base64.b64encode(encode(made)).decode()
+        size -= len(encode({uid: remaining.pop(uid, [])}))
+    return None if remaining == kept else base64.b64encode(encode(remaining)).decode()
 
 
 def _latest(records: Iterable[Json]) -> list[Json]:

@@ -106,8 +106,8 @@ class RolloutRecords:
 
     def is_genuine(self, signature: object, message: bytes) -> bool:
         """Whether a replica has signed this; without any key nothing can be told apart."""
-        said = signature if type(signature) is str else ""
-        return not self._keys.can_sign or self._keys.forged(said, message) is None
+        claimed = signature if type(signature) is str else ""
+        return not self._keys.can_sign or self._keys.forged(claimed, message) is None
 
     def current(self) -> dict[str, Iterable[Json]]:
         """The records of the objects that are there, by their UIDs."""
@@ -195,8 +195,8 @@ class RolloutRecords:
 
 def _message(uid: str, record: Json) -> bytes:
     """Return the signed message of a record: no revision's message is an object."""
-    said = {name: value for name, value in record.items() if name != "signature"}
-    return encode({FIELD: said, "uid": uid}, sort_keys=True)
+    unsigned = {name: value for name, value in record.items() if name != "signature"}
+    return encode({FIELD: unsigned, "uid": uid}, sort_keys=True)
 
 
 def _named(document: Mapping[str, Any]) -> tuple[str, str]:

@@ -22,10 +22,10 @@ from webhook.cluster.kinds import PODS
 from webhook.cluster.reflector import ObjectSelection, Reflector
 from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
 from webhook.controllers.object_faults import ObjectFaults
-from webhook.controllers.status import asked_keeper, audit_keeper, by_pod
-from webhook.controllers.status.asked_keeper import AskedKeeper
+from webhook.controllers.status import audit_keeper, by_pod, coverage_keeper
 from webhook.controllers.status.condition_keeper import KINDS as CONDITIONED
 from webhook.controllers.status.condition_keeper import ConditionKeeper
+from webhook.controllers.status.coverage_keeper import CoverageKeeper
 from webhook.controllers.status.orphans import Orphans
 from webhook.controllers.status.overwrites import Overwrites
 from webhook.controllers.status.rollout_keeper import RolloutKeeper
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from webhook.watch.manager import Manager
     from webhook.watch.queue import Event
     from webhook.watch.registrar import Registrar
-    from webhook.webhook_rules.asking import AskedState
+    from webhook.webhook_rules.coverage import CoverageState
 
     ForeignJudging: TypeAlias = tuple[
         Callable[[], Sequence[Mapping[str, Any]]], Callable[[Mapping[str, str]], None]
@@ -82,7 +82,7 @@ FOREIGN: Final = LabelledSubject("", "", "foreign")
 _ALWAYS: Final = tuple(row.gvk for row in POLICY_KINDS if row.status and row.kind)
 """The kinds whose objects always have statuses; constraints come with their templates."""
 
-_FIXED: Final = (*_ALWAYS, *asked_keeper.WATCHED)
+_FIXED: Final = (*_ALWAYS, *coverage_keeper.WATCHED)
 
 _POLICIES: Final = frozenset({pod_status.TEMPLATE.kind, pod_status.CONSTRAINT.kind})
 """The statuses of what is audited, and rolled out in stages."""
@@ -125,7 +125,7 @@ class _Pods:
 class Aggregation:
     """Keeps ``byPod`` of all that replicas have statuses of; :meth:`run` in a task of its own."""
 
-    _asked: AskedKeeper | None = None
+    _coverage: CoverageKeeper | None = None
     _foreign: ForeignJudging | None = None
     _fixed = _ALWAYS
 
@@ -187,8 +187,10 @@ class Aggregation:
     def follow_configurations(self) -> None:
         """Tell of policies that nobody is asked about; before it runs."""
         self._fixed = _FIXED
-        self._asked = AskedKeeper(self._client, self._manager, self._pod.namespace, self.touch_all)
-        for gvk in asked_keeper.WATCHED:
+        self._coverage = CoverageKeeper(
+            self._client, self._manager, self._pod.namespace, self.touch_all
+        )
+        for gvk in coverage_keeper.WATCHED:
             self._registrar.add_watch(gvk)
 
     def judge_foreign(
@@ -233,9 +235,9 @@ class Aggregation:
         self.conditions.follow(kinds)
 
     def _changed(self, event: Event) -> None:
-        if self._asked is not None:
-            self._asked.take(event)
-        if event.key is None or event.gvk in asked_keeper.ALONE:
+        if self._coverage is not None:
+            self._coverage.take(event)
+        if event.key is None or event.gvk in coverage_keeper.ALONE:
             return
         subject = subject_named(event.gvk, event.key.name)
         with self.object_faults.object("by_pod", *subject):
@@ -258,8 +260,8 @@ class Aggregation:
             tasks.create_task(self._listen())
             for reflector in (self._pods, *self._reflectors):
                 await reflector.wait_synced()
-            if self._asked is not None:
-                await self._asked.wait_settled()
+            if self._coverage is not None:
+                await self._coverage.wait_settled()
             tasks.create_task(self._keeper.run())
             tasks.create_task(self._orphans.run())
 
@@ -284,8 +286,8 @@ class Aggregation:
             existing = frozenset(self._pods_known.existing.values())
             self._replicas = existing, pods.live(ours), pods.working(ours)
         existing, live, working = self._replicas
-        said = frozenset().union(*(index.writers for index in self._indexes))
-        return Replicas(existing, live, working, said & working | {self._pod.uid})
+        writers = frozenset().union(*(index.writers for index in self._indexes))
+        return Replicas(existing, live, working, writers & working | {self._pod.uid})
 
     def writers(self) -> frozenset[str]:
         """The replicas that carry out the operation, by the UIDs of their Pods."""
@@ -309,14 +311,14 @@ class Aggregation:
 
     async def _judge_foreign(self) -> None:
         """Tell which policies of Kyverno nobody is asked about."""
-        if self._asked is None or self._foreign is None:
+        if self._coverage is None or self._foreign is None:
             return
         documents, tell = self._foreign
         reasons = {}
         for document in documents():
-            asking = await self._asked.asking(document)
-            if asking is not None and asking.extent == "not at all":
-                reasons["/".join(key_of_extension(document))] = asking.text
+            coverage = await self._coverage.state_of(document)
+            if coverage is not None and coverage.extent == "not at all":
+                reasons["/".join(key_of_extension(document))] = coverage.text
         tell(reasons)
 
     async def _write(self, subject: LabelledSubject, replicas: Replicas) -> None:
@@ -352,10 +354,10 @@ class Aggregation:
             self._doubts.agree(subject, entries)
         else:
             doubted_until = self._doubts.until(subject, entries, status.get("byPod"), now)
-        asking = None
-        if self._asked is not None and subject.kind in _ASKED:
-            asking = await self._asked.asking(document)
-        desired = self._judged(subject, document, desired, statuses, now, asking)
+        coverage = None
+        if self._coverage is not None and subject.kind in _ASKED:
+            coverage = await self._coverage.state_of(document)
+        desired = self._judged(subject, document, desired, statuses, now, coverage)
         if desired is None:
             self._keeper.settled(subject)
             return
@@ -420,13 +422,13 @@ class Aggregation:
         desired: Json | None,
         statuses: Sequence[Mapping[str, Any]],
         now: float,
-        asking: AskedState | None,
+        coverage: CoverageState | None,
     ) -> Json | None:
         """The status with what the replicas together make of the object; None where it has that."""
         if subject.kind not in CONDITIONED:
             return desired
         pods_known = list(self._pods_known.ours.values())
-        desired = self.conditions.merged(subject, document, desired, statuses, pods_known, asking)
+        desired = self.conditions.merged(subject, document, desired, statuses, pods_known, coverage)
         due = [self.conditions.due(subject)]
         if subject.kind in _POLICIES:
             desired = audit_keeper.merged(subject, document, desired, statuses, pods_known)

@@ -18,7 +18,7 @@ from webhook.controllers.status.conditions import BEHIND_SECONDS, judge, merged,
 from webhook.events.policies import event
 from webhook.policy_kinds.known import STATUS_KINDS
 from webhook.policy_kinds.table import POLICY_KINDS
-from webhook.webhook_rules.asking import REASON
+from webhook.webhook_rules.coverage import REASON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webhook.controllers.status_kinds import LabelledSubject
     from webhook.events.policies import EventWriter
     from webhook.log import Logger
-    from webhook.webhook_rules.asking import AskedState
+    from webhook.webhook_rules.coverage import CoverageState
 
 PRUNED_SECONDS: Final = 600.0
 """How long conditions are left out after a CRD has pruned them; then the CRD may be upgraded."""
@@ -97,11 +97,11 @@ class ConditionKeeper:
         status: Json | None,
         statuses: Sequence[Mapping[str, Any]],
         pods: Iterable[Mapping[str, Any]],
-        asking: AskedState | None = None,
+        coverage: CoverageState | None = None,
     ) -> Json | None:
         """Return the status to write, conditions included; None where the object has it already.
 
-        ``status`` is the status without conditions, None where nothing else differs. ``asking`` says
+        ``status`` is the status without conditions, None where nothing else differs. ``coverage`` says
         how much of the policy's requests the API server sends. Conditions stay as they are in three
         cases: nothing can be said of the object; replicas are behind, but not yet for
         ``BEHIND_SECONDS``; the CRD has pruned conditions lately.
@@ -110,7 +110,7 @@ class ConditionKeeper:
         known = self._behind.get(subject)
         generation = document["metadata"].get("generation", 0)
         overdue = known is not None and known[0] == generation and now - known[1] >= BEHIND_SECONDS
-        verdict = judge(document, statuses, pods, overdue=overdue, asking=asking)
+        verdict = judge(document, statuses, pods, overdue=overdue, coverage=coverage)
         if verdict is None or verdict.state == "Progressing":
             if verdict is not None and (known is None or known[0] != generation):
                 self._behind[subject] = (generation, now)

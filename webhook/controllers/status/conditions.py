@@ -32,14 +32,14 @@ from webhook.controllers.status.convergence import converge
 from webhook.replicas import pods
 from webhook.replicas.pods import WEBHOOK_OPERATION, Replica, replica
 from webhook.values import dataclass
-from webhook.webhook_rules.asking import REASON, WHOLLY
+from webhook.webhook_rules.coverage import REASON, WHOLLY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.api.shapes import Json
     from webhook.controllers.status.convergence import Convergence, Standing
-    from webhook.webhook_rules.asking import AskedState
+    from webhook.webhook_rules.coverage import CoverageState
 
 TYPES: Final = ("Active", "Degraded", "Error", "Enforced")
 
@@ -200,11 +200,11 @@ def judge(
     pod_objects: Iterable[Mapping[str, Any]],
     *,
     overdue: bool,
-    asking: AskedState | None = None,
+    coverage: CoverageState | None = None,
 ) -> Judgement | None:
     """Judge an object by the statuses of the replicas; None where there is none.
 
-    With ``overdue`` those that are behind have been for long enough. ``asking`` says how far the API
+    With ``overdue`` those that are behind have been for long enough. ``coverage`` says how far the API
     server asks about it, where that is known.
     """
     convergence = _counted(converge(document, statuses, replicas(pod_objects, statuses)))
@@ -217,10 +217,10 @@ def judge(
     behind = [item for item in convergence.standings if item not in good and item not in faulty]
     state = _state(convergence, good, faulty, behind, overdue=overdue)
     gaps = ""
-    if state == "Active" and asking is not None and asking != WHOLLY:
-        if asking.extent == "not at all":
+    if state == "Active" and coverage is not None and coverage != WHOLLY:
+        if coverage.extent == "not at all":
             state = REASON
-        gaps = _gaps_text(asking)
+        gaps = _gaps_text(coverage)
     return Judgement(
         state,
         convergence.generation,
@@ -234,12 +234,14 @@ def judge(
     )
 
 
-def _gaps_text(asking: AskedState) -> str:
+def _gaps_text(coverage: CoverageState) -> str:
     """Name the requests of a policy that the API server does not send."""
-    if asking.extent == "not at all":
-        return f"no request that it is for is ever sent: {asking.text}"
-    missing = f"some requests that it is for are not sent: {asking.text}" if asking.missing else ""
-    return "; ".join(filter(None, (missing, *asking.cautions)))
+    if coverage.extent == "not at all":
+        return f"no request that it is for is ever sent: {coverage.text}"
+    missing = (
+        f"some requests that it is for are not sent: {coverage.text}" if coverage.missing else ""
+    )
+    return "; ".join(filter(None, (missing, *coverage.cautions)))
 
 
 def _fights_text(statuses: Iterable[Mapping[str, Any]]) -> str:

@@ -62,7 +62,7 @@ class StatusContext:
         """Why there is no CRD for a template's constraints; an empty text where there is one."""
         return self._unestablished.get(f"{template}.{constraints.GROUP}", "")
 
-    def said(self, group: str, name: str) -> Json:
+    def fields(self, group: str, name: str) -> Json:
         """The fields about what is generated, and about expressions."""
         key = group, name
         return self._generated.get(key, {}) | self._warnings.get(key, {})

@@ -16,7 +16,7 @@ from webhook.cluster.errors import ApiError, ApiUnreachable
 from webhook.controllers.keeper import TURN_SECONDS, WRITES_AT_ONCE, Keeper
 from webhook.controllers.status.aggregation import DEBOUNCE_SECONDS
 from webhook.events.policies import EventWriter, event
-from webhook.exceptions.state import ended_at, news_of, seconds_to_change, state_of, wanted_status
+from webhook.exceptions.state import ended_at, news_of, next_status, seconds_to_change, state_of
 from webhook.metrics.policies import EXCEPTIONS as EXCEPTIONS_BY_STATE
 from webhook.policy_kinds.table import EXCEPTION_KINDS
 from webhook.replicas import rendezvous
@@ -170,7 +170,7 @@ class ExceptionKeeper:
             self.keeper.retry(key)
             return
         again = min(seconds_to_change(facts.item, self._keep_seconds, now) + 0.1, LOOK_SECONDS)
-        desired = wanted_status(document, facts, now)
+        desired = next_status(document, facts, now)
         state = state_of(status_of(document) if desired is None else desired)
         if self._states.get(key) != state:
             self._states[key] = state
@@ -239,10 +239,10 @@ class ExceptionKeeper:
         self._log.info("expired exception deleted", exception="/".join(filter(None, key)))
         self.keeper.settled(key)
 
-    def _failed(self, key: ExceptionKey, what: str, error: ApiError | ApiUnreachable) -> None:
+    def _failed(self, key: ExceptionKey, action: str, error: ApiError | ApiUnreachable) -> None:
         self._swapped.pop(key, None)
         if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
             self.keeper.retry(key)  # Another was faster; the watch tells what it wrote.
             return
         self.keeper.failed(key)
-        self._log.warning(what, exception="/".join(filter(None, key)), error=str(error))
+        self._log.warning(action, exception="/".join(filter(None, key)), error=str(error))

@@ -38,14 +38,14 @@ class _Handed:
 
     def follow(self, documents: Mapping[str, Json]) -> dict[str, Json]:
         """Take these documents, and return them as the API server keeps them."""
-        made, before = {}, self._made
+        writers, before = {}, self._made
         for name, document in documents.items():
             known = before.get(name)
             if known is None or known[0] is not document:
                 known = document, signed(kept(document, self.fields), self._sign)
-            made[name] = known
-        self._made = made
-        return {name: pair[1] for name, pair in made.items()}
+            writers[name] = known
+        self._made = writers
+        return {name: pair[1] for name, pair in writers.items()}
 
 
 class StatusWriters:

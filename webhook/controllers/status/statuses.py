@@ -65,10 +65,10 @@ def signed(document: Json, sign: Callable[[bytes], str]) -> Json:
 
 def signed_bytes(document: Mapping[str, Any]) -> bytes:
     """Return the signed bytes of a status object: who says what. No other message has this field."""
-    said = {name: value for name, value in status_of(document).items() if name != SIGNATURE}
+    unsigned = {name: value for name, value in status_of(document).items() if name != SIGNATURE}
     owners = [text(owner, "uid") for owner in owners_of(document)]
     name = text(document, "metadata", "name")
-    return encode({"statusOf": owners, "name": name, "status": said}, sort_keys=True)
+    return encode({"statusOf": owners, "name": name, "status": unsigned}, sort_keys=True)
 
 
 def keep_since(document: Json, before: Json | None) -> None:

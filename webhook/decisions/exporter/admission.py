@@ -190,7 +190,7 @@ def admission_record(
         if responses.recalled:
             record.update(MEMO)
         if responses.answers:
-            record["externalData"] = asked(responses.answers, include_answers=include_answers)
+            record["externalData"] = calls_of(responses.answers, include_answers=include_answers)
     judge(record, responses, outcome.allowed, outcome.error, outcome.refusal, outcome.policies)
     if include_objects:
         record["object"] = request.object
@@ -200,7 +200,7 @@ def admission_record(
     return record
 
 
-def asked(answers: ProviderAnswers, *, include_answers: bool) -> list[dict[str, Any]]:
+def calls_of(answers: ProviderAnswers, *, include_answers: bool) -> list[dict[str, Any]]:
     """What providers were asked on the way, and with ``include_answers`` what they said."""
     return [
         {
@@ -216,13 +216,13 @@ def asked(answers: ProviderAnswers, *, include_answers: bool) -> list[dict[str, 
 
 
 def _answered(response: ProviderResponse) -> dict[str, Any]:
-    told: dict[str, Any] = {"idempotent": response.is_idempotent}
+    fields: dict[str, Any] = {"idempotent": response.is_idempotent}
     for name, pairs in (("responses", response.responses), ("errors", response.errors)):
         if pairs is not None:
-            told[name] = [list(pair) for pair in pairs]
+            fields[name] = [list(pair) for pair in pairs]
     if response.system_error:
-        told["systemError"] = response.system_error
-    return told
+        fields["systemError"] = response.system_error
+    return fields
 
 
 def unread_record(decision_id: str, request_uid: str, error: str) -> dict[str, Any]:
@@ -272,7 +272,7 @@ def audit_record(
     if responses is not None:
         record["constraintsEvaluated"] = responses.evaluated
         if responses.answers:
-            record["externalData"] = asked(responses.answers, include_answers=include_answers)
+            record["externalData"] = calls_of(responses.answers, include_answers=include_answers)
     judge(record, responses, outcome.allowed, outcome.error, outcome.refusal, outcome.policies)
     if include_objects:
         record["object"] = obj

@@ -80,8 +80,8 @@ def _shorten(record: dict[str, Any], bytes_max: int) -> bytes | None:
             {name: value for name, value in one.items() if name in _SHORT_OF_ANSWERS}
             for one in record["externalData"][:64]
         ]
-    told = ["results", "excused"] if "excused" in record else ["results"]
-    for violations in told:
+    names = ["results", "excused"] if "excused" in record else ["results"]
+    for violations in names:
         record[violations] = [{**result, "details": {}} for result in record.get(violations, ())]
     record["truncated"] = [*truncated, "results.details"]
     line = _encode(record)
@@ -90,7 +90,7 @@ def _shorten(record: dict[str, Any], bytes_max: int) -> bytes | None:
     for name in ("resourceLabels", "requestUserGroups"):
         record.pop(name, None)
         truncated.append(name)
-    for violations in told:
+    for violations in names:
         record[violations] = [
             {
                 **result,

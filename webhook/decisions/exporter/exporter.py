@@ -177,7 +177,7 @@ class Exporter:
         self.connected = False
         self._logger = logger
         self._sequence = 0
-        self._acknowledged, self._heard = 0, 0.0
+        self._acknowledged, self._answered_at = 0, 0.0
         self.names: Iterator[str] = itertools.chain.from_iterable(_names(f"{origin.process}-"))
         """Names for decisions, unique among all replicas and their restarts."""
         self._closing = False
@@ -539,7 +539,7 @@ class Exporter:
         while True:
             match await connection.receive():
                 case Ack(sequence):
-                    self._heard = time.monotonic()
+                    self._answered_at = time.monotonic()
                     self._take_ack(sequence)
                     self._pauses.succeeded()
                 case Refusal(code, message):
@@ -561,15 +561,15 @@ class Exporter:
 
         Beside :meth:`_receive`: a timeout of its own for each would cost more than reading it.
         """
-        self._heard = time.monotonic()
+        self._answered_at = time.monotonic()
         while True:
-            silent = time.monotonic() - self._heard
+            silent = time.monotonic() - self._answered_at
             if silent < self._settings.acknowledge_seconds:
                 await asyncio.sleep(self._settings.acknowledge_seconds - silent)
             elif self.outbox.in_flight:
                 raise ConnectionAbortedError(f"no acknowledgement for {silent:.1f} seconds")
             else:
-                self._heard = time.monotonic()
+                self._answered_at = time.monotonic()
 
     async def _watch_address(self) -> None:
         await self._changed.wait()

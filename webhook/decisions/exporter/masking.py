@@ -64,7 +64,7 @@ class Masking:
                 _replace(record, (name, *path[1:]), masked)
         masked += self._mask_patches(record, named)
         if "externalData" in record and record.get("resourceKind") == "Secret":
-            masked += _mask_asked(record)
+            masked += _mask_provider_calls(record)
         if masked:
             _mask_copies(record, masked)
             record["masked"] = masked
@@ -95,7 +95,7 @@ _ASKED_PATHS: Final[tuple[Path, ...]] = (
 )
 
 
-def _mask_asked(record: dict[str, Any]) -> list[str]:
+def _mask_provider_calls(record: dict[str, Any]) -> list[str]:
     """Mask what providers were asked and said of a Secret: its values may be the keys."""
     masked: list[str] = []
     of_all = []

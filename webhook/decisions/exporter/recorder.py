@@ -14,7 +14,7 @@ from webhook.decisions.exporter.admission import (
     RecordedPolicies,
     ReviewOutcome,
     admission_record,
-    asked,
+    calls_of,
     unread_record,
     why,
 )
@@ -76,7 +76,7 @@ def mutation_record(
             document["previewFault"] = preview.fault
     record["mutation"] = document
     if reviewed.answers:
-        record["externalData"] = asked(reviewed.answers, include_answers=include_answers)
+        record["externalData"] = calls_of(reviewed.answers, include_answers=include_answers)
     return record
 
 

@@ -80,11 +80,12 @@ class Adopter:
             self._lock = None
 
     def _candidates(self) -> list[Path]:
-        own = self._settings.directory
+        own_directory = self._settings.directory
         return [
             path
-            for name in self._disk.names(own.parent)
-            if name != own.name and self._disk.is_queue(path := own.parent / name)
+            for name in self._disk.names(own_directory.parent)
+            if name != own_directory.name
+            and self._disk.is_queue(path := own_directory.parent / name)
         ]
 
     def _begin(self, directory: Path, lock: Lock) -> None:

@@ -21,10 +21,10 @@ EXIT_CODE: Final = 70
 
 
 @contextlib.contextmanager
-def crash_on_bug(what: str, logger: Logger) -> Iterator[None]:
+def crash_on_bug(part: str, logger: Logger) -> Iterator[None]:
     """Log an exception that nobody expected, and end the process."""
     try:
         yield
     except BaseException as error:  # noqa: BLE001  # a thread's boundary
-        logger.fault(f"bug while {what}: ending", error)
+        logger.fault(f"bug while {part}: ending", error)
         os._exit(EXIT_CODE)

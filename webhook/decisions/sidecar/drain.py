@@ -147,7 +147,7 @@ class Drain(threading.Thread):
                 self._save(at_once=True)
                 if self._drain_only.is_set():
                     break
-                self._log.wait_for_more(self.reader.cursor.offset, IDLE_SECONDS, self._told_to_stop)
+                self._log.wait_for_more(self.reader.cursor.offset, IDLE_SECONDS, self._is_stopping)
         finally:
             self._save(at_once=True)
             self._sink.close()
@@ -161,7 +161,7 @@ class Drain(threading.Thread):
                 "records were lost", sink=self.sink_name, dropped=losses[0], corrupt=losses[1]
             )
 
-    def _told_to_stop(self) -> bool:
+    def _is_stopping(self) -> bool:
         return self._stop_requested.is_set() or self._drain_only.is_set()
 
     def _deliver(self, lines: list[bytes]) -> None:

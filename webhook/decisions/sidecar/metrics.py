@@ -102,8 +102,8 @@ class SidecarCollector:
         queues = self._sidecar.queues
         for name, text, value in _GAUGES:
             family = GaugeMetricFamily(PREFIX + name, text, labels=["queue"])
-            for which, queue in queues.items():
-                family.add_metric([which], value(queue.log))
+            for queue_name, queue in queues.items():
+                family.add_metric([queue_name], value(queue.log))
             yield family
         yield GaugeMetricFamily(
             PREFIX + "queue_blocked",
@@ -132,16 +132,16 @@ class SidecarCollector:
         totals: dict[tuple[str, str, str], int] = {
             ("adopted", *key): value for key, value in self._sidecar.adopted_before.items()
         }
-        for which, queue in queues.items():
+        for queue_name, queue in queues.items():
             for (sink, name), value in counts(queue).items():
-                totals[which, sink, name] = totals.get((which, sink, name), 0) + value
+                totals[queue_name, sink, name] = totals.get((queue_name, sink, name), 0) + value
         for name, family in zip(COUNTERS, families, strict=True):
-            for (which, sink, counter), value in totals.items():
+            for (queue_name, sink, counter), value in totals.items():
                 if counter == name:
-                    family.add_metric([which, sink], value)
-        for which, queue in queues.items():
+                    family.add_metric([queue_name, sink], value)
+        for queue_name, queue in queues.items():
             for drain in queue.drains:
-                labels = [which, drain.sink_name]
+                labels = [queue_name, drain.sink_name]
                 lag.add_metric(labels, drain.lag)
                 age.add_metric(labels, _age(drain.head() if drain.lag else None, now))
                 failing.add_metric(labels, drain.counters.consecutive_failures)

@@ -82,10 +82,10 @@ class Reader:
         part = log.segment_of(log.end - 1)
         if part is None or part.first != cursor.segment_first or cursor.position > part.size:
             return Cursor(log.first)
-        left = sum(
+        remaining = sum(
             len(stretch.lines) for stretch in scan(log.disk, part.path, cursor.position, part.size)
         )
-        return Cursor(max(part.end - left, part.first), part.first, cursor.position)
+        return Cursor(max(part.end - remaining, part.first), part.first, cursor.position)
 
     def peek(self, max_records: int, max_bytes: int) -> list[bytes]:
         """The next records in order, at least one if there is any; the same until advanced.

@@ -86,7 +86,7 @@ class UnixReceiver:
         A sender gone wrong would otherwise keep out the one that has something to say.
         """
         if len(self.connections) >= CONNECTIONS_MAX:
-            silent = min(self._open(), key=lambda connection: connection.heard)
+            silent = min(self._open(), key=lambda connection: connection.active_at)
             silent.refuse(ProtocolError("busy", f"{CONNECTIONS_MAX} connections are open"))
             silent.abandon()
 
@@ -121,7 +121,7 @@ class _Connection(asyncio.Protocol):
         self._splitter = LineSplitter()
         self._transport: asyncio.Transport | None = None
         self._later: asyncio.TimerHandle | None = None
-        self.heard = time.monotonic()
+        self.active_at = time.monotonic()
         """When something came last."""
 
     @property
@@ -149,7 +149,7 @@ class _Connection(asyncio.Protocol):
         assert self._transport is not None
         if self._transport.is_closing():
             return  # it was refused
-        self.heard = time.monotonic()
+        self.active_at = time.monotonic()
         try:
             answer = self._session.lines(self._splitter.feed(data))
         except ProtocolError as error:

@@ -19,13 +19,13 @@ def message_of(lines: Sequence[bytes], shape: str) -> bytes:
     records = [record for line in lines if (record := json.loads(line)).get("verdict")]
     if not records:
         return b""
-    texts = [_told(record) for record in records[:RECORDS_MAX]]
+    texts = [_chat_text(record) for record in records[:RECORDS_MAX]]
     if len(records) > RECORDS_MAX:
         texts.append(f"and {len(records) - RECORDS_MAX} more")
     return json.dumps(SHAPES[shape](texts)).encode()
 
 
-def _told(record: Mapping[str, Any]) -> str:
+def _chat_text(record: Mapping[str, Any]) -> str:
     """What was decided about what, and for whom; each violation has a line."""
     namespace, name = record.get("resourceNamespace", ""), record.get("resourceName", "")
     place = f"{namespace}/{name or '(unnamed)'}" if namespace else name or "(unnamed)"
@@ -36,16 +36,16 @@ def _told(record: Mapping[str, Any]) -> str:
     ]
     if user := record.get("requestUsername"):
         words += ["by", str(user)]
-    told = [" ".join(words)]
+    lines = [" ".join(words)]
     results = record.get("results", ())
     for result in results[:RESULTS_MAX]:
         constraint = result.get("constraint", {})
         policy = f"{constraint.get('kind', '')}/{constraint.get('name', '')}"
-        told.append(f"{policy}: {result.get('message', '')}")
+        lines.append(f"{policy}: {result.get('message', '')}")
     if len(results) > RESULTS_MAX:
-        told.append(f"and {len(results) - RESULTS_MAX} more")
-    told += map(str, record.get("errors", ()))
-    return "\n".join(_cut(one) for one in told[: RESULTS_MAX + 2])
+        lines.append(f"and {len(results) - RESULTS_MAX} more")
+    lines += map(str, record.get("errors", ()))
+    return "\n".join(_cut(one) for one in lines[: RESULTS_MAX + 2])
 
 
 def _cut(text: str) -> str:

@@ -87,8 +87,8 @@ class KafkaSink:
         if len(reports) < len(messages):
             # What librdkafka still holds must not arrive behind the next try.
             self._abandon()
-            what = errors[0].str() if errors else f"no acknowledgement in {self._seconds:g} s"
-            raise SinkUnavailable(f"kafka: {what}")
+            reason = errors[0].str() if errors else f"no acknowledgement in {self._seconds:g} s"
+            raise SinkUnavailable(f"kafka: {reason}")
         if errors and all(error.code() in _REFUSED for error in errors):
             raise RecordsRefused(f"kafka: {errors[0].str()}")
         if errors:

@@ -101,17 +101,17 @@ def records(value: dict[str, Any]) -> list[dict[str, Any]]:
     if not 1 <= len(rows) <= ROWS_MAX:
         raise _wrong(f"it has {len(rows)} rows, of at most {ROWS_MAX}")
     if value.get("type") == "rows":
-        made = [_record_2(common, row) for row in rows]
+        decoded = [_record_2(common, row) for row in rows]
     else:
         clock = value.get("clock")
         if type(clock) not in {int, float}:
             raise _wrong("its clock is not a time")
-        made = [_record(common, clock, row) for row in rows]
-    for number, (record, more) in enumerate(made, first):
+        decoded = [_record(common, clock, row) for row in rows]
+    for number, (record, more) in enumerate(decoded, first):
         record["sequence"] = number
         if more:
             _add(record, constraints, more)
-    return [record for record, _ in made]
+    return [record for record, _ in decoded]
 
 
 def lines(value: dict[str, Any]) -> list[bytes]:
@@ -216,8 +216,8 @@ def _result(constraints: list[Any], result: Any) -> dict[str, Any]:
     described = constraints[number]
     if type(described) is not dict:
         raise _wrong("a constraint is not an object")
-    said = dict(zip(RESULT_NAMES, values, strict=True))
-    return {**described, **said, "cause": cause, **existing}
+    fields = dict(zip(RESULT_NAMES, values, strict=True))
+    return {**described, **fields, "cause": cause, **existing}
 
 
 def _wrong(how: str) -> ProtocolError:

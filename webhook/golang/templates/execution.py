@@ -249,8 +249,10 @@ class _Execution:
         self.place = (operand.line, operand.column, operand.text)
         least, most, function = FUNCTIONS[name]
         if len(arguments) < least or (most is not None and len(arguments) > most):
-            wanted = f"at least {least}" if most is None else str(least)
-            raise self.error(f"wrong number of args for {name}: want {wanted} got {len(arguments)}")
+            expected = f"at least {least}" if most is None else str(least)
+            raise self.error(
+                f"wrong number of args for {name}: want {expected} got {len(arguments)}"
+            )
         shown = " ".join(item.text for item in (operand, *operands))
         self.place = (operand.line, operand.column, shown)
         try:

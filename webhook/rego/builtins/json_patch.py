@@ -95,11 +95,11 @@ def _apply(context: Context, document: Value, operation: Value) -> Value:
             return _insert(context, document, path, _find(context, document, start))
         case "test":
             value = _find(context, document, path)
-            wanted = _attribute(operation, "value")
-            if not equal(value, wanted):
+            new_value = _attribute(operation, "value")
+            if not equal(value, new_value):
                 raise BuiltinError(
                     "value from EditTree != patch value.\n\n"
-                    f"Expected: {display(wanted)}\n\nFound: {display(value)}"
+                    f"Expected: {display(new_value)}\n\nFound: {display(value)}"
                 )
             return document
     raise BuiltinError(f"unrecognized op: '{name}'")

@@ -57,10 +57,10 @@ def module_document(module: Module, *, comments: bool = True) -> OrderedFields:
     if comments and module.comments:
         document["comments"] = [
             OrderedFields(
-                Text=base64.b64encode(utf8(said)).decode("ascii"),
+                Text=base64.b64encode(utf8(comment)).decode("ascii"),
                 Location=OrderedFields(file=module.file, row=at.row, col=at.col),
             )
-            for at, said in module.comments
+            for at, comment in module.comments
         ]
     return document
 
@@ -227,16 +227,16 @@ def _term(term: Term) -> OrderedFields:  # one for each kind of term
             return _typed("object", sorted(pairs, key=lambda pair: _rank(pair[0])))
         case ast.ArrayComprehension(head, body) | ast.SetComprehension(head, body):
             kind = "array" if isinstance(term, ast.ArrayComprehension) else "set"
-            made = OrderedFields(term=_term(head), body=_body(body))
-            return _typed(f"{kind}comprehension", made)
+            fields = OrderedFields(term=_term(head), body=_body(body))
+            return _typed(f"{kind}comprehension", fields)
         case ast.ObjectComprehension(key, value, body):
-            made = OrderedFields(key=_term(key), value=_term(value), body=_body(body))
-            return _typed("objectcomprehension", made)
+            fields = OrderedFields(key=_term(key), value=_term(value), body=_body(body))
+            return _typed("objectcomprehension", fields)
         case ast.Call():
             return _typed("call", [_operator(term), *map(_term, term.args)])
         case ast.TemplateString(parts, raw):
-            made = OrderedFields(parts=[_part(one) for one in parts], multi_line=raw)
-            return _typed("templatestring", made)
+            fields = OrderedFields(parts=[_part(one) for one in parts], multi_line=raw)
+            return _typed("templatestring", fields)
 
 
 def _part(part: str | Term | Literal_) -> OrderedFields:

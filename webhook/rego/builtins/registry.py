@@ -241,9 +241,9 @@ def make_builtin(  # one flag for each property of a declaration
 
 def wrong_operand(position: int, value: Value, *expected: str) -> NoReturn:
     """Raise OPA's complaint about the operand at ``position``, from 1."""
-    wanted = expected[0] if len(expected) == 1 else f"one of {{{', '.join(expected)}}}"
+    allowed = expected[0] if len(expected) == 1 else f"one of {{{', '.join(expected)}}}"
     raise BuiltinError(
-        f"operand {position} must be {wanted} but got {type_name(value)}", kind="type"
+        f"operand {position} must be {allowed} but got {type_name(value)}", kind="type"
     )
 
 
@@ -251,11 +251,11 @@ def wrong_element(position: int, composite: Value, value: Value, *expected: str)
     """Raise OPA's complaint about ``value``, found in the operand at ``position``."""
     whole = type_name(composite)
     if len(expected) == 1:
-        wanted = f"{whole} of {expected[0]}s"
+        allowed = f"{whole} of {expected[0]}s"
     else:
-        wanted = f"{whole} of (any of) {{{', '.join(expected)}}}"
+        allowed = f"{whole} of (any of) {{{', '.join(expected)}}}"
     raise BuiltinError(
-        f"operand {position} must be {wanted} but got {whole} containing {type_name(value)}",
+        f"operand {position} must be {allowed} but got {whole} containing {type_name(value)}",
         kind="type",
     )
 
@@ -319,9 +319,9 @@ def make(function, check, {", ".join(scope)}):
         return {call}
     return checked
 """
-    made: dict[str, Any] = {}
-    exec(source, made)  # noqa: S102  # only names made above enter the source
-    make = made["make"]
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)  # noqa: S102  # only names made above enter the source
+    make = namespace["make"]
     return lambda function, check: make(function, check, **scope)
 
 

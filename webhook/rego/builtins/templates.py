@@ -38,12 +38,12 @@ def render_template(context: Context, value: str, variables: Value) -> str:
     # OPA reads the values from their text as JSON, so a set is a fault there.
     data = _data(go_json.decode(shown))
     try:
-        made = render(context, _parsed(value), data, MAX_CHARACTERS)
+        text = render(context, _parsed(value), data, MAX_CHARACTERS)
     except TemplateError as error:
         raise BuiltinError(str(error)) from None
     except TooLong:
         raise text_too_large() from None
-    return made.replace("<no value>", "<undefined>")
+    return text.replace("<no value>", "<undefined>")
 
 
 def _data(value: Value) -> Any:

@@ -23,7 +23,7 @@ from webhook.rego.check.checker_scope import BODIES_MAX, Scope
 from webhook.rego.check.checker_types import unifies
 from webhook.rego.check.checker_unify import unify_terms, unify_type
 from webhook.rego.check.checker_written import Written
-from webhook.rego.check.checks import function_text, wanted_texts
+from webhook.rego.check.checks import expected_texts, function_text
 from webhook.rego.check.names import ROOTS
 from webhook.rego.check.schemas import SchemaError, annotated_type, input_type, overridden
 from webhook.rego.check.variables import LEAVES, NESTING, parts_of, terms_of
@@ -230,7 +230,7 @@ class Checker:
             old, new = self._declared(scope, target), self._declared(scope, modifier.function)
             if old is not None and new is not None and not unifies(old, new):
                 have = f"have: ({', '.join(map(type_text, new.args))})"
-                want = f"want: ({wanted_texts(target, old.args)})"
+                want = f"want: ({expected_texts(target, old.args)})"
                 message = f"{function_text(target)}: arity mismatch"
                 return _fault(message, modifier.location, have, want)
         return None
@@ -266,8 +266,8 @@ class Checker:
         inside = values(collection)
         if inside is None:
             return None
-        wanted = [inside] if len(lit.args) == 2 else [keys(collection), inside]
-        for term, type_ in zip(lit.args, wanted, strict=False):
+        expected = [inside] if len(lit.args) == 2 else [keys(collection), inside]
+        for term, type_ in zip(lit.args, expected, strict=False):
             if is_unknown(type_):
                 continue
             have = scope.get(term)
@@ -285,18 +285,18 @@ class Checker:
             for term in given:
                 unify_type(scope, term, ANY)
             return None, False
-        wanted: list[Type | None] = list(declared.args)
+        expected: list[Type | None] = list(declared.args)
         if declared.result is not None:
-            wanted.append(declared.result)
+            expected.append(declared.result)
         have = [scope.get(term) for term in given]
         for i, term in enumerate(given):
-            type_ = wanted[i] if i < len(wanted) else declared.variadic
+            type_ = expected[i] if i < len(expected) else declared.variadic
             if type_ is None:
                 continue
             sound = is_unknown(have[i]) or unifies(have[i], type_)
             if not sound or not unify_type(scope, term, type_):
                 shown = have if not sound else [scope.get(one) for one in given]
-                return _argument_error(lit, shown, wanted, declared.variadic)
+                return _argument_error(lit, shown, expected, declared.variadic)
         return None, False
 
     def _is_value(self, scope: Scope, name: ir.Function) -> bool:
@@ -410,10 +410,10 @@ def _match_error(
 def _argument_error(
     lit: ir.Call,
     have: Sequence[Type | None],
-    wanted: Sequence[Type | None],
+    expected: Sequence[Type | None],
     variadic: Type | None,
 ) -> tuple[RegoLoadError, bool]:
     message = f"{function_text(lit.name)}: invalid argument(s)"
-    want = wanted_texts(lit.name, wanted, variadic)
+    want = expected_texts(lit.name, expected, variadic)
     details = (f"have: ({', '.join(map(type_text, have))})", f"want: ({want})")
     return _fault(message, lit.location, *details), any(map(is_unknown, have))

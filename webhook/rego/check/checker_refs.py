@@ -155,20 +155,20 @@ class _Walk:
             if isinstance(term, ir.Var) and self.scope.get_var(term.name) is None:
                 self.scope.learn(term.name, ANY)
 
-    def _key(self, i: int, term: ir.Var, wanted: Type | None, allowed: list[Any] | None) -> None:
+    def _key(self, i: int, term: ir.Var, expected: Type | None, allowed: list[Any] | None) -> None:
         known = self.scope.get_var(term.name)
         if known is None:
-            self.scope.learn(term.name, wanted)
-        elif not unifies(wanted, known):
-            self._invalid(i, known, wanted, allowed)
+            self.scope.learn(term.name, expected)
+        elif not unifies(expected, known):
+            self._invalid(i, known, expected, allowed)
 
     def _nested(
-        self, i: int, term: ir.Ref | ir.Var, wanted: Type | None, allowed: list[Any] | None
+        self, i: int, term: ir.Ref | ir.Var, expected: Type | None, allowed: list[Any] | None
     ) -> None:
         """A reference as a step: OPA gives it a local of its own before."""
         known = self.scope.get(term)
-        if known is not None and not unifies(known, wanted):
-            self._invalid(i, known, wanted, allowed)
+        if known is not None and not unifies(known, expected):
+            self._invalid(i, known, expected, allowed)
 
     def _down_type(self, type_: Type | None, start: int) -> None:
         for i in range(start, len(self.terms)):
@@ -178,29 +178,29 @@ class _Walk:
                     self._rest_is_anything(i)
                     return
                 self._invalid(i, None, None, None)
-            wanted = keys(type_)
-            if wanted is None:
+            expected = keys(type_)
+            if expected is None:
                 raise unsupported_text(self.terms, i - 1, type_, self.written, RefFault)
-            type_ = self._select(i, term, type_, wanted)
+            type_ = self._select(i, term, type_, expected)
 
-    def _select(self, i: int, term: ir.Term, type_: Type | None, wanted: Type) -> Type | None:
+    def _select(self, i: int, term: ir.Term, type_: Type | None, expected: Type) -> Type | None:
         if isinstance(term, ir.Var) and term.name not in ROOTS:
-            self._key(i, term, wanted, _allowed(type_))
+            self._key(i, term, expected, _allowed(type_))
         elif isinstance(term, (ir.Ref, ir.Var)):
-            self._nested(i, term, wanted, _allowed(type_))
+            self._nested(i, term, expected, _allowed(type_))
         elif isinstance(term, ir.Const) and not isinstance(
             term.value, list | dict | RegoSet | RegoObject
         ):
             child = select(type_, term.value)
             if child is None:
-                self._invalid(i, None, wanted, _allowed(type_))
+                self._invalid(i, None, expected, _allowed(type_))
             return child
-        elif not unify_type(self.scope, term, wanted):
-            self._invalid(i, self.scope.get(term), wanted, None)
+        elif not unify_type(self.scope, term, expected):
+            self._invalid(i, self.scope.get(term), expected, None)
         return values(type_)
 
     def _invalid(
-        self, i: int, have: Type | None, wanted: Type | None, allowed: list[Any] | None
+        self, i: int, have: Type | None, expected: Type | None, allowed: list[Any] | None
     ) -> None:
         text = self.written.reference(self.terms)
         pad = " " * (len(self.written.reference(self.terms[:i])) + 1)
@@ -211,10 +211,10 @@ class _Walk:
         )
         if allowed:
             choice = f"want (one of): [{' '.join(key_texts(allowed))}]"
-        elif wanted is None:
+        elif expected is None:
             choice = "want (one of): []"
         else:
-            choice = f"want (type): {type_text(wanted)}"
+            choice = f"want (type): {type_text(expected)}"
         raise RefFault(f"undefined ref: {text}", text, f"{pad}^", pad + marked, pad + choice)
 
 

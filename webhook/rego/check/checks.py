@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from webhook.rego.types import Type
 
 
-def wanted_texts(
-    name: ir.Function, wanted: Sequence[Type | None], variadic: Type | None = None
+def expected_texts(
+    name: ir.Function, expected: Sequence[Type | None], variadic: Type | None = None
 ) -> str:
     """Name the operands and the result of a function, a built-in's operands by name."""
     names = OPERAND_NAMES.get(name, "").split() if isinstance(name, str) else []
     shown = [
         f"{label}: {type_text(type_)}" if label != "-" else type_text(type_)
-        for type_, label in zip(wanted, [*names, *("-" for _ in wanted)], strict=False)
+        for type_, label in zip(expected, [*names, *("-" for _ in expected)], strict=False)
     ]
     if variadic is not None:
         shown.append(f"{type_text(variadic)}...")
@@ -200,14 +200,14 @@ def check_calls(
         if lacks := lacking(lit.name):
             faults.append(_type_error(lacks, lit.location))
             continue
-        wanted = arity(lit.name)
+        expected = arity(lit.name)
         given = len(lit.args)
-        if wanted < 0:
+        if expected < 0:
             faults.append(
                 _type_error(f"undefined function {function_text(lit.name)}", lit.location)
             )
             continue
-        allowed = (wanted,) if lit.generated else (wanted, wanted + 1)
+        allowed = (expected,) if lit.generated else (expected, expected + 1)
         builtin = builtins.get(lit.name) if isinstance(lit.name, str) else None
         if builtin is not None and builtin.variadic is not None:
             continue
@@ -217,11 +217,11 @@ def check_calls(
             plural = "argument" if given == 1 else "arguments"
             faults.append(
                 _type_error(
-                    f"function {function_text(lit.name)} has arity {wanted}, got {given} {plural}",
+                    f"function {function_text(lit.name)} has arity {expected}, got {given} {plural}",
                     lit.location,
                 )
             )
-        elif given == wanted + 1:
+        elif given == expected + 1:
             lit.out = lit.args.pop()
         if builtin is not None and builtin.result is None and lit.generated:
             faults.append(_type_error(f"{function_text(lit.name)} used as value", lit.location))
@@ -234,7 +234,7 @@ def arity_mismatch(lit: Call, builtin: Builtin) -> RegoLoadError:
     if lit.generated:
         given.append(type_text(None))
     have = f"have: ({', '.join(given)})"
-    want = f"want: ({wanted_texts(lit.name, builtin.operands)})"
+    want = f"want: ({expected_texts(lit.name, builtin.operands)})"
     message = f"{function_text(lit.name)}: arity mismatch"
     return RegoLoadError("rego_type_error", message, lit.location, details=(have, want))
 

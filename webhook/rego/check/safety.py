@@ -175,16 +175,16 @@ class Safety:
             closed.append((inner & body_vars) - globals_ if inner else inner)
         if not nested:  # most bodies hold no others with variables
             return self._ordered(body, closed, safe, unsafe)
-        ordered, left = self._ordered(body, closed, set(safe), _copied(unsafe))
-        if left:
+        ordered, remaining = self._ordered(body, closed, set(safe), _copied(unsafe))
+        if remaining:
             # OPA forgets what else a literal needs that has a comprehension with a variable in it:
             # it lets `not [{x | p[x]; x > v}, q[i]]` through, and takes any `i`. Its order is
             # worse, so ours comes first.
             again, still = self._ordered(body, closed, safe, unsafe, forgetting=True)
             if not still:
-                ordered, left = again, still
-        self._closures(ordered, globals_, left)
-        return ordered, left
+                ordered, remaining = again, still
+        self._closures(ordered, globals_, remaining)
+        return ordered, remaining
 
     def _ordered(
         self,
@@ -199,12 +199,12 @@ class Safety:
         ordered: Body = []
         waiting = list(zip(body, closed, strict=True))
         while waiting:
-            left = []
+            remaining = []
             for lit, inner in waiting:
                 bound = outputs(lit, safe, self.arity)
                 if inner and (missing := inner if forgetting else inner - safe):
                     if missing == bound:  # it closes over what it binds itself
-                        left.append((lit, inner))
+                        remaining.append((lit, inner))
                         continue
                     known = set() if forgetting else unsafe.get(id(lit), (lit, set()))[1]
                     unsafe[id(lit)] = (lit, known | missing)
@@ -217,10 +217,10 @@ class Safety:
                     ordered.append(lit)
                     safe |= bound
                 else:
-                    left.append((lit, inner))
-            if len(left) == len(waiting):
+                    remaining.append((lit, inner))
+            if len(remaining) == len(waiting):
                 break
-            waiting = left
+            waiting = remaining
         return ordered, unsafe
 
     # --- nested bodies -----------------------------------------------------------------------

@@ -84,13 +84,13 @@ def check_strict(module: ast.Module, *, strict: bool = False) -> list[RegoLoadEr
         faults += _heads(rule)
     # Walking the tree takes longer than parsing; the text tells whether it may find anything.
     if _SUSPECT.search(module.source) or not module.source:
-        own = {unparse(rule.head.ref.head) for rule in module.rules}
+        names = {unparse(rule.head.ref.head) for rule in module.rules}
         for rule in module.rules:
             for node in nodes(rule):
                 if isinstance(node, ast.Expr):
                     faults += _assignment(node)
                 elif isinstance(node, ast.Call):
-                    faults += _deprecated(node, own)
+                    faults += _deprecated(node, names)
     return faults
 
 
@@ -132,10 +132,10 @@ def _assignment(literal: ast.Expr) -> list[RegoLoadError]:
     return [RegoLoadError("rego_compile_error", message, literal.location)]
 
 
-def _deprecated(call: ast.Call, own: set[str]) -> list[RegoLoadError]:
-    """Return the fault of a call of a deprecated built-in; ``own`` are the module's rules, which may have its name."""
+def _deprecated(call: ast.Call, names: set[str]) -> list[RegoLoadError]:
+    """Return the fault of a call of a deprecated built-in; ``names`` are the module's rules, which may have its name."""
     name = unparse(call.operator)
-    if name not in DEPRECATED or name in own:
+    if name not in DEPRECATED or name in names:
         return []
     message = f"deprecated built-in function calls in expression: {name}"
     return [RegoLoadError("rego_type_error", message, call.location)]

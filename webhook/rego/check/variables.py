@@ -287,9 +287,9 @@ def outputs(lit: Lit, safe: set[str], arity: Callable[[Function], int]) -> set[s
         enumerated(lit.b, safe, names)
         known = names | safe
         if lit.assign:
-            left: set[str] = set()
-            visible(lit.a, left)
-            known -= left
+            unbound: set[str] = set()
+            visible(lit.a, unbound)
+            known -= unbound
         return (known | Unifier(known).run(lit.a, lit.b)) - safe
     return _call_outputs(lit, safe, arity)
 

@@ -113,7 +113,7 @@ class BodyLayout:
             lines.write("not (" if grouped_negation else "not ")
         if parentheses:
             lines.write("(")
-        self._said(expr)
+        self._terms(expr)
         if parentheses:
             lines.write(")")
         if grouped_negation:
@@ -121,7 +121,7 @@ class BodyLayout:
         if expr.withs:
             self._withs(expr)
 
-    def _said(self, expr: ExprNode) -> None:
+    def _terms(self, expr: ExprNode) -> None:
         terms = expr.terms
         if isinstance(terms, TermNode):
             self.terms.term(terms)

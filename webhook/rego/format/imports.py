@@ -26,14 +26,14 @@ def imports_for(
         imports = _with(imports, "rego.v1", source)
     v1_imported = bool({one.dotted for one in imports} & {"rego.v1", "rego.v2"})
     if not options.v1 and not v1_imported:
-        return _with_keywords(imports, sorted(options.wanted_keywords), source)
+        return _with_keywords(imports, sorted(options.needed_keywords), source)
     if drop or v1_imported:
         imports = [one for one in imports if one.names[0] != "future"]
     else:
         imports = _with_keywords(imports, options.future_keywords, source)
     if "rego.v2" in paths:
         return imports
-    return _with_keywords(imports, sorted(options.wanted_keywords & set(t.FUTURE_V1)), source)
+    return _with_keywords(imports, sorted(options.needed_keywords & set(t.FUTURE_V1)), source)
 
 
 def _with_keywords(
@@ -77,13 +77,13 @@ class ImportLayout:
         for one in imports:
             rows.setdefault(one.place.row, one)
         beside: dict[int, str] = {}
-        left = []
+        remaining = []
         for comment in lines.comments:
             if comment.row in rows:
                 beside[id(rows[comment.row])] = f" {comment.shown}"
             else:
-                left.append(comment)
-        lines.comments = left
+                remaining.append(comment)
+        lines.comments = remaining
         for group in _groups(imports):
             lines.insert(group[0].place.row)
             for one in sorted(group, key=lambda one: (one.names, one.alias)):

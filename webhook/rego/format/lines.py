@@ -164,13 +164,13 @@ class Lines:
             raise LayoutFault("original unformatted text is empty")
         last = place.row + place.text.count("\n")
         self.write(place.text)
-        left = []
+        remaining = []
         for one in comments:
             if self.comment_on_final_line and one.row == last:
                 self.write(f" {one.written}")
             elif one.row >= last:
-                left.append(one)
-        self.comments = left
+                remaining.append(one)
+        self.comments = remaining
 
 
 def closing_row(place: Place, opening: str, closing: str, skip: str = "") -> int:

@@ -53,12 +53,12 @@ def formatted(
     except LayoutFault as fault:
         lines.faults.append(str(fault))
     if lines.faults:
-        raise Unformattable(f"{file}: {_told(lines.faults)}")
+        raise Unformattable(f"{file}: {_fault_text(lines.faults)}")
     written = lines.text()
     return written.rstrip("\n") + "\n" if written.endswith("\n") else written
 
 
-def told(errors: RegoErrors) -> str:
+def error_text(errors: RegoErrors) -> str:
     """Errors of reading as OPA tells them: it counts all but that of an empty file."""
     first = errors.errors[0]
     alone = len(errors.errors) == 1 and first.message == "empty module"
@@ -99,7 +99,7 @@ _COUNTED: Final[dict[type, str]] = {
 }
 
 
-def _told(faults: list[RegoLoadError | str]) -> str:
+def _fault_text(faults: list[RegoLoadError | str]) -> str:
     errors = [
         one if isinstance(one, RegoLoadError) else RegoLoadError("format_error", one)
         for one in faults

@@ -32,7 +32,7 @@ class LayoutRules:
     ref_heads: bool = False
     has_v2: bool = False
     future_keywords: list[str] = field(default_factory=list)
-    wanted_keywords: set[str] = field(default_factory=set)
+    needed_keywords: set[str] = field(default_factory=set)
 
     @property
     def v1(self) -> bool:
@@ -62,7 +62,7 @@ def options_of(file: FileNode, target: Target) -> LayoutRules:
     for rule in file.rules:
         options.ref_heads |= _needs_ref_heads(rule)
         for node in walk(rule):
-            options.wanted_keywords.update(_wanted(node))
+            options.needed_keywords.update(_needed(node))
     return options
 
 
@@ -71,7 +71,7 @@ def _needs_ref_heads(rule: RuleNode) -> bool:
     return len(head.ref) > 2 or (len(head.ref) == 2 and head.key is not None and head.value is None)
 
 
-def _wanted(node: object) -> Iterator[str]:
+def _needed(node: object) -> Iterator[str]:
     """Future keywords that a node is written with."""
     if not isinstance(node, ExprNode):
         return

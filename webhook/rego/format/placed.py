@@ -57,11 +57,11 @@ class TermPlacer:
 
     def term(self, term: ast.Term, start: int | None = None) -> TermNode:
         """The node of a term; ``start`` is where the text of one with operators begins."""
-        made = self._term(term, start)
+        node = self._term(term, start)
         grouped = self.groups.get(id(term))
         if grouped is not None:
-            made.place = made.place.spanning(grouped[1], grouped[2])
-        return made
+            node.place = node.place.spanning(grouped[1], grouped[2])
+        return node
 
     def terms(self, terms: Any) -> list[TermNode]:
         """The nodes of terms."""
@@ -186,9 +186,9 @@ class TermPlacer:
     def _object(self, term: ast.Object) -> list[tuple[TermNode, TermNode]]:
         unlike: dict[str, tuple[TermNode, TermNode]] = {}
         for key, value in term.items:
-            made = self.term(key)
-            first = unlike.get(text(made, exact=True), (made, made))[0]
-            unlike[text(made, exact=True)] = (first, self.term(value))
+            node = self.term(key)
+            first = unlike.get(text(node, exact=True), (node, node))[0]
+            unlike[text(node, exact=True)] = (first, self.term(value))
         return sorted(unlike.values(), key=lambda pair: order(pair[0]))
 
     def _parts(self, template: ast.TemplateString) -> list[Any]:
@@ -202,14 +202,14 @@ class TermPlacer:
             literal = part if isinstance(part, _LITERALS) else None
             location = part.location
             first = self.token(location.offset)
-            made = self.bodies.literal(literal or ast.Expr(part, location=location))  # type: ignore[arg-type]
-            index = self._template_token_after(self.token(made.place.end))
+            node = self.bodies.literal(literal or ast.Expr(part, location=location))  # type: ignore[arg-type]
+            index = self._template_token_after(self.token(node.place.end))
             commented = any(
                 self.tokens.starts[first - 1] < place.offset < self.tokens.starts[first]
                 for place, _ in self.tokens.comments
             )
-            scalar = isinstance(made.terms, TermNode) and made.terms.kind in _SCALARS
-            parts.append(made.terms if scalar and not commented and not made.withs else made)
+            scalar = isinstance(node.terms, TermNode) and node.terms.kind in _SCALARS
+            parts.append(node.terms if scalar and not commented and not node.withs else node)
         return parts
 
     def _part_place(self, index: int) -> Place:
@@ -240,17 +240,17 @@ class BodyPlacer:
 
     def literal(self, literal: ast.Literal_) -> n.ExprNode:
         """The node of a literal that stands alone: its place is all of it."""
-        made = self._expr(literal)
+        node = self._expr(literal)
         grouped = self.terms.groups.get(id(literal))
-        start, end = made.place.offset, made.place.end
+        start, end = node.place.offset, node.place.end
         if grouped is not None:
             start, end = grouped[1:]
-        end = max([end, *(one.place.end for one in made.withs)])
-        made.place = Place(self.source, start, start, end)
-        if isinstance(made.terms, n.NotNode) and not made.terms.explicit:
-            for inner in made.terms.body:
-                inner.place = made.place
-        return made
+        end = max([end, *(one.place.end for one in node.withs)])
+        node.place = Place(self.source, start, start, end)
+        if isinstance(node.terms, n.NotNode) and not node.terms.explicit:
+            for inner in node.terms.body:
+                inner.place = node.place
+        return node
 
     def _expr(self, literal: ast.Literal_) -> n.ExprNode:
         place = self.terms.at(literal.location)
@@ -258,20 +258,20 @@ class BodyPlacer:
             first = self.terms.token_place(place.offset)
             return n.ExprNode(n.SomeNode(self.terms.terms(literal.names), first), place)
         withs = [self._with(one) for one in literal.with_]
-        made = n.ExprNode(self._said(literal, place), place, withs=withs)
-        made.negated = getattr(literal, "negated", False)
-        return made
+        node = n.ExprNode(self._terms(literal, place), place, withs=withs)
+        node.negated = getattr(literal, "negated", False)
+        return node
 
     def _with(self, one: ast.With) -> n.WithNode:
         target = self.terms.term(one.target)
         return n.WithNode(target, self.terms.term(one.value), self.terms.at(one.location))
 
-    def _said(self, literal: ast.Literal_, place: Place) -> Any:
+    def _terms(self, literal: ast.Literal_, place: Place) -> Any:
         first = self.terms.token_place(place.offset)
         match literal:
             case ast.Expr():
-                made = self.terms.term(literal.term)
-                return made.value if made.kind == "call" else made
+                node = self.terms.term(literal.term)
+                return node.value if node.kind == "call" else node
             case ast.SomeIn():
                 return n.SomeNode([self._membership(literal)], first)
             case ast.Every():
@@ -309,15 +309,15 @@ class BodyPlacer:
     def _logic(self, logic: ast.Logic, place: Place) -> n.LogicalNode:
         first = logic.left[0]
         begins = self.kinds[self.terms.token(place.offset)] == t.LBRACE
-        own = isinstance(first, ast.Logic) and first.location.offset == place.offset
-        left = len(logic.left) > 1 or (begins and not own)
+        is_nested = isinstance(first, ast.Logic) and first.location.offset == place.offset
+        in_parentheses = len(logic.left) > 1 or (begins and not is_nested)
         before = self.kinds[self.terms.token(self._start(logic.right[0])) - 1]
         right = len(logic.right) > 1 or before == t.LBRACE
         return n.LogicalNode(
             logic.operator,
-            self.body(logic.left) if left else self._operands(logic.left),
+            self.body(logic.left) if in_parentheses else self._operands(logic.left),
             self.body(logic.right) if right else self._operands(logic.right),
-            left,
+            in_parentheses,
             right,
             place,
         )
@@ -338,8 +338,8 @@ class FilePlacer:
         package = self.terms.terms(module.package.path)
         package[0].kind = "var"
         comments = [
-            n.CommentNode(at.row, at.col, self.terms.at(at).text, f"#{said.rstrip(SPACES)}")
-            for at, said in module.comments
+            n.CommentNode(at.row, at.col, self.terms.at(at).text, f"#{comment.rstrip(SPACES)}")
+            for at, comment in module.comments
         ]
         return n.FileNode(
             package,
@@ -374,10 +374,10 @@ class FilePlacer:
             place = self.terms.token_place(place.offset)
         elif rule.head.contains and not rule.body:
             place = head.place
-        made = n.RuleNode(head, self._body(rule.body, place), rule.default, None, place)
+        node = n.RuleNode(head, self._body(rule.body, place), rule.default, None, place)
         if rule.else_ is not None:
-            made.else_ = self._else(rule.else_)
-        return made
+            node.else_ = self._else(rule.else_)
+        return node
 
     def _body(self, body: ast.Body, place: Place) -> n.BodyNode:
         if body:
@@ -399,8 +399,8 @@ class FilePlacer:
             key = None if known else ref[1]
         value = None if head.value is None else self.terms.term(head.value)
         if value is None and head.key is None:
-            own = bare or (self.has_if and len(ref) == 2 and not args)
-            value = TermNode("boolean", n.TRUE, place if own else synthetic_place(self.source))
+            is_plain = bare or (self.has_if and len(ref) == 2 and not args)
+            value = TermNode("boolean", n.TRUE, place if is_plain else synthetic_place(self.source))
         if chained:
             if key is not None and key in ref:  # a copy
                 key = self.terms.term(head.ref.path[0])
@@ -418,14 +418,14 @@ class FilePlacer:
             head_place = Place(self.source, offset, offset, self._end(written, value))
         args = self.terms.terms(rule.head.args or ())
         head = n.HeadNode([], args, None, value, rule.head.assign, head_place, is_else=True)
-        made = n.RuleNode(head, self._body(rule.body, place), False, None, place)
+        node = n.RuleNode(head, self._body(rule.body, place), False, None, place)
         index = self.terms.token(head_place.end)
         kinds = self.tokens.kinds
         if kinds[index] == t.IF and kinds[index + 1] != t.LBRACE:
-            _moved(made.body, place)
+            _moved(node.body, place)
         if rule.else_ is not None:
-            made.else_ = self._else(rule.else_)
-        return made
+            node.else_ = self._else(rule.else_)
+        return node
 
     def _end(self, written: ast.Term, value: TermNode) -> int:
         grouped = self.terms.groups.get(id(written))

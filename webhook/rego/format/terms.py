@@ -136,7 +136,7 @@ class TermLayout:
     def refuse_arity(self, operands: list[TermNode], name: str, place: Place) -> None:
         """Say that an operator has another number of operands."""
         kinds = ",".join(one.kind for one in operands)
-        details = (f"have: ({kinds})", f"want: ({','.join(_wanted_types(name))})")
+        details = (f"have: ({kinds})", f"want: ({','.join(_expected_types(name))})")
         message = f"{name}: arity mismatch"
         location = self._location(place)
         self.lines.faults.append(
@@ -431,7 +431,7 @@ def _braces_escaped(written: str) -> str:
     )
 
 
-def _wanted_types(name: str) -> list[str]:
+def _expected_types(name: str) -> list[str]:
     """The types of an operator's operands, as OPA's error names them."""
     if name in {"plus", "mul", "div", "rem"}:
         return ["number", "number"]

@@ -111,7 +111,7 @@ def tree_steps(value: Any, most: int = MAX_STEPS) -> int:
 
 def _plain_steps(value: Any) -> int:
     """Weigh a value without its texts; -1 where it has more than :data:`PLAIN_PARTS` parts."""
-    left = PLAIN_PARTS
+    steps_left = PLAIN_PARTS
     waiting = [value]
     for item in waiting:
         kind = type(item)
@@ -121,44 +121,44 @@ def _plain_steps(value: Any) -> int:
             members = item.values()
         else:
             members = _members(item)
-        left -= len(members) + COLLECTION_PARTS
-        if left < 0:
+        steps_left -= len(members) + COLLECTION_PARTS
+        if steps_left < 0:
             return -1
         for member in members:
             if type(member) not in SCALARS:
                 waiting.append(member)  # noqa: PERF401  # without a list for each
-    return (PLAIN_PARTS - left) * NODE_STEPS
+    return (PLAIN_PARTS - steps_left) * NODE_STEPS
 
 
 def text_steps(value: Any, most: int = MAX_STEPS) -> int:
     """Weigh any value with the lengths of its strings and numbers; raises as :func:`tree_steps`."""
     if type(value) in SCALARS:
         return _scalar_steps(value)
-    left = _PLAIN_CHARACTERS
+    characters_left = _PLAIN_CHARACTERS
     waiting = [value]
     for item in waiting:
         kind = type(item)
         if kind is dict:
-            left -= len("".join(item))
+            characters_left -= len("".join(item))
             members = item.values()
         elif kind is list:
             members = item
         else:
             members = _members(item)
-        left -= len(members) * PART_CHARACTERS + COLLECTION_CHARACTERS
-        if left < 0:
+        characters_left -= len(members) * PART_CHARACTERS + COLLECTION_CHARACTERS
+        if characters_left < 0:
             return _shared_steps(value, most, texts=True)
         for member in members:
             kind = type(member)
             if kind is str:
-                left -= len(member)
+                characters_left -= len(member)
             elif kind not in SCALARS:
                 waiting.append(member)
             elif kind is int and not -SHORT < member < SHORT:
-                left -= member.bit_length() * CHARACTERS_A_STEP // BITS_A_STEP
-    if left < 0:
+                characters_left -= member.bit_length() * CHARACTERS_A_STEP // BITS_A_STEP
+    if characters_left < 0:
         return _shared_steps(value, most, texts=True)
-    return (_PLAIN_CHARACTERS - left) // CHARACTERS_A_STEP
+    return (_PLAIN_CHARACTERS - characters_left) // CHARACTERS_A_STEP
 
 
 def _members(item: Any) -> Collection[Any]:

@@ -355,15 +355,15 @@ def _default_scope(one: Annotations, target: Ref | Import | Rule | None) -> str:
 
 def _misplaced(one: Annotations, target: Ref | Import | Rule | None) -> list[RegoLoadError]:
     messages = []
-    wanted = {"rule": "rule", "document": "rule", "package": "package", "subpackages": "package"}
+    expected = {"rule": "rule", "document": "rule", "package": "package", "subpackages": "package"}
     have = {Ref: "package", Import: "import", Rule: "rule"}.get(type(target), "")
     if one.scope not in SCOPES:
         messages.append(
             f"invalid annotation scope '{one.scope}'. Use one of 'rule', 'document', 'package', "
             "or 'subpackages'"
         )
-    elif wanted[one.scope] != have:
-        message = f"annotation scope '{one.scope}' must be applied to {wanted[one.scope]}"
+    elif expected[one.scope] != have:
+        message = f"annotation scope '{one.scope}' must be applied to {expected[one.scope]}"
         messages.append(f"{message} (have {have})" if have else message)
     if one.value.get("entrypoint") and one.scope not in ("document", "package"):
         messages.append(

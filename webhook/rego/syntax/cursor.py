@@ -176,10 +176,10 @@ class Cursor:
         kind = self.kinds[self.i]
         if kind == t.ILLEGAL:
             self.refuse("illegal token")
-        what = "keyword" if t.PACKAGE <= kind <= t.LOGICAL_OR or kind in (t.AND, t.OR) else "token"
+        noun = "keyword" if t.PACKAGE <= kind <= t.LOGICAL_OR or kind in (t.AND, t.OR) else "token"
         if kind in (t.AND, t.OR):
-            what = "token"
-        self.refuse(f"unexpected {t.NAMES[kind]} {what}" + (f": {note}" if note else ""))
+            noun = "token"
+        self.refuse(f"unexpected {t.NAMES[kind]} {noun}" + (f": {note}" if note else ""))
 
     def enter(self) -> None:
         """Go one level deeper; whoever enters leaves by ``self.depth -= 1``."""

@@ -83,8 +83,8 @@ class Metadata:
     def chain(self, module: Module, rule: Rule) -> list[dict[str, Any]]:
         """Return ``rego.metadata.chain()`` of this rule."""
         path, package = rule_path(module, rule), _package_path(module)
-        own = [one for one in rule.annotations if one.scope == "rule"]
-        entries = [_entry(path, one) for one in reversed(own)]
+        rule_annotations = [one for one in rule.annotations if one.scope == "rule"]
+        entries = [_entry(path, one) for one in reversed(rule_annotations)]
         if not entries:
             entries.append({"path": list(path)})
         if path in self._paths:

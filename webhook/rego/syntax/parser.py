@@ -360,10 +360,10 @@ class _Module:
 
     def _import_rego(self, path: Ref, alias: Location | None) -> None:
         cursor = self.cursor
-        wanted = (
+        imported = (
             path.path[0].value if len(path.path) == 1 and isinstance(path.path[0], String) else ""
         )
-        if wanted not in ("v1", "v2"):
+        if imported not in ("v1", "v2"):
             cursor.refuse(
                 f"invalid import `{path.location.text}`, must be one of: `rego.v1`, `rego.v2`",
                 path.location,
@@ -372,7 +372,7 @@ class _Module:
             cursor.refuse("`rego` imports cannot be aliased", alias)
         self.checked = True
         self._import_keywords(t.FUTURE_V0)
-        if wanted == "v2":
+        if imported == "v2":
             self._import_keywords(t.FUTURE_V1)
 
     def _import_future(self, path: Ref, alias: Location | None) -> None:

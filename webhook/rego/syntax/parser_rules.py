@@ -328,7 +328,7 @@ class RuleParser:
         cursor = self.cursor
         cursor.enter()
         start = cursor.i
-        own = self._same_head(head, cursor.at(start))
+        inherited = self._same_head(head, cursor.at(start))
         cursor.i += 1
         kind = cursor.kinds[cursor.i]
         value: Term | None = None
@@ -337,8 +337,8 @@ class RuleParser:
             value = self.terms.expression()
         elif kind not in t.BODY_OPENERS:
             cursor.illegal("expected else value term or rule body")
-        own = replace(
-            own,
+        inherited = replace(
+            inherited,
             location=cursor.since(cursor.starts[start]),
             value=value,
             assign=kind == t.ASSIGN or (head.assign and value is None),
@@ -360,7 +360,7 @@ class RuleParser:
             branches = self._else(head)
         cursor.depth -= 1
         rule = Rule(
-            own,
+            inherited,
             body,
             else_=branches[0].rule if branches else None,
             location=cursor.since(cursor.starts[start]),

@@ -61,13 +61,13 @@ class ScalarParser:
             return String(written[1:-1], location=cursor.at(i))
         return String(self.unescape(written, i, "string literal"), location=cursor.at(i))
 
-    def unescape(self, written: str, i: int, what: str) -> str:
-        """A quoted text decoded; ``what`` names it where it cannot be."""
+    def unescape(self, written: str, i: int, noun: str) -> str:
+        """A quoted text decoded; ``noun`` names it where it cannot be."""
         cursor = self.cursor
         try:
             decoded: str = json.loads(written)
         except ValueError:
-            cursor.refuse(f"illegal {what}: {written}", cursor.at(i))
+            cursor.refuse(f"illegal {noun}: {written}", cursor.at(i))
         # Half a pair of surrogates is no character: like OPA, which decodes as Go does.
         return LONE_SURROGATE.sub("\ufffd", decoded)
 

@@ -108,11 +108,11 @@ def _leading(term: Term) -> str:
         if symbol is None or symbol == "|":
             break
         assert isinstance(first, Call)
-        own = t.PRECEDENCE[t.PUNCTUATION[symbol]]
-        if own < binding:
+        precedence = t.PRECEDENCE[t.PUNCTUATION[symbol]]
+        if precedence < binding:
             break
         operands.append(f" {symbol} {unparse(first.args[1])}")
-        first, binding = first.args[0], own
+        first, binding = first.args[0], precedence
     return unparse(first) + "".join(reversed(operands))
 
 

@@ -63,7 +63,7 @@ class _Numbers:
     """The numbers of variables that no one wrote: of each stage, in the order of the rules."""
 
     def __init__(self) -> None:
-        self._asked: list[tuple[int, int, float, dict[str, str], str]] = []
+        self._entries: list[tuple[int, int, float, dict[str, str], str]] = []
         self._rules = 0
 
     def rule(self, names: dict[str, str]) -> None:
@@ -74,11 +74,11 @@ class _Numbers:
 
     def ask(self, stage: int, names: dict[str, str], name: str, place: float = 0) -> None:
         """Give this variable a number of that stage."""
-        self._asked.append((stage, self._rules, place, names, name))
+        self._entries.append((stage, self._rules, place, names, name))
 
     def give(self) -> None:
         """Give the numbers that were asked for."""
-        ordered = sorted(self._asked, key=lambda asked: asked[:3])
+        ordered = sorted(self._entries, key=lambda entry: entry[:3])
         for number, (_, _, _, names, name) in enumerate(ordered):
             names.setdefault(name, f"__local{number}__")
 

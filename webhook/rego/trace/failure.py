@@ -96,7 +96,7 @@ def _shown(event: TraceEvent, written: Any) -> list[_ShownPart]:
     """The parts of a literal that have values, the last of each title."""
     parts: dict[str, _ShownPart] = {}
     node = event.node
-    own = _names(node)
+    names = _names(node)
 
     def show(place: Location, value: Value) -> None:
         known = parts.get(place.text)
@@ -108,14 +108,14 @@ def _shown(event: TraceEvent, written: Any) -> list[_ShownPart]:
         name = _made(lit)
         if name is not None and begin <= lit.location.offset < end:
             value = event.values.get(name, UNDEFINED)
-            if value is not UNDEFINED or (name in own and not node.negated):  # type: ignore[union-attr]
+            if value is not UNDEFINED or (name in names and not node.negated):  # type: ignore[union-attr]
                 show(lit.location, value)
     unique = {text: name for name, text in event.names.items()}
     for term in _terms(written):
         if isinstance(term, ast.Var):
             name = unique.get(term.name, "input" if term.name == "input" else "data")
             value = event.values.get(name, UNDEFINED)
-            if value is not UNDEFINED or (name in own and not node.negated):  # type: ignore[union-attr]
+            if value is not UNDEFINED or (name in names and not node.negated):  # type: ignore[union-attr]
                 show(term.location, value)
         elif isinstance(term, ast.Ref) and isinstance(term.head, ast.Var):
             value = event.values.get(unique.get(term.head.name, ""), UNDEFINED)

@@ -59,10 +59,10 @@ def short_names(events: Sequence[TraceEvent]) -> dict[str, str]:
 def _indented(event: TraceEvent, depth: int) -> str:
     is_own = event.step == "Enter" or (event.step == "Redo" and not is_literal(event.node))
     bars = "| " * (depth - 1 if is_own else depth)
-    return f"{bars}{event.step} {_what(event)}"
+    return f"{bars}{event.step} {_event_text(event)}"
 
 
-def _what(event: TraceEvent) -> str:
+def _event_text(event: TraceEvent) -> str:
     if event.step == "Note":
         return f'"{event.message}"'
     if event.step == "Index":

@@ -81,14 +81,14 @@ class TracedQuery:
 
 
 def _query_names(body: ir.Body) -> dict[str, str]:
-    made = [
+    names = [
         lit.out.name
         for lit in body
         if isinstance(lit, ir.Call)
         and isinstance(lit.out, ir.Var)
         and ir.is_generated(lit.out.name)
     ]
-    return {name: f"__localq{number}__" for number, name in enumerate(made, 1)}
+    return {name: f"__localq{number}__" for number, name in enumerate(names, 1)}
 
 
 def _capturing(body: ir.Body, compiled: Compiled) -> ir.Body:

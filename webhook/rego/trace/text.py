@@ -95,10 +95,10 @@ class TermWriter:
 
     def _comprehension(self, term: ir.Comprehension) -> str:
         begin, end = ("[", "]") if term.kind == "array" else ("{", "}")
-        made = self.term(term.value)
+        text = self.term(term.value)
         if term.key is not None:
-            made = f"{self.term(term.key)}: {made}"
-        return f"{begin}{made} | {self.body(term.body)}{end}"
+            text = f"{self.term(term.key)}: {text}"
+        return f"{begin}{text} | {self.body(term.body)}{end}"
 
     def body(self, body: Sequence[ir.Lit]) -> str:
         """Literals, one behind the other."""

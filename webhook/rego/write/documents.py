@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from webhook.rego.check.ir import Rule
     from webhook.rego.check.tree import Node
     from webhook.rego.write.function import FunctionBuilder
-    from webhook.rego.write.function_requests import Wanted
+    from webhook.rego.write.function_requests import FunctionRequest
     from webhook.rego.write.unit import Unit
 
 MANY_CALLS: Final = 3
@@ -57,14 +57,14 @@ class Documents:
 
     def run(self) -> None:
         """Write every function that was requested."""
-        while self.unit.wanted:
-            self.write(*self.unit.wanted.pop())
+        while self.unit.requested:
+            self.write(*self.unit.requested.pop())
         for name, node in self.functions:
             if self.unit.calls.get(id(node), 0) >= MANY_CALLS and node.worth_keeping:
                 self.kept.append(f"{name} = kept({name}, {self.unit.slot()})")
         self.unit.ends += self.kept
 
-    def write(self, name: str, one: Wanted) -> None:
+    def write(self, name: str, one: FunctionRequest) -> None:
         """Write one function."""
         outer, self.repeats = self.repeats, isinstance(one, wanted.Function | wanted.Matching)
         if isinstance(one, wanted.Document):

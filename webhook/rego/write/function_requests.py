@@ -129,7 +129,7 @@ class Grouped:
         return self.letter, id(self.term), self.names
 
 
-Wanted: TypeAlias = (
+FunctionRequest: TypeAlias = (
     Document
     | Members
     | Matching

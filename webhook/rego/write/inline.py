@@ -407,12 +407,12 @@ def _joined(
     """A local with the text; ``slow`` makes it, unless None, where not all tests hold."""
     function.unit.texts += 1
     inline = len(text.shown) > JOINED_MAX or function.unit.texts <= MAX_INLINE_TEXTS
-    made = _inline(function, text) if inline else _by_call(function, text)
+    call = _inline(function, text) if inline else _by_call(function, text)
     if slow is None:
-        result = function.assign(made)
+        result = function.assign(call)
     else:
         slow = slow.of_kind(Kind.STRING)
-        result = function.defined(conditional(made, all_of(tests), slow))
+        result = function.defined(conditional(call, all_of(tests), slow))
     if inline:
         function.made(result)
     else:

@@ -422,11 +422,11 @@ class References:
         """The document of the rules at a node, and the rest of the path in it."""
         function, unit = self._function, self._function.unit
         rules = node.rules
-        meant = None if unit.replaceable(node.path) else node.stands_for
-        if isinstance(meant, ir.Const):
-            return self._steps(function.terms.constant(meant.value), path, at)
-        if meant is not None:
-            return self.reference(ir.Ref(meant.head, [*meant.path, *path[at:]]))
+        replacement = None if unit.replaceable(node.path) else node.stands_for
+        if isinstance(replacement, ir.Const):
+            return self._steps(function.terms.constant(replacement.value), path, at)
+        if replacement is not None:
+            return self.reference(ir.Ref(replacement.head, [*replacement.path, *path[at:]]))
         if unit.ahead is not None and not node.dynamic and rules[0].args is None:
             value = unit.ahead.document(node)
             if value is not MISSING:

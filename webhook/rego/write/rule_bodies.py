@@ -210,7 +210,7 @@ def _most_uses(uses: Uses, group: Group) -> dict[str, int]:
     """How often variables of the beginning are used, by the rule that uses them most."""
     counted = dict(uses.of(group[0].rule))
     for member in group[1:]:
-        own = uses.of(member.rule)
+        counts = uses.of(member.rule)
         for name, of in member.names.items():
-            counted[of] = max(counted.get(of, 0), own.get(name, 0))
+            counted[of] = max(counted.get(of, 0), counts.get(name, 0))
     return counted

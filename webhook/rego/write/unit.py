@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webhook.rego.location import Location
     from webhook.rego.run.values import Value
     from webhook.rego.write.expression import Expression
-    from webhook.rego.write.function_requests import Wanted
+    from webhook.rego.write.function_requests import FunctionRequest
     from webhook.rego.write.payment import Payment
     from webhook.rego.write.statement import WrittenFunction
 
@@ -85,7 +85,7 @@ class Unit:
         """What each function may cost that has been written."""
         self.modifies = False
         """Whether a modifier makes documents be computed more than once."""
-        self.wanted: list[tuple[str, Wanted]] = []
+        self.requested: list[tuple[str, FunctionRequest]] = []
         self.branchings: list[str] = []
         self.adoptions: list[str] = []
         self.names: dict[Hashable, str] = {}
@@ -98,7 +98,7 @@ class Unit:
         """Whether complaints of built-ins are never reported."""
         self.ahead: Foresight | None = None
         """What knows the values that only parameters decide, for a constraint's own code."""
-        self.eager: Callable[[str, Wanted], None] | None = None
+        self.eager: Callable[[str, FunctionRequest], None] | None = None
         """Writes a wanted function at once, so that its caller knows what it comes to."""
         self.sharing: Callable[[Node, str], tuple[str, tuple[str, ...]]] | None = None
         """Names documents that policies of a review share."""
@@ -179,16 +179,16 @@ class Unit:
         self.slots += 1
         return FIRST_SLOT + self.slots - 1
 
-    def want(self, wanted: Wanted) -> str:
+    def want(self, needed: FunctionRequest) -> str:
         """The name of a function, which is to be written if it has not been."""
-        at = wanted.key
+        at = needed.key
         name = self.names.get(at)
         if name is None:
-            name = self.names[at] = f"{wanted.letter}{len(self.names)}"
+            name = self.names[at] = f"{needed.letter}{len(self.names)}"
             if self.eager is None:
-                self.wanted.append((name, wanted))
+                self.requested.append((name, needed))
             else:
-                self.eager(name, wanted)
+                self.eager(name, needed)
         return name
 
     def may_vary(self) -> bool:

@@ -67,8 +67,8 @@ class Acceptor:
                 "ssl_shutdown_timeout": CLOSE_SECONDS,
             }
         self._tasks: set[asyncio.Task[None]] = set()
-        self._told_at = -math.inf
-        self._untold = 0
+        self._logged_at = -math.inf
+        self._unlogged = 0
         self._open = True
 
     def start(self, backlog: int) -> None:
@@ -157,13 +157,13 @@ class Acceptor:
         hub = self._hub
         hub.registry.count(HANDSHAKES_FAILED, reason)
         now = time.monotonic()
-        if now - self._told_at < TELL_SECONDS:
-            self._untold += 1
+        if now - self._logged_at < TELL_SECONDS:
+            self._unlogged += 1
             return
         hub.log.warning(
-            "a TLS handshake failed", reason=reason, error=error, not_logged=self._untold
+            "a TLS handshake failed", reason=reason, error=error, not_logged=self._unlogged
         )
-        self._told_at, self._untold = now, 0
+        self._logged_at, self._unlogged = now, 0
 
 
 def _opened_at(connection: socket.socket) -> float:

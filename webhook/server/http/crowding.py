@@ -112,8 +112,8 @@ def _refuse_crowd(
     if not requester:
         return None
     present, prefix = list(islice(occupants, LOOKED_AT_MAX)), bytes(body[:PREFIX_BYTES])
-    own = _places(requester, present, by_size=by_size)
-    delay = responder.work_since(since, requester).with_places(own)
+    places = _places(requester, present, by_size=by_size)
+    delay = responder.work_since(since, requester).with_places(places)
     if by_size and responsible_for(delay) != "others":
         requests = _places(requester, present, by_size=False)
         if requests.places_taken < SHARES_MIN:

@@ -178,8 +178,8 @@ class Hub:
         bound = self.limits.waiting_bytes_max
         if self.waiting_bytes > bound:
             return True
-        own = bound - bound // OTHERS_PART
-        return share.bytes > own and len(self._clients) > 1
+        own_bound = bound - bound // OTHERS_PART
+        return share.bytes > own_bound and len(self._clients) > 1
 
     def _run(self) -> None:
         if self._turns and self.handshakes and time.monotonic() < self._turns_until:

@@ -47,7 +47,7 @@ def names(target, value):
     return [document.name for document in target.documents(value, "file.json")]
 
 
-def meant(target, match, value):
+def matched_names(target, match, value):
     """The names of what a match means of a file."""
     test = target.matcher(match)
     return [one.name for one in target.documents(value, "file.json") if test(one)]
@@ -65,7 +65,7 @@ def test_each_change_of_a_plan_is_reviewed_under_its_address():
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         ({}, "file.json: no Terraform plan"),
         ([], "file.json: no Terraform plan"),
@@ -75,8 +75,8 @@ def test_each_change_of_a_plan_is_reviewed_under_its_address():
         ({"resource_changes": [change(change=[])]}, r"resource_changes\[0\]: no change"),
     ],
 )
-def test_what_is_no_plan_is_told_with_the_place(value, told):
-    with pytest.raises(ReviewError, match=told):
+def test_what_is_no_plan_is_told_with_the_place(value, message):
+    with pytest.raises(ReviewError, match=message):
         names(TERRAFORM, value)
 
 
@@ -95,11 +95,11 @@ def test_what_is_no_plan_is_told_with_the_place(value, told):
 def test_addresses_are_globs_whose_stars_stop_at_dots(match, found):
     plan = {"resource_changes": [change("a.b"), change("module.c.a.b"), change("module.c[0].d.e")]}
 
-    assert meant(TERRAFORM, match, plan) == found
+    assert matched_names(TERRAFORM, match, plan) == found
 
 
 @pytest.mark.parametrize(
-    ("match", "told"),
+    ("match", "message"),
     [
         ({"addresses": "a"}, "spec.match.addresses must be an array of strings"),
         (
@@ -109,11 +109,11 @@ def test_addresses_are_globs_whose_stars_stop_at_dots(match, found):
         ({"addresses": ["a[b"]}, "spec.match: glob"),
     ],
 )
-def test_addresses_that_are_no_globs_are_refused(match, told):
+def test_addresses_that_are_no_globs_are_refused(match, message):
     with pytest.raises(InvalidConstraint) as error:
         TERRAFORM.validate_constraint({"spec": {"match": match}})
 
-    assert str(error.value).startswith(told)
+    assert str(error.value).startswith(message)
 
 
 # --- Google Cloud --------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def test_an_asset_has_the_path_of_its_ancestors():
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         (7, "f: no asset: expected an object, got a number"),
         ([asset(), {}], "f: asset 1: no asset: no name"),
@@ -139,11 +139,11 @@ def test_an_asset_has_the_path_of_its_ancestors():
         (asset(iam_policy={}), "f: malformed asset has more than one of: resource, iam_policy"),
     ],
 )
-def test_what_is_no_asset_is_told(value, told):
+def test_what_is_no_asset_is_told(value, message):
     with pytest.raises(ReviewError) as error:
         list(GCP.documents(value, "f"))
 
-    assert str(error.value).startswith(told)
+    assert str(error.value).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -160,11 +160,11 @@ def test_what_is_no_asset_is_told(value, told):
 def test_ancestries_are_globs_whose_stars_stop_at_slashes(match, is_meant):
     GCP.validate_constraint({"spec": {"match": match}})
 
-    assert bool(meant(GCP, match, asset())) == is_meant
+    assert bool(matched_names(GCP, match, asset())) == is_meant
 
 
 @pytest.mark.parametrize(
-    ("match", "told"),
+    ("match", "message"),
     [
         (
             {"ancestries": [], "target": []},
@@ -178,8 +178,8 @@ def test_ancestries_are_globs_whose_stars_stop_at_slashes(match, is_meant):
         ({"target": ["projects/x"]}, "unexpected item x element 1"),
     ],
 )
-def test_ancestries_that_can_be_none_are_refused(match, told):
-    with pytest.raises(InvalidConstraint, match=told):
+def test_ancestries_that_can_be_none_are_refused(match, message):
+    with pytest.raises(InvalidConstraint, match=message):
         GCP.validate_constraint({"spec": {"match": match}})
 
 
@@ -233,7 +233,7 @@ def test_a_declared_target_matches_by_globs_and_labels(match, found):
     target.validate_constraint({"spec": {"match": match}})
 
     prefix = "file.json.services."
-    assert meant(target, match, COMPOSE) == [prefix + name for name in found]
+    assert matched_names(target, match, COMPOSE) == [prefix + name for name in found]
 
 
 def test_a_match_that_a_declared_target_does_not_know_is_refused():
@@ -251,7 +251,7 @@ def test_a_match_that_a_declared_target_does_not_know_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         (
             {"review": "a"},
@@ -269,13 +269,13 @@ def test_a_match_that_a_declared_target_does_not_know_is_refused():
         ({"match": {"a": {"glob": "b"}}}, "spec.match.a: unknown field glob"),
     ],
 )
-def test_a_declaration_that_makes_no_sense_says_where(spec, told):
-    if not told:
+def test_a_declaration_that_makes_no_sense_says_where(spec, message):
+    if not message:
         assert declared(**spec)
         return
     with pytest.raises(InvalidTarget) as error:
         declared(**spec)
-    assert str(error.value).startswith(f"invalid Target t.example.com: {told}")
+    assert str(error.value).startswith(f"invalid Target t.example.com: {message}")
 
 
 # --- in the framework ----------------------------------------------------------------------------
@@ -362,13 +362,13 @@ def test_policies_for_a_cluster_are_asked_about_what_an_inventory_has_of_it():
 
 
 @pytest.mark.parametrize(
-    ("broken", "told"),
+    ("broken", "message"),
     [
         (cluster_asset("Namespace"), 'of form "<group>/<kind>"'),
         (cluster_asset(version=None), r"resource\.version field not found"),
         (cluster_asset(metadata=7), r"resource\.data\.metadata must be an object"),
     ],
 )
-def test_an_asset_that_is_no_object_after_all_is_told(broken, told):
-    with pytest.raises(ReviewError, match=told):
+def test_an_asset_that_is_no_object_after_all_is_told(broken, message):
+    with pytest.raises(ReviewError, match=message):
         list(GCP.documents(broken, "file.json"))

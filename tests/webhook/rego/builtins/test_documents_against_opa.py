@@ -164,15 +164,15 @@ def test_schemas_find_the_faults_that_gojsonschema_finds(program, seed, tmp_path
         cases.append(case("json.match_schema", generator.document(), schema))
     answers = opa_answers(str(program("opa")), cases, tmp_path)
     differing = []
-    for asked, answer in zip(cases, answers, strict=True):
-        ours = our_answer(asked)
+    for sample, answer in zip(cases, answers, strict=True):
+        ours = our_answer(sample)
         if answer[0] != "ok" or ours[0] != "ok":
             same = answer[0] == ours[0]  # of two faults of a schema either may come first
         else:
             (valid, faults), (our_valid, our_faults) = json.loads(answer[1]), json.loads(ours[1])
             same = valid == our_valid and in_order(faults) == in_order(our_faults)
         if not same:
-            differing.append(f"{asked}\n  OPA:  {answer}\n  ours: {ours}")
+            differing.append(f"{sample}\n  OPA:  {answer}\n  ours: {ours}")
     assert not differing, "\n".join(differing[:5])
 
 

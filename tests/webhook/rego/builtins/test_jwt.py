@@ -51,8 +51,8 @@ def test_what_is_signed_is_verified_with_the_public_key_alone(algorithm):
     token = sign(from_private_key(key), {"a": 1}, alg=algorithm)
     certificate = public_pem(key).decode()
     assert call(f"io.jwt.verify_{algorithm.lower()}", token, certificate)
-    wanted = [True, {"alg": algorithm, "typ": "JWT"}, {"a": 1}]
-    assert call("io.jwt.decode_verify", token, {"cert": certificate}) == wanted
+    expected = [True, {"alg": algorithm, "typ": "JWT"}, {"a": 1}]
+    assert call("io.jwt.decode_verify", token, {"cert": certificate}) == expected
     header, payload, signature = token.split(".")
     forged = ".".join((header, payload + "AA", signature))
     assert not call(f"io.jwt.verify_{algorithm.lower()}", forged, certificate)

@@ -15,14 +15,14 @@ from webhook.rego.types import NUMBER, STRING, type_from_json, type_text
 
 def test_the_table_is_that_of_opas_capabilities(program):
     """Names, operands, results and properties are OPA's, deprecated built-ins included."""
-    told = subprocess.run(
+    finished = subprocess.run(
         [program("opa"), "capabilities", "--current"],
         capture_output=True,
         check=True,
         timeout=PATIENCE_SECONDS,
     )
     declared = {}
-    for builtin in json.loads(told.stdout)["builtins"]:
+    for builtin in json.loads(finished.stdout)["builtins"]:
         properties = (
             builtin.get("infix", ""),
             builtin.get("deprecated", False),

@@ -24,9 +24,9 @@ PATTERNS = {
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_template_string_in_a_pattern_binds_nothing(pattern: str):
     source = f'package p\nusers := {{"u1"}}\nid := 1\nt if {{\n{pattern}\n}}\n'
-    told = ""
+    message = ""
     try:
         compile_modules([parse_module(source, "a.rego", "v1")])
     except RegoErrors as errors:
-        told = errors.errors[0].message
-    assert told == PATTERNS[pattern]
+        message = errors.errors[0].message
+    assert message == PATTERNS[pattern]

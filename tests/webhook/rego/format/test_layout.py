@@ -68,10 +68,10 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_file_is_laid_out(name):
-    source, wanted = CASES[name]
+    source, expected = CASES[name]
 
-    assert body(source) == wanted
-    assert body(wanted) == wanted
+    assert body(source) == expected
+    assert body(expected) == expected
 
 
 def test_a_file_of_v0_is_laid_out_for_both():

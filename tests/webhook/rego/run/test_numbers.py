@@ -140,28 +140,30 @@ UNARY = {
 @pytest.mark.slow
 def test_arithmetic_prints_what_opa_prints(program, tmp_path):
     """Every pair of numbers under every operation."""
-    wanted, source = [], ["package p"]
+    expected, source = [], ["package p"]
     for a in TEXTS:
         for name, function in UNARY.items():
-            source.append(f"r[{len(wanted)}] := json.marshal({name}(object.get({{0: {a}}}, 0, 0)))")
-            wanted.append(number_text(function(number(a))))
+            source.append(
+                f"r[{len(expected)}] := json.marshal({name}(object.get({{0: {a}}}, 0, 0)))"
+            )
+            expected.append(number_text(function(number(a))))
         for b in TEXTS:
             for sign, operation in OPERATIONS.items():
                 if sign == "/" and not number(b):
                     continue
                 hidden = [f"object.get({{0: {x}}}, 0, 0)" for x in (a, b)]
-                source.append(f"r[{len(wanted)}] := json.marshal({hidden[0]} {sign} {hidden[1]})")
-                wanted.append(number_text(operation(number(a), number(b))))
+                source.append(f"r[{len(expected)}] := json.marshal({hidden[0]} {sign} {hidden[1]})")
+                expected.append(number_text(operation(number(a), number(b))))
     module = tmp_path / "numbers.rego"
     module.write_text("\n".join(source), encoding="utf-8")
-    told = subprocess.run(
+    finished = subprocess.run(
         [program("opa"), "eval", "-d", module, "data.p.r", "-f", "raw"],
         capture_output=True,
         check=True,
         timeout=PATIENCE_SECONDS,
     )
-    found = json.loads(told.stdout)
-    assert {str(place): text for place, text in enumerate(wanted)} == found
+    found = json.loads(finished.stdout)
+    assert {str(place): text for place, text in enumerate(expected)} == found
 
 
 def test_a_numeral_is_false_only_when_it_is_nought():

@@ -105,17 +105,17 @@ def test_every_verb_with_every_flag_prints_what_opa_prints(program, tmp_path):
     (tmp_path / "input.json").write_text(f"[{given}]", encoding="utf-8")
     (tmp_path / "p.rego").write_text("package p\nr := [sprintf(x.f, x.a) | x := input[_]]")
     files = ["-d", tmp_path / "p.rego", "-i", tmp_path / "input.json"]
-    told = subprocess.run(
+    finished = subprocess.run(
         [program("opa"), "eval", *files, "data.p.r", "-f", "raw"],
         capture_output=True,
         check=True,
         timeout=PATIENCE_SECONDS,
     )
     found = [sprintf(template, list(map(decode, arguments))) for template, arguments in cases]
-    wanted = json.loads(told.stdout)
+    expected = json.loads(finished.stdout)
     differing = [
         (case, want, ours)
-        for case, want, ours in zip(cases, wanted, found, strict=True)
+        for case, want, ours in zip(cases, expected, found, strict=True)
         if want != ours
     ]
     assert not differing, (seed, differing[:5])

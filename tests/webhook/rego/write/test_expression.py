@@ -109,12 +109,12 @@ def of(inner: st.SearchStrategy[Meant]) -> st.SearchStrategy[Meant]:
 
 
 @given(st.recursive(LEAVES, of, max_leaves=12), st.tuples(*[st.sampled_from(VALUES)] * 3))
-def test_an_expression_is_what_it_was_put_together_from(meant, values):
+def test_an_expression_is_what_it_was_put_together_from(source_text, values):
     at = dict(zip("abc", values, strict=True))
     names = {**at, "U": None}
-    source = meant.expression.source
+    source = source_text.expression.source
     evaluated = eval(f"({source})", names)
-    assert repr(evaluated) == repr(meant.value(at)), source
+    assert repr(evaluated) == repr(source_text.value(at)), source
 
 
 def test_a_form_of_two_tests_keeps_its_parentheses_beside_others():

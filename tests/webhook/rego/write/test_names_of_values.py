@@ -45,9 +45,9 @@ LABELLED = {"review": {"object": {"metadata": {"labels": {"a": "x/1", "b": False
     ],
 )
 def test_a_name_means_what_it_names(body, found):
-    wanted = to_json(found) if not isinstance(found, dict) else found
+    expected = to_json(found) if not isinstance(found, dict) else found
     answer = value(body, LABELLED)
-    assert answer == wanted or answer == {str(key): item for key, item in wanted.items()}
+    assert answer == expected or answer == {str(key): item for key, item in expected.items()}
 
 
 def test_what_is_not_there_has_no_name():

@@ -166,15 +166,15 @@ class _Maker:
         self.owners: dict[int, tuple[int, int]] = {}  # of arguments
         self._kept: list[Any] = []  # an id is unique only while its object lives
 
-    def _at(self, node: Node, made: Any) -> Any:
+    def _at(self, node: Node, built: Any) -> Any:
         if node["Position"] is not None:
-            name, selections = getattr(made, "name", None), getattr(made, "selection_set", None)
-            for part in (made, name, selections, getattr(made, "variable", None)):
+            name, selections = getattr(built, "name", None), getattr(built, "selection_set", None)
+            for part in (built, name, selections, getattr(built, "variable", None)):
                 self.places.setdefault(id(part), node["Position"])
-            for argument in getattr(made, "arguments", None) or ():
+            for argument in getattr(built, "arguments", None) or ():
                 self.owners[id(argument)] = node["Position"]
-            self._kept.append(made)
-        return made
+            self._kept.append(built)
+        return built
 
     def name(self, text: str) -> core.NameNode:
         """A node of graphql-core's, of a name as OPA's document has it."""
@@ -185,12 +185,12 @@ class _Maker:
         return core.NamedTypeNode(name=self.name(text))
 
     def _type(self, node: Node) -> Any:
-        made: Any
+        built: Any
         if node["NamedType"]:
-            made = self._at(node, self.named(node["NamedType"]))
+            built = self._at(node, self.named(node["NamedType"]))
         else:
-            made = self._at(node, core.ListTypeNode(type=self._type(node["Elem"])))
-        return self._at(node, core.NonNullTypeNode(type=made)) if node["NonNull"] else made
+            built = self._at(node, core.ListTypeNode(type=self._type(node["Elem"])))
+        return self._at(node, core.NonNullTypeNode(type=built)) if node["NonNull"] else built
 
     def _value(self, node: Node) -> Any:
         kind, raw = node["Kind"], node["Raw"]
@@ -217,8 +217,8 @@ class _Maker:
         if kind not in _SCALARS:
             raise BuiltinError(f"unknown value kind {kind}")
         if kind in (tree.STRING, tree.BLOCK):
-            made = core.StringValueNode(value=raw, block=kind == tree.BLOCK)
-            return self._at(node, made)
+            built = core.StringValueNode(value=raw, block=kind == tree.BLOCK)
+            return self._at(node, built)
         return self._at(node, _SCALARS[kind](value=raw))
 
     def _default(self, node: Node) -> Any:
@@ -248,25 +248,25 @@ class _Maker:
 
     def operation(self, node: Node) -> Any:
         """A query, mutation or subscription with its variables; without a word it is a query."""
-        made = core.OperationDefinitionNode(
+        built = core.OperationDefinitionNode(
             operation=core.OperationType(node["Operation"] or "query"),
             name=self.name(node["Name"]) if node["Name"] else None,
             variable_definitions=self._variables(node["VariableDefinitions"]),
             directives=self._directives(node["Directives"]),
             selection_set=self._selections(node["SelectionSet"]),
         )
-        return self._at(node, made)
+        return self._at(node, built)
 
     def fragment(self, node: Node) -> Any:
         """A fragment definition."""
-        made = core.FragmentDefinitionNode(
+        built = core.FragmentDefinitionNode(
             name=self.name(node["Name"]),
             variable_definitions=self._variables(node["VariableDefinition"]),
             type_condition=self.named(node["TypeCondition"]),
             directives=self._directives(node["Directives"]),
             selection_set=self._selections(node["SelectionSet"]),
         )
-        return self._at(node, made)
+        return self._at(node, built)
 
     def _variables(self, nodes: Iterable[Node]) -> Any:
         return tuple(
@@ -289,7 +289,7 @@ class _Maker:
         directives = self._directives(node["Directives"])
         if "Alias" in node:
             alias, name = node["Alias"], node["Name"]
-            made: Any = core.FieldNode(
+            built: Any = core.FieldNode(
                 name=self.name(name),
                 alias=self.name(alias) if alias not in ("", name) else None,
                 arguments=self._arguments(node["Arguments"]),
@@ -300,14 +300,14 @@ class _Maker:
             )
         elif "TypeCondition" in node:
             condition = node["TypeCondition"]
-            made = core.InlineFragmentNode(
+            built = core.InlineFragmentNode(
                 type_condition=self.named(condition) if condition else None,
                 directives=directives,
                 selection_set=self._selections(node["SelectionSet"]),
             )
         else:
-            made = core.FragmentSpreadNode(name=self.name(node["Name"]), directives=directives)
-        return self._at(node, made)
+            built = core.FragmentSpreadNode(name=self.name(node["Name"]), directives=directives)
+        return self._at(node, built)
 
     # --- schemas ----------------------------------------------------------------------------
 

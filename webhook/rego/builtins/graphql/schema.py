@@ -219,8 +219,8 @@ def _check_members(schema: Schema, definition: Node) -> None:
         return
     is_input = kind == "INPUT_OBJECT"
     if not definition["Fields"]:
-        what = "input fields" if is_input else "fields"
-        raise _fault(definition, f"{kind} {name}: must define one or more {what}.")
+        noun = "input fields" if is_input else "fields"
+        raise _fault(definition, f"{kind} {name}: must define one or more {noun}.")
     allowed = _INPUT_KINDS if is_input else _OUTPUT_KINDS
     for one in definition["Fields"]:
         declared = schema.types[_named(one["Type"])]["Kind"]
@@ -301,12 +301,12 @@ def _check_directive_arguments(directive: Node, definition: Node) -> None:
         if argument["Name"] not in known:
             message = f"Undefined argument {argument['Name']} for directive {name}."
             raise _fault(argument, message)
-    for wanted in definition["Arguments"]:
-        if not wanted["Type"]["NonNull"] or wanted["DefaultValue"] is not None:
+    for required in definition["Arguments"]:
+        if not required["Type"]["NonNull"] or required["DefaultValue"] is not None:
             continue
-        passed = given.get(wanted["Name"])
+        passed = given.get(required["Name"])
         if passed is None or passed["Value"]["Kind"] == NULL:
-            message = f"Argument {wanted['Name']} for directive {name} cannot be null."
+            message = f"Argument {required['Name']} for directive {name} cannot be null."
             raise _fault(directive, message)
 
 
@@ -318,16 +318,16 @@ def _check_implements(schema: Schema, definition: Node, name: str) -> None:
         raise _fault(definition, f'"{name}" is a non interface type {interface["Kind"]}.')
     subject = f"For {definition['Name']} to implement {name}"
     fields = {one["Name"]: one for one in definition["Fields"]}
-    for wanted in interface["Fields"]:
-        field = fields.get(wanted["Name"])
+    for required in interface["Fields"]:
+        field = fields.get(required["Name"])
         if field is None:
-            message = f"{subject} it must have a field called {wanted['Name']}."
+            message = f"{subject} it must have a field called {required['Name']}."
             raise _fault(definition, message)
-        if not _is_covariant(schema, wanted["Type"], field["Type"]):
-            text = type_text(wanted["Type"])
-            message = f"{subject} the field {wanted['Name']} must have type {text}."
+        if not _is_covariant(schema, required["Type"], field["Type"]):
+            text = type_text(required["Type"])
+            message = f"{subject} the field {required['Name']} must have type {text}."
             raise _fault(field, message)
-        _check_implementing_arguments(subject, wanted, field)
+        _check_implementing_arguments(subject, required, field)
     for other in interface["Interfaces"]:
         if other in definition["Interfaces"]:
             continue
@@ -343,16 +343,16 @@ def _check_implements(schema: Schema, definition: Node, name: str) -> None:
         raise _fault(definition, message)
 
 
-def _check_implementing_arguments(subject: str, wanted: Node, field: Node) -> None:
+def _check_implementing_arguments(subject: str, expected: Node, field: Node) -> None:
     given = {argument["Name"]: argument for argument in field["Arguments"]}
-    same = f"{subject} the field {wanted['Name']} must have the same arguments but"
-    for argument in wanted["Arguments"]:
+    same = f"{subject} the field {expected['Name']} must have the same arguments but"
+    for argument in expected["Arguments"]:
         name = argument["Name"]
         if name not in given:
             raise _fault(field, f"{same} it is missing {name}.")
         if not _is_compatible(argument["Type"], given[name]["Type"]):
             raise _fault(given[name], f"{same} {name} has the wrong type.")
-    known = {argument["Name"] for argument in wanted["Arguments"]}
+    known = {argument["Name"] for argument in expected["Arguments"]}
     for name, argument in given.items():
         required = argument["Type"]["NonNull"] and argument["DefaultValue"] is None
         if name not in known and required:
@@ -371,13 +371,13 @@ def _is_compatible(ours: Any, other: Any) -> bool:
     return bool(ours["NonNull"] or not other["NonNull"])
 
 
-def _is_covariant(schema: Schema, wanted: Any, of: Any) -> bool:
-    if wanted["NonNull"] and not of["NonNull"]:
+def _is_covariant(schema: Schema, required: Any, of: Any) -> bool:
+    if required["NonNull"] and not of["NonNull"]:
         return False
-    name = wanted["NamedType"]
+    name = required["NamedType"]
     if name:
         return of["NamedType"] == name or of["NamedType"] in schema.possible.get(name, ())
-    return bool(of["Elem"]) and _is_covariant(schema, wanted["Elem"], of["Elem"])
+    return bool(of["Elem"]) and _is_covariant(schema, required["Elem"], of["Elem"])
 
 
 def _check_input_cycles(schema: Schema) -> None:

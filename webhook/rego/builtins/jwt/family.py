@@ -223,20 +223,20 @@ class _Constraints:
 )
 def jwt_decode_verify(context: Context, jwt: str, constraints: Value) -> list[Value]:
     """``[true, header, payload]`` of a token that is signed and valid; else ``[false, {}, {}]``."""
-    wanted = _constraints(context, constraints)
+    required = _constraints(context, constraints)
     text = jwt
     for _ in range(_NESTING_MAX):
         token = _split(context, text)
         parameters = token.decoded_header()
         header = _header(parameters)
-        if not header.is_valid or (wanted.alg and wanted.alg != header.alg):
+        if not header.is_valid or (required.alg and required.alg != header.alg):
             return list(_UNVERIFIED)
-        if not _is_signed(context, token, header, wanted):
+        if not _is_signed(context, token, header, required):
             return list(_UNVERIFIED)
         payload = _section(token.payload, "payload")
         if header.cty.upper() != "JWT":
             claims = _json_object(payload)
-            if not _meets(claims, wanted):
+            if not _meets(claims, required):
                 return list(_UNVERIFIED)
             return [True, parameters, claims]
         text = payload
@@ -244,26 +244,26 @@ def jwt_decode_verify(context: Context, jwt: str, constraints: Value) -> list[Va
 
 
 def _constraints(context: Context, given: Value) -> _Constraints:
-    wanted = _Constraints(time_ns=-1)
+    required = _Constraints(time_ns=-1)
     for name, value in sorted(given.items(), key=lambda item: str(item[0])):
         if name == "time":
-            wanted.time_ns = _time(value)
+            required.time_ns = _time(value)
         elif name in ("cert", "secret", "alg", "iss", "aud"):
             if not isinstance(value, str):
                 raise BuiltinError(f"{name} constraint: must be a string")
             if name == "cert":
-                wanted.keys = jwt_keys.from_certificate(context, value)
+                required.keys = jwt_keys.from_certificate(context, value)
             else:
-                setattr(wanted, name, value)
+                setattr(required, name, value)
         else:
             raise BuiltinError(f"unknown token validation constraint: {name}")
-    if wanted.time_ns == -1:
-        wanted.time_ns = context.now_ns
-    if wanted.keys is not None and wanted.secret:
+    if required.time_ns == -1:
+        required.time_ns = context.now_ns
+    if required.keys is not None and required.secret:
         raise BuiltinError("duplicate key constraints")
-    if wanted.keys is None and not wanted.secret:
+    if required.keys is None and not required.secret:
         raise BuiltinError("no key constraint")
-    return wanted
+    return required
 
 
 def _time(value: Value) -> float:
@@ -274,32 +274,32 @@ def _time(value: Value) -> float:
     return value
 
 
-def _is_signed(context: Context, token: _Token, header: _Header, wanted: _Constraints) -> bool:
+def _is_signed(context: Context, token: _Token, header: _Header, required: _Constraints) -> bool:
     signature = decode_base64url(token.signature)
-    if wanted.keys is None:
+    if required.keys is None:
         digest = jwt_keys.SECRET_DIGESTS.get(header.alg)
         if digest is None:
             return False
-        expected = hmac.digest(utf8(wanted.secret), token.signed, digest)
+        expected = hmac.digest(utf8(required.secret), token.signed, digest)
         return hmac.compare_digest(signature, expected)
-    for key in jwt_keys.candidates(wanted.keys, header.kid, header.alg):
+    for key in jwt_keys.candidates(required.keys, header.kid, header.alg):
         context.charge(_STEPS_A_SIGNATURE)
         if jwt_keys.verify_strictly(key, header.alg, token.signed, signature):
             return True
     return False
 
 
-def _meets(claims: dict[str, Value], wanted: _Constraints) -> bool:
+def _meets(claims: dict[str, Value], required: _Constraints) -> bool:
     """Whether the registered claims (RFC 7519, 4.1) meet the constraints."""
-    if wanted.iss:
+    if required.iss:
         issuer = claims.get("iss", "")
         if not isinstance(issuer, str):
             raise BuiltinError("iss value must be a string")
-        if issuer != wanted.iss:
+        if issuer != required.iss:
             return False
-    if not _is_audience(claims, wanted.aud):
+    if not _is_audience(claims, required.aud):
         return False
-    seconds = wanted.time_ns / 1_000_000_000
+    seconds = required.time_ns / 1_000_000_000
     for name, before in (("exp", True), ("nbf", False)):
         if name not in claims:
             continue
@@ -312,13 +312,13 @@ def _meets(claims: dict[str, Value], wanted: _Constraints) -> bool:
     return True
 
 
-def _is_audience(claims: dict[str, Value], wanted: str) -> bool:
+def _is_audience(claims: dict[str, Value], expected: str) -> bool:
     if "aud" not in claims:
-        return not wanted
+        return not expected
     audience = claims["aud"]
     if isinstance(audience, list):
-        return any(isinstance(item, str) and item == wanted for item in audience)
-    return isinstance(audience, str) and audience == wanted
+        return any(isinstance(item, str) and item == expected for item in audience)
+    return isinstance(audience, str) and audience == expected
 
 
 # --- signing ---------------------------------------------------------------------------------

@@ -214,8 +214,8 @@ def sign(key: jwk.Key, algorithm: str, signed: bytes) -> bytes:
         return hmac.digest(key.material, signed, SECRET_DIGESTS[algorithm])
     family, digest = algorithm[:2], _DIGESTS.get(algorithm[2:])
     if not isinstance(key.material, _KEYS[family][1]):
-        wanted, failed = _WANTED[family]
-        raise _wrong_key(key, wanted, failed)
+        expected, failed = _WANTED[family]
+        raise _wrong_key(key, expected, failed)
     if digest is None:
         return bytes(key.material.sign(signed))
     if family == "ES":
@@ -236,9 +236,9 @@ _WANTED: Final = {
 }
 
 
-def _wrong_key(key: jwk.Key, wanted: str, failed: str) -> BuiltinError:
+def _wrong_key(key: jwk.Key, expected: str, failed: str) -> BuiltinError:
     name = key.type_name
     return BuiltinError(
-        f"jwsbb.Sign: invalid key type {name}. {wanted} is required: {failed} from {name}: "
+        f"jwsbb.Sign: invalid key type {name}. {expected} is required: {failed} from {name}: "
         f"jwk.Export: no suitable exporter found for key type '{name}'"
     )

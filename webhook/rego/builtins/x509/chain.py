@@ -171,7 +171,10 @@ def _matches_host(fields: Fields, host: str) -> bool:
     except ValueError:
         pass
     else:
-        return any(ipaddress.ip_address(own) == address for own in fields["IPAddresses"] or ())
+        return any(
+            ipaddress.ip_address(own_address) == address
+            for own_address in fields["IPAddresses"] or ()
+        )
     name = host.lower()
     labels = name.removesuffix(".").split(".")
     if not _is_hostname(labels, pattern=False):

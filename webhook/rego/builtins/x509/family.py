@@ -119,11 +119,11 @@ def _options(context: Context, options: Value) -> chain.Options:
     return chain.Options(now_ns, dns_name, usages)
 
 
-def _integer(name: str, value: Value, wanted: str) -> int:
+def _integer(name: str, value: Value, expected: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BuiltinError(f"'{name}' should be a number")
     if isinstance(value, float) or not -(1 << 63) <= value < 1 << 63:
-        raise BuiltinError(f"'{name}' should be {wanted}")
+        raise BuiltinError(f"'{name}' should be {expected}")
     return value
 
 

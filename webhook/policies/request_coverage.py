@@ -22,10 +22,10 @@ from webhook.policy_kinds.table import (
     MUTATORS,
 )
 from webhook.values import dataclass
-from webhook.webhook_rules.asking import (
+from webhook.webhook_rules.coverage import (
     REASON,
-    Surroundings,
-    asking_of,
+    WebhookContext,
+    coverage_of,
     generators_of,
     operations_of,
 )
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.policies.manifests import Manifest
-    from webhook.webhook_rules.asking import AskedState
+    from webhook.webhook_rules.coverage import CoverageState
 
 _PATHS: Final = {
     "ValidatingWebhookConfiguration": (WEBHOOK_PROCESS, VALIDATING_PATH),
@@ -50,26 +50,26 @@ NOT_ASKED: Final = "not_asked"
 
 
 @dataclass(frozen=True, slots=True)
-class WhoIsAsked:
+class RequestCoverage:
     """Answers for each policy how far it is asked, by objects that were read.
 
     It has no answer for a process whose configurations were not read.
     """
 
-    surroundings: Surroundings
+    surroundings: WebhookContext
     operations: Mapping[str, frozenset[str]]
 
-    def __call__(self, document: Mapping[str, Any]) -> AskedState | None:
+    def __call__(self, document: Mapping[str, Any]) -> CoverageState | None:
         """How far a policy is asked; None where nothing can be said."""
         need = need_of(document, lambda name: self.operations.get(name, frozenset()))
         if need is None or need.process not in self.surroundings.entries:
             return None
-        return asking_of(need, self.surroundings)
+        return coverage_of(need, self.surroundings)
 
 
-def who_is_asked(
+def read_coverage(
     documents: Iterable[Mapping[str, Any]], namespace: str, read: Iterable[str] = ()
-) -> WhoIsAsked:
+) -> RequestCoverage:
     """Of objects of any kind those that matter.
 
     ``namespace`` is Waddle's own: where a configuration calls a Service there, others do not count.
@@ -88,8 +88,8 @@ def who_is_asked(
             entries[process] = calling
     configs = [one for one in by_kind.get(CONFIG.group_kind, ()) if name_of(one) == CONFIG_NAME]
     labels = {name_of(one): labels_of(one) for one in by_kind.get(("", "Namespace"), ())}
-    return WhoIsAsked(
-        Surroundings(
+    return RequestCoverage(
+        WebhookContext(
             entries,
             generators_of(by_kind.get(EXPANSION_TEMPLATES.gvk.group_kind, ())),
             {
@@ -109,7 +109,7 @@ def is_judged(document: Mapping[str, Any]) -> bool:
     return kind_of_document(document) in _JUDGED
 
 
-def problems_of_asking(
+def coverage_problems(
     manifests: Iterable[Manifest],
     cluster: tuple[list[dict[str, Any]], frozenset[str]] | None,
     namespace: str,
@@ -118,19 +118,19 @@ def problems_of_asking(
 
     On a ``cluster`` a manifest takes the place of the object of its name.
     """
-    own = [item.document for item in manifests]
+    documents = [item.document for item in manifests]
     standing, read = cluster or ([], frozenset())
-    named = {(gvk_of(one).group_kind, name_of(one)) for one in own}
+    named = {(gvk_of(one).group_kind, name_of(one)) for one in documents}
     kept = [one for one in standing if (gvk_of(one).group_kind, name_of(one)) not in named]
-    asked, problems = who_is_asked([*kept, *own], namespace, read), []
-    for document in own:
-        asking = asked(document) if is_judged(document) else None
-        if asking is None:
+    coverage, problems = read_coverage([*kept, *documents], namespace, read), []
+    for document in documents:
+        state = coverage(document) if is_judged(document) else None
+        if state is None:
             continue
-        is_none = asking.extent == "not at all"
-        told = (f"{REASON}: nobody is asked about it: {asking.text}",) if is_none else asking.notes
+        is_none = state.extent == "not at all"
+        texts = (f"{REASON}: nobody is asked about it: {state.text}",) if is_none else state.notes
         problems += [
             Problem(gvk_of(document).kind, name_of(document), "warning", NOT_ASKED, text)
-            for text in told
+            for text in texts
         ]
     return problems

@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from tests.manifests import ROOT
-from webhook.webhook_rules.asking import (
+from webhook.webhook_rules.coverage import (
     WHOLLY,
-    AskedState,
-    Surroundings,
-    asking_of,
+    CoverageState,
+    WebhookContext,
+    coverage_of,
     generators_of,
 )
 from webhook.webhook_rules.entries import MUTATING_PATH, VALIDATING_PATH, entries_of
@@ -29,13 +29,13 @@ def configuration(*webhooks: dict[str, Any], name: str = "mesh") -> dict[str, An
     return {"metadata": {"name": name}, "webhooks": [{**base, **one} for one in webhooks]}
 
 
-def told(
+def extent_and_text(
     match: dict[str, Any],
     *configurations: Any,
     operations: tuple[str, ...] = (),
     **around: Any,
 ) -> tuple[str, str]:
-    """AskedExtent and text of a constraint with a match; by the manifests where nothing else is given."""
+    """CoverageExtent and text of a constraint with a match; by the manifests where nothing else is given."""
     known = configurations or (yaml.safe_load(OURS.read_text()),)
     document = {
         "apiVersion": "constraints.gatekeeper.sh/v1beta1",
@@ -46,7 +46,7 @@ def told(
     need = need_of(document, lambda _: frozenset(operations))
     assert need is not None
     entries = {"webhook": entries_of(known, VALIDATING_PATH, "waddle-system")}
-    asking = asking_of(need, Surroundings(entries, **around))
+    asking = coverage_of(need, WebhookContext(entries, **around))
     return asking.extent, asking.text
 
 
@@ -113,7 +113,7 @@ ADD = "add one with apiGroups"
 def test_by_the_manifests(
     match: dict[str, Any], operations: tuple[str, ...], extent: str, text: str
 ) -> None:
-    found = told(match, operations=operations)
+    found = extent_and_text(match, operations=operations)
     assert found[0] == extent, found
     assert text in found[1]
 
@@ -123,8 +123,8 @@ def test_several_configurations_ask_together() -> None:
     apps = [{**LISTS[0], "apiGroups": ["apps"], "operations": ["CREATE"]}]
     mesh = (configuration({"rules": pods}), configuration({"rules": apps}, name="second"))
     match = {"kinds": [{"apiGroups": ["", "apps"], "kinds": ["Pod", "Deployment"]}]}
-    assert told(match, *mesh, operations=("CREATE",)) == ("wholly", "")
-    found = told(match, *mesh)
+    assert extent_and_text(match, *mesh, operations=("CREATE",)) == ("wholly", "")
+    found = extent_and_text(match, *mesh)
     assert found[0] == "partly"
     assert "no rule of mesh, second sends UPDATE of deployments.apps" in found[1]
 
@@ -132,8 +132,10 @@ def test_several_configurations_ask_together() -> None:
 def test_what_calls_somebody_else_does_not_count() -> None:
     other = configuration({"clientConfig": {"service": {"namespace": "x", "path": "/v1/admit"}}})
     label = configuration({"clientConfig": {"url": "https://w/v1/admitlabel"}})
-    assert told({}, other, label)[0] == "not at all"
-    assert told({}, other, configuration({"clientConfig": {"url": "https://w/v1/admit"}})) == (
+    assert extent_and_text({}, other, label)[0] == "not at all"
+    assert extent_and_text(
+        {}, other, configuration({"clientConfig": {"url": "https://w/v1/admit"}})
+    ) == (
         "wholly",
         "",
     )
@@ -142,16 +144,16 @@ def test_what_calls_somebody_else_does_not_count() -> None:
 def test_labels_of_namespaces_count_where_they_are_known() -> None:
     ignored = {"admission.gatekeeper.sh/ignore": "x", "kubernetes.io/metadata.name": "a"}
     match = kinds("", "Pod") | {"namespaces": ["a"]}
-    assert told(match)[0] == "wholly"
-    assert told(match, labels={"a": ignored}.get)[0] == "not at all"
+    assert extent_and_text(match)[0] == "wholly"
+    assert extent_and_text(match, labels={"a": ignored}.get)[0] == "not at all"
 
 
 def test_an_object_selector_leaves_updates_that_change_labels() -> None:
     """The old object may be selected, and the new one be what the constraint is about."""
     only = configuration({"objectSelector": {"matchLabels": {"a": "1"}}})
     match = {"labelSelector": {"matchLabels": {"a": "2"}}}
-    assert told(match, only)[0] == "partly"
-    assert told(match, only, operations=("CREATE",))[0] == "not at all"
+    assert extent_and_text(match, only)[0] == "partly"
+    assert extent_and_text(match, only, operations=("CREATE",))[0] == "not at all"
 
 
 def test_what_is_generated_of_something_that_is_sent_is_asked() -> None:
@@ -163,29 +165,31 @@ def test_what_is_generated_of_something_that_is_sent_is_asked() -> None:
         }
     }
     made = generators_of([template])
-    assert told(kinds("", "Pod"), deployments)[0] == "not at all"
-    assert told(kinds("", "Pod"), deployments, generators=made) == ("wholly", "")
+    assert extent_and_text(kinds("", "Pod"), deployments)[0] == "not at all"
+    assert extent_and_text(kinds("", "Pod"), deployments, generators=made) == ("wholly", "")
     original = kinds("", "Pod") | {"source": "Original"}
-    assert told(original, deployments, generators=made)[0] == "not at all"
+    assert extent_and_text(original, deployments, generators=made)[0] == "not at all"
     generated = kinds("", "Pod") | {"source": "Generated"}
-    assert told(generated, generators=made) == ("wholly", "")
-    assert told(generated)[0] == "not at all"
+    assert extent_and_text(generated, generators=made) == ("wholly", "")
+    assert extent_and_text(generated)[0] == "not at all"
 
 
 def test_namespaces_that_config_excludes() -> None:
-    found = told(kinds("", "Pod") | {"namespaces": ["dev-1"]}, excluded={"webhook": ("dev-*",)})
+    found = extent_and_text(
+        kinds("", "Pod") | {"namespaces": ["dev-1"]}, excluded={"webhook": ("dev-*",)}
+    )
     assert found == ("not at all", "Config excludes namespace dev-1 from the webhook")
 
 
 def test_mutators_are_asked_by_the_mutating_configuration() -> None:
     entries = entries_of([yaml.safe_load(Path(MUTATING).read_text())], MUTATING_PATH, "")
-    around = Surroundings({"mutation-webhook": entries})
+    around = WebhookContext({"mutation-webhook": entries})
 
     def extent(kind: str, spec: dict[str, Any]) -> str:
         document = {"apiVersion": "mutations.gatekeeper.sh/v1", "kind": kind, "spec": spec}
         need = need_of(document, lambda _: frozenset())
         assert need is not None
-        return asking_of(need, around).extent
+        return coverage_of(need, around).extent
 
     pods = {"applyTo": [{"groups": [""], "kinds": ["Pod"], "versions": ["v1"]}]}
     leases = {"applyTo": [{"groups": ["coordination.k8s.io"], "kinds": ["Lease"]}]}
@@ -232,7 +236,7 @@ PODS_ELSEWHERE = {
 }
 
 
-def asked_of(annotation: str, match: dict[str, Any], *webhooks: dict[str, Any]) -> AskedState:
+def asked_of(annotation: str, match: dict[str, Any], *webhooks: dict[str, Any]) -> CoverageState:
     """How far a constraint of a failure policy is asked by a configuration of these webhooks."""
     document = {
         "apiVersion": "constraints.gatekeeper.sh/v1beta1",
@@ -243,7 +247,7 @@ def asked_of(annotation: str, match: dict[str, Any], *webhooks: dict[str, Any]) 
     need = need_of(document, lambda _: frozenset())
     assert need is not None
     entries = entries_of([configuration(*webhooks)], VALIDATING_PATH, "waddle-system")
-    return asking_of(need, Surroundings({"webhook": entries}))
+    return coverage_of(need, WebhookContext({"webhook": entries}))
 
 
 def test_an_entry_of_a_failure_policy_leaves_out_the_others_constraints() -> None:
@@ -273,8 +277,8 @@ def test_a_constraint_that_should_fail_closed_and_fails_open_is_told() -> None:
 def test_an_entry_that_would_lock_the_cluster_out_is_told() -> None:
     found = asked_of("fail", kinds("", "Pod"), entry("fail", "Fail"))
     assert found.extent == "wholly"
-    told = [note.split(",")[0].rpartition(" closed for ")[2] for note in found.notes]
-    assert told == [
+    names = [note.split(",")[0].rpartition(" closed for ")[2] for note in found.notes]
+    assert names == [
         "pods of namespace waddle-system",
         "pods of namespace kube-system",
         "leases.coordination.k8s.io of namespace kube-node-lease",
@@ -344,7 +348,7 @@ def test_policies_of_kyverno_are_asked_by_the_resources_that_they_name(
     need = need_of(policy, lambda _: frozenset())
     assert need is not None
     entries = entries_of([yaml.safe_load(OURS.read_text())], VALIDATING_PATH, "waddle-system")
-    found = asking_of(need, Surroundings({"webhook": entries}))
+    found = coverage_of(need, WebhookContext({"webhook": entries}))
     assert found.extent == extent, found
     assert text in found.text
 
@@ -366,7 +370,7 @@ def test_policies_of_kyverno_are_asked_of_the_entry_that_fails_open() -> None:
     need = need_of(kyverno_policy(rule("", "pods"), failurePolicy="Fail"), lambda _: frozenset())
     assert need is not None
     alone = entries_of([configuration(entry("fail", "Fail"))], VALIDATING_PATH, "waddle-system")
-    found = asking_of(need, Surroundings({"webhook": alone}))
+    found = coverage_of(need, WebhookContext({"webhook": alone}))
     assert found.text.startswith("no webhook of mesh calls /v1/admit/ignore: add one")
 
 
@@ -451,7 +455,7 @@ def test_by_gatekeepers_configuration(
     need = need_of(document, lambda _: frozenset(operations))
     assert need is not None
     entries = {"webhook": entries_of([GATEKEEPERS], VALIDATING_PATH, "gatekeeper-system")}
-    asking = asking_of(need, Surroundings(entries))
+    asking = coverage_of(need, WebhookContext(entries))
     assert asking.extent == extent, asking
     assert text in asking.text
 
@@ -478,12 +482,12 @@ def test_a_mesh_of_entries_says_what_each_leaves_out() -> None:
             name="three",
         ),
     )
-    assert told(kinds("", "Pod", "Secret"), *mesh) == ("wholly", "")
-    found = told(kinds("", "Pod") | {"namespaces": ["shop"]}, *mesh)
+    assert extent_and_text(kinds("", "Pod", "Secret"), *mesh) == ("wholly", "")
+    found = extent_and_text(kinds("", "Pod") | {"namespaces": ["shop"]}, *mesh)
     assert found == (
         "not at all",
         "the matchCondition none of three leaves out pods in namespace shop",
     )
-    found = told(kinds("", "Secret", "Service"), *mesh)
+    found = extent_and_text(kinds("", "Secret", "Service"), *mesh)
     assert found[0] == "partly"
     assert "no rule of one, two, three sends CREATE, UPDATE of services" in found[1]

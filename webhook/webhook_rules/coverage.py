@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from webhook.webhook_rules.kinds import GroupAndKind
     from webhook.webhook_rules.needs import Need
 
-AskedExtent: TypeAlias = Literal["wholly", "partly", "not at all"]
+CoverageExtent: TypeAlias = Literal["wholly", "partly", "not at all"]
 
 REASON: Final = "NotAsked"
 """The reason of conditions, and the word of every page, for a policy that nobody is asked about."""
@@ -36,13 +36,13 @@ SENTENCES_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class AskedState:
+class CoverageState:
     """How far a policy is asked; ``missing`` says what is not sent, a sentence each.
 
     ``cautions`` say what differs from its failure policy while no replica answers.
     """
 
-    extent: AskedExtent = "wholly"
+    extent: CoverageExtent = "wholly"
     missing: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
 
@@ -61,7 +61,7 @@ class AskedState:
         return (*((f"asked only in part: {self.text}",) if self.missing else ()), *self.cautions)
 
 
-WHOLLY: Final = AskedState()
+WHOLLY: Final = CoverageState()
 
 _NO_CONFIGURATIONS: Final = {
     WEBHOOK_PROCESS: "no ValidatingWebhookConfiguration calls /v1/admit of Waddle: apply one",
@@ -75,7 +75,7 @@ def _no_labels(namespace: str) -> Mapping[str, str] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class WebhookContext:
     """What a policy's asking depends on beside the policy.
 
     ``entries`` are the webhooks that call us, by process. ``generators`` are the kinds from which
@@ -100,7 +100,7 @@ class _Gaps:
     others: dict[str, None] = field(default_factory=dict)
     cautions: dict[str, None] = field(default_factory=dict)
 
-    def asking(self) -> AskedState:
+    def asking(self) -> CoverageState:
         missing = [
             *self.others,
             *(
@@ -110,12 +110,12 @@ class _Gaps:
         ]
         cautions = tuple(self.cautions)
         if not missing:
-            return AskedState(cautions=cautions) if cautions else WHOLLY
-        extent: AskedExtent = "partly" if self.is_any_sent else "not at all"
-        return AskedState(extent, tuple(missing), cautions)
+            return CoverageState(cautions=cautions) if cautions else WHOLLY
+        extent: CoverageExtent = "partly" if self.is_any_sent else "not at all"
+        return CoverageState(extent, tuple(missing), cautions)
 
 
-def asking_of(need: Need, around: Surroundings) -> AskedState:
+def coverage_of(need: Need, around: WebhookContext) -> CoverageState:
     """How far a policy is asked that needs this."""
     every = around.entries.get(need.process, ())
     entries = tuple(
@@ -125,7 +125,7 @@ def asking_of(need: Need, around: Surroundings) -> AskedState:
         or one.failure_policy == need.failure_policy
     )
     if not entries:
-        return AskedState("not at all", (_no_entry(need, every),))
+        return CoverageState("not at all", (_no_entry(need, every),))
     gaps = _Gaps()
     _look(need, need.targets, entries, around, gaps)
     for kind in need.kinds:
@@ -163,14 +163,14 @@ def _is_generated(
     need: Need,
     kind: GroupAndKind,
     entries: tuple[WebhookEntry, ...],
-    around: Surroundings,
+    around: WebhookContext,
 ) -> bool:
     """Whether a kind is sent from which ExpansionTemplates make this kind, in one step or several."""
     known, waiting = {kind}, [kind]
     while waiting:
-        made = waiting.pop()
+        reached = waiting.pop()
         for whole, sources in around.generators.items():
-            if not _meets(whole, made):
+            if not _meets(whole, reached):
                 continue
             for source in sources - known:
                 known.add(source)
@@ -191,7 +191,7 @@ def _look(  # what is looked at, and where it is noted
     need: Need,
     targets: tuple[RuleTarget, ...],
     entries: tuple[WebhookEntry, ...],
-    around: Surroundings,
+    around: WebhookContext,
     gaps: _Gaps,
     *,
     is_source: bool = False,
@@ -199,20 +199,22 @@ def _look(  # what is looked at, and where it is noted
     """Note what is sent of some resources, and what is not."""
     for target in _scoped(need, targets):
         if target.kind in NEVER_ASKED:
-            told = f"API servers ask no webhook about {_shown(target.kind)}, whatever its rules say"
-            gaps.others[told] = None
+            message = (
+                f"API servers ask no webhook about {_shown(target.kind)}, whatever its rules say"
+            )
+            gaps.others[message] = None
             continue
-        wanted = need.wants(target.operations)
-        if not wanted:
-            asked = ", ".join(sorted(need.operations))
-            gaps.others[f"there is no {asked} of {target}"] = None
+        operations = need.wants(target.operations)
+        if not operations:
+            named = ", ".join(sorted(need.operations))
+            gaps.others[f"there is no {named} of {target}"] = None
         for place in _places(need, target):
             excluded = around.excluded.get(need.process, ())
             if place and wildcard.any_of(excluded)(place):
                 gaps.others[f"Config excludes namespace {place} from the {need.process}"] = None
                 continue
             # Who names no operation takes a deletion, too.
-            offered = wanted if need.operations else target.operations
+            offered = operations if need.operations else target.operations
             for operation in offered:
                 request = SentRequest(
                     target,
@@ -223,7 +225,7 @@ def _look(  # what is looked at, and where it is noted
                     None if is_source else need.object_selector,
                     need.namespace_selector,
                 )
-                is_wanted = operation in wanted and not target.is_beside
+                is_wanted = operation in operations and not target.is_beside
                 fails = need.failure_policy == FAIL
                 _note(request, entries, gaps, is_wanted=is_wanted, fails_closed=fails)
 
@@ -305,7 +307,7 @@ def generators_of(
     templates: Iterable[Mapping[str, Any]],
 ) -> dict[GroupAndKind, frozenset[GroupAndKind]]:
     """For each kind that ExpansionTemplates make, the kinds they make it from."""
-    made: dict[GroupAndKind, frozenset[GroupAndKind]] = {}
+    generators: dict[GroupAndKind, frozenset[GroupAndKind]] = {}
     for document in templates:
         spec = object_of(document.get("spec"))
         generated = object_of(spec.get("generatedGVK"))
@@ -316,8 +318,8 @@ def generators_of(
             for group in texts_of(one.get("groups"))
             for kind in texts_of(one.get("kinds"))
         )
-        made[key] = made.get(key, frozenset()) | sources
-    return made
+        generators[key] = generators.get(key, frozenset()) | sources
+    return generators
 
 
 def operations_of(template: Mapping[str, Any] | None) -> frozenset[str]:

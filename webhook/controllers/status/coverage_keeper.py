@@ -23,7 +23,7 @@ from webhook.cluster.kinds import MUTATING_CONFIGURATIONS, NAMESPACE, WEBHOOK_CO
 from webhook.controllers.served_kinds import ServedKinds
 from webhook.policy_kinds.known import TEMPLATE
 from webhook.policy_kinds.table import EXPANSION_TEMPLATES
-from webhook.webhook_rules.asking import Surroundings, asking_of, generators_of, operations_of
+from webhook.webhook_rules.coverage import WebhookContext, coverage_of, generators_of, operations_of
 from webhook.webhook_rules.entries import MUTATING_PATH, VALIDATING_PATH, entries_of
 from webhook.webhook_rules.needs import need_of
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
     from webhook.watch.manager import Manager
     from webhook.watch.queue import Event
-    from webhook.webhook_rules.asking import AskedState
+    from webhook.webhook_rules.coverage import CoverageState
     from webhook.webhook_rules.entries import WebhookEntry
     from webhook.webhook_rules.kinds import GroupAndKind
 
@@ -56,13 +56,13 @@ LOOK_SECONDS: Final = 0.1
 """Between two looks at whether the configurations are known."""
 
 
-class AskedKeeper:
+class CoverageKeeper:
     """Knows which requests the API server sends. The aggregation passes it the events of its watches."""
 
     def __init__(
         self, client: ClusterClient, manager: Manager, namespace: str, changed: Callable[[], None]
     ) -> None:
-        """``namespace`` is Waddle's own; ``changed`` is called when an answer of :meth:`asking` may change."""
+        """``namespace`` is Waddle's own; ``changed`` is called when an answer of :meth:`state_of` may change."""
         self._served = ServedKinds(client)
         self._manager = manager
         self._namespace = namespace
@@ -152,16 +152,16 @@ class AskedKeeper:
 
     # --- what is decided -----------------------------------------------------------------------
 
-    async def asking(self, document: Mapping[str, Any]) -> AskedState | None:
+    async def state_of(self, document: Mapping[str, Any]) -> CoverageState | None:
         """Return how much of a policy's requests arrive; None where that is unknown, or it needs none."""
         need = need_of(document, lambda name: self._operations.get(name, frozenset()))
         if need is None or need.process not in self._entries:
             return None
         self._places.update(need.places)
         await self._served.look_up(need.kinds)
-        return asking_of(
+        return coverage_of(
             need,
-            Surroundings(
+            WebhookContext(
                 self._entries,
                 self._generators,
                 self._excluded,
