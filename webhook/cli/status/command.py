@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -28,14 +28,13 @@ from webhook.policy_kinds.table import CONSTRAINT_GROUPS, EXCEPTION_KINDS
 from webhook.replicas.pods import WEBHOOK_PODS, replica
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Mapping
 
-    from webhook.cli.cluster_policies import KyvernoStanding
-    from webhook.cli.status.admission_policies import AdmissionPolicyStanding
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
-    from webhook.policies.request_coverage import RequestCoverage
     from webhook.webhook_rules.coverage import CoverageState
+
+_StandingT = TypeVar("_StandingT")
 
 _HELP = """Show templates, constraints, mutators and ExpansionTemplates, and which of Waddle's replicas enforce them.
 
@@ -80,7 +79,10 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
 
 async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     """The replicas, what they do about each object that they follow, and how far each is asked."""
-    from webhook.cli.cluster_policies import kyverno_mode  # noqa: PLC0415  # see command
+    from webhook.cli.cluster_policies import kyverno_mode, kyverno_standings  # noqa: PLC0415  # see command
+    from webhook.cli.status.admission_policies import (  # noqa: PLC0415  # it brings CEL
+        admission_policy_standings,
+    )
     from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see command
     from webhook.policies.request_coverage import is_judged, read_coverage  # noqa: PLC0415  # see command
@@ -118,40 +120,22 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
         for document in documents
         if is_judged(document) and (asking := coverage(document)) is not None
     }
-    admission_policies = await _admission_policies(client)
-    kyverno = await _kyverno_policies(client, kyverno_mode(pods), coverage)
+    admission_policies = await _visible(admission_policy_standings(client), "the API server's own")
+    standings = kyverno_standings(client, kyverno_mode(pods), coverage)
+    kyverno = await _visible(standings, "Kyverno's")
     return ClusterStanding(
         replicas, objects, exceptions, coverage_states, admission_policies, kyverno
     )
 
 
-async def _kyverno_policies(
-    client: ClusterClient, mode: str, coverage: RequestCoverage
-) -> list[KyvernoStanding]:
-    """How Kyverno's policies stand; none where it is not installed, and for who may not see them."""
-    from webhook.cli.cluster_policies import kyverno_standings  # noqa: PLC0415  # see command
+async def _visible(standings: Awaitable[list[_StandingT]], name: str) -> list[_StandingT]:
+    """How policies stand; none for who may not see them."""
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
 
     try:
-        return await kyverno_standings(client, mode, coverage)
+        return await standings
     except ApiError as error:
         if not error.is_forbidden:
             raise
-        complain(f"Kyverno's policies are not shown: {error}")
-        return []
-
-
-async def _admission_policies(client: ClusterClient) -> list[AdmissionPolicyStanding]:
-    """How the API server's own policies stand; none for who may not see them."""
-    from webhook.cli.status.admission_policies import (  # noqa: PLC0415  # it brings CEL
-        admission_policy_standings,
-    )
-    from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
-
-    try:
-        return await admission_policy_standings(client)
-    except ApiError as error:
-        if not error.is_forbidden:
-            raise
-        complain(f"the API server's own policies are not shown: {error}")
+        complain(f"{name} policies are not shown: {error}")
         return []
