@@ -120,15 +120,17 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
         for document in documents
         if is_judged(document) and (asking := coverage(document)) is not None
     }
-    admission_policies = await _visible(admission_policy_standings(client), "the API server's own")
+    admission_policies = await _visible(
+        admission_policy_standings(client), "the API server's own policies"
+    )
     standings = kyverno_standings(client, kyverno_mode(pods), coverage)
-    kyverno = await _visible(standings, "Kyverno's")
+    kyverno = await _visible(standings, "Kyverno's policies")
     return ClusterStanding(
         replicas, objects, exceptions, coverage_states, admission_policies, kyverno
     )
 
 
-async def _visible(standings: Awaitable[list[_StandingT]], name: str) -> list[_StandingT]:
+async def _visible(standings: Awaitable[list[_StandingT]], subject: str) -> list[_StandingT]:
     """How policies stand; none for who may not see them."""
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
 
@@ -137,5 +139,5 @@ async def _visible(standings: Awaitable[list[_StandingT]], name: str) -> list[_S
     except ApiError as error:
         if not error.is_forbidden:
             raise
-        complain(f"{name} policies are not shown: {error}")
+        complain(f"{subject} are not shown: {error}")
         return []
