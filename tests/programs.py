@@ -82,7 +82,7 @@ CONFORMANCE = Path(os.environ.get("WADDLE_CONFORMANCE", ROOT.parent / "shared" /
 PROGRAMS: dict[str, Source] = {
     "gatekeeper": Module("github.com/open-policy-agent/gatekeeper/v3", "v3.23.1"),
     "gator": Module("github.com/open-policy-agent/gatekeeper/v3/cmd/gator", "v3.23.1"),
-    "opa": Module("github.com/open-policy-agent/opa", "v1.22.0"),
+    "opa": Module("github.com/open-policy-agent/opa", "v1.22.4"),
     # Its go.mod asks for Go 1.26.8: an older one, as pip brings it, does without.
     "conftest": Module("github.com/open-policy-agent/conftest", "v0.71.1"),
     # What people sign images with; the last release whose default is the first format.
@@ -180,8 +180,13 @@ def of_the_system(*names: str) -> list[Path] | None:
 
 def gatekeeper_sources() -> Path:
     """The folder of Gatekeeper's Go module, which holds its CRDs. Raises ProgramUnavailableError."""
-    _ask("Gatekeeper's sources")
-    source = PROGRAMS["gatekeeper"]
+    return sources("gatekeeper")
+
+
+def sources(name: str) -> Path:
+    """The folder of a program's Go module, such as OPA's cases. Raises ProgramUnavailableError."""
+    _ask(f"the sources of {name}")
+    source = PROGRAMS[name]
     assert isinstance(source, Module)
     _run([str(go()), "mod", "download", f"{source.package}@{source.version}"], cwd=cache_folder())
     modules = _run([str(go()), "env", "GOMODCACHE"], cwd=cache_folder()).strip()

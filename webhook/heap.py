@@ -33,6 +33,12 @@ _OWN_REFERENCES: Final = 2
 _SLICE_SECONDS: Final = 0.0002
 """A slice that takes less is followed by one of twice as many."""
 
+_LARGE: Final = 10_000
+"""Members from which on something is freed in slices: as many take some 0.2 ms."""
+
+_CO_OPTIMIZED: Final = 1
+"""Of the code of a function: `inspect` has it, too, and takes 5 ms to import."""
+
 _PAGE_BYTES: Final = mmap.PAGESIZE
 
 
@@ -84,6 +90,35 @@ def free_in_slices(large: list[Any]) -> None:
             del parts[-count:]
             is_short = time.monotonic() - began < _SLICE_SECONDS
             count = count * 2 if is_short else max(count // 4, 1)
+
+
+def free_what_failed(error: BaseException) -> None:
+    """Free what the calls held that an error ended, its large arrays and objects in slices.
+
+    Whoever lets go of the error alone frees all of it at once: 51 to 91 ms for a policy's pairs.
+    """
+    large: list[Any] = []
+    traceback, context = error.__traceback__, error.__context__
+    if context is not None:
+        error.__context__ = None
+        free_what_failed(context)
+    while traceback is not None:
+        frame = traceback.tb_frame
+        local_values = frame.f_locals
+        large += [
+            one for one in local_values.values() if type(one) in (list, dict) and len(one) > _LARGE
+        ]
+        if type(local_values) is dict and frame.f_code.co_flags & _CO_OPTIMIZED:
+            local_values.clear()  # The copy that Python up to 3.12 keeps of a function's variables.
+        with contextlib.suppress(RuntimeError):  # It has not ended: it is the caller's.
+            frame.clear()
+        traceback = traceback.tb_next
+    error.__traceback__ = None
+    while large:
+        if sys.getrefcount(large[-1]) > _OWN_REFERENCES:
+            large.pop()
+        else:
+            free_in_slices([large.pop()])
 
 
 class ResidentMemory:

@@ -80,10 +80,10 @@ def beside(
     with apart(running):
         with Bystander(running, per_second, *bodies) as quiet:
             time.sleep(QUIET_SECONDS)
-        others = flooded(running, flood, per_second, *bodies)
+        others = flooded(running, flood.carry_out, per_second, *bodies)
     with bare() as at_once, apart(at_once):
         long = replace(flood, times=1_000_000, seconds=min(flood.seconds, QUIET_SECONDS))
-        floor = flooded(at_once, long, per_second, *bodies)
+        floor = flooded(at_once, long.carry_out, per_second, *bodies)
     yield from waits(name, quiet, others, floor)
     yield Row(name, "others answered wrongly", others.wrong, 0)
     yield Row(name, "violations let through (Ignore)", others.let_in, 0)
@@ -94,10 +94,12 @@ def beside(
         yield Row(name, "memory that stays", rss_mib(running) - quiet.rest_mib, KEPT_MIB_MAX, "MiB")
 
 
-def flooded(running: Server, flood: Flood, per_second: float, good: bytes, bad: bytes) -> Bystander:
-    """Ask beside a flood, to its end."""
+def flooded(
+    running: Server, carry_out: Callable[[int], None], per_second: float, good: bytes, bad: bytes
+) -> Bystander:
+    """Ask beside a flood of a port, to its end."""
     with (
-        elsewhere(flood.carry_out, running.ports["admission"]) as await_end,
+        elsewhere(carry_out, running.ports["admission"]) as await_end,
         Bystander(running, per_second, good, bad) as others,
     ):
         await_end()

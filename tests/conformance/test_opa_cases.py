@@ -1,12 +1,14 @@
 """OPA's own cases, all of them, and proof that the runner can tell right from wrong."""
 
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
 from tests.conformance.gatekeeper import CONFORMANCE
-from tests.conformance.opa import EXCLUSIONS, Outcome, exclusions, run, run_case
+from tests.conformance.opa import EXCLUSIONS, SUPERSEDED, Outcome, exclusions, run, run_case
 from tests.conformance.opa_cases import Case, load_cases
+from tests.programs import Programs, ProgramUnavailableError, sources
 
 CASES = CONFORMANCE / "opa"
 if not CASES.is_dir():
@@ -24,6 +26,33 @@ def test_every_case_of_opa_passes(outcomes: list[Outcome]) -> None:
     failed = [f"{one.case.name}: {one.reason}" for one in outcomes if one.status == "failed"]
     assert failed == []
     assert len(outcomes) > 2800
+
+
+@pytest.fixture(scope="module")
+def newest(program: Programs) -> Path:
+    """The cases that the OPA brings which tests compare with."""
+    try:
+        return sources("opa") / "v1" / "test" / "cases" / "testdata"
+    except ProgramUnavailableError as unavailable:
+        pytest.skip(str(unavailable))
+
+
+@pytest.mark.slow(40)
+def test_every_case_of_the_newest_opa_passes(newest: Path) -> None:
+    """They are more than the conformance data has, and say what OPA answers today."""
+    outcomes = run([newest], superseded=None)
+    failed = [f"{one.case.name}: {one.reason}" for one in outcomes if one.status == "failed"]
+    assert failed == []
+    assert len(outcomes) > 4000
+
+
+def test_a_superseded_case_has_another_expectation_today(newest: Path) -> None:
+    """And it is judged by that one; what OPA still expects must not be left out."""
+    today = {case.name: case.modules for case in load_cases([newest])}
+    older = {case.name: case.modules for case in load_cases([CASES])}
+    listed = set(exclusions(SUPERSEDED))
+    changed = {name for name in older.keys() & today.keys() if older[name] != today[name]}
+    assert listed <= changed
 
 
 def test_no_case_with_a_wrong_expectation_passes(outcomes: list[Outcome]) -> None:

@@ -10,7 +10,7 @@ from tests.programs import Programs
 
 @pytest.fixture(scope="session")
 def opa(program: Programs) -> Iterator[Oracle]:
-    """OPA 1.22."""
+    """OPA 1.22.4."""
     with Oracle(program("tests/oracles/opa")) as oracle:
         yield oracle
 

@@ -601,4 +601,28 @@ FAULTS: Final[dict[str, Fault]] = {
         "pass",
         found_by=2,
     ),
+    "a provider that is asked though it is deleted": Fault(
+        "providers",
+        "webhook.policy_kinds.parts",
+        "CollectedPart.remove",
+        "self._value = None",
+        "pass",
+        found_by=30,
+    ),
+    "a provider that is asked as it was": Fault(
+        "providers",
+        "webhook.policy_kinds.parts",
+        "CollectedPart.put",
+        "self._value = None",
+        "pass",
+        found_by=3,
+    ),
+    "a provider that is said to be active though it is broken": Fault(
+        "providers",
+        "webhook.controllers.revisions.extension_state",
+        "_activity",
+        "not state.error",
+        "state.in_force is not None",
+        found_by=113,
+    ),
 }

@@ -13,7 +13,7 @@ from tests.simulation.simulated import simulate
         *(("log", 60), ("certificates", 12), ("cluster", 10)),
         *(("trials", 10), ("extensions", 10), ("generated", 10)),
         *(("exceptions", 10), ("forged", 20), ("groups", 20)),
-        *(("projected", 20),),
+        *(("projected", 20), ("providers", 20)),
     ],
 )
 def test_worlds_by_fixed_seeds_hold(world: str, count: int) -> None:

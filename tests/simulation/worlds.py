@@ -25,6 +25,7 @@ WORLDS: Final = {
     "extensions": "tests.simulation.extension_world:ExtensionWorld",
     "exceptions": "tests.simulation.exception_world:ExceptionWorld",
     "projected": "tests.simulation.projected_world:ProjectedWorld",
+    "providers": "tests.simulation.provider_world:ProviderWorld",
     "groups": "tests.simulation.group_world:GroupWorld",
 }
 

@@ -4,6 +4,7 @@ import weakref
 from typing import Any
 
 import orjson
+import pytest
 
 from webhook import heap
 from webhook.api.json_decoder import decode_in_pieces
@@ -48,3 +49,43 @@ def test_what_somebody_holds_is_known() -> None:
         assert heap.is_held(large), path
         del held
         assert not heap.is_held(large), path
+
+
+def failing(shared: list[object]) -> None:
+    """Fail with a list of its own, and one that is its caller's."""
+    own = [Part() for _ in range(20_000)]
+    part = own[0]
+    shared.append(weakref.ref(part))
+    again = shared
+    del part
+    raise ValueError(len(own), len(again))
+
+
+def test_what_a_failed_call_held_is_freed_in_slices_and_what_others_hold_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An evaluation that overran let go of all its pairs at once: 91 ms."""
+    shared: list[object] = [None] * 20_000
+    try:
+        try:
+            failing(shared)
+        except ValueError as error:
+            raise RuntimeError from error
+    except RuntimeError as error:
+        failed = error
+    sliced: list[int] = []
+    free_in_slices = heap.free_in_slices
+
+    def free(large: list[Any]) -> None:
+        sliced.append(len(large[0]))
+        free_in_slices(large)
+
+    monkeypatch.setattr(heap, "free_in_slices", free)
+    heap.free_what_failed(failed)
+    assert sliced == [20_000]
+    assert failed.__traceback__ is None
+    assert failed.__context__ is None
+    assert len(shared) == 20_001
+    seen = shared[-1]
+    assert isinstance(seen, weakref.ref)
+    assert seen() is None

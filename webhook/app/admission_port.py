@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from webhook.app.cluster import ClusterThread
     from webhook.app.decisions import DecisionLog
     from webhook.app.memo import AdmissionMemo
-    from webhook.app.providers import ProviderThread
+    from webhook.app.providers import ProviderRequests
     from webhook.certificates.loader import CertificateLoader
     from webhook.cluster.client import ClusterClient
     from webhook.constraint.breaker import BreakerView
@@ -245,7 +245,7 @@ class AdmissionPort:
         *,
         cluster: ClusterThread | None,
         decisions: DecisionLog | None,
-        providers: ProviderThread | None = None,
+        providers: ProviderRequests | None = None,
         make_plain_client: Callable[[], Client],
         trials: Trials,
         registry: Registry,
@@ -330,6 +330,7 @@ class AdmissionPort:
                 begin=give_precedence,
                 give_back=heap.give_back,
                 times=times,
+                rests_of=self._slow_reviews.rests_of,
             ),
             parts={f"/v1/admit/{one}": admission.part(one) for one in FAILURE_POLICIES},
             mutate=mutation,

@@ -17,7 +17,7 @@ from webhook.app.certificate_options import certificate_options
 from webhook.app.compilation import CodeProcess
 from webhook.app.fault_injection import FaultRefused, RefusingDriver, refused_kind
 from webhook.app.priority import BEHIND, SWITCH_INTERVAL_SECONDS, go_first
-from webhook.app.providers import ProviderThread
+from webhook.app.providers import ProviderRequests
 from webhook.app.specialisation import SpecialisingThread
 from webhook.app.telemetry import Telemetry, UnusableTelemetry
 from webhook.app.threads import ProbeThread, ReloadThread
@@ -140,7 +140,7 @@ class Process:
         self._engine_faults = EngineFaults(self._registry, self._log)
         self._disabled = NEEDS_A_DOOR.union(settings.deciding.disable_opa_builtin)
         self._shown = self._shown_pair()
-        self._providers = self._provider_thread(lines)
+        self._providers = self._provider_requests(lines)
         self._cache = self._code_cache()
         self._trials = self._make_trials()
         self._driver = self._make_driver()
@@ -180,14 +180,14 @@ class Process:
             return ShownPair(Path(folder), self._log)
         return self._certificate
 
-    def _provider_thread(self, lines: Log) -> ProviderThread | None:
-        """Make the thread that asks providers; without it nobody may call for it."""
+    def _provider_requests(self, lines: Log) -> ProviderRequests | None:
+        """Make what asks providers; without it nobody may call for it."""
         settings = self._settings
         if not settings.deciding.enable_external_data:
             self._disabled |= {EXTERNAL_DATA}
             return None
         log = lines.logger("providers")
-        return ProviderThread(settings, self._serving, self._registry, log, self._shown)
+        return ProviderRequests(settings, self._serving, self._registry, log, self._shown)
 
     def _make_trials(self) -> Trials:
         """Make the trials of policies before they are enforced, and of those that wait at a start."""
@@ -251,6 +251,9 @@ class Process:
                 version=__version__,
                 **{name: _shown(bound) for name, bound in self._bound.items()},
             )
+            asking = None
+            if self._providers is not None:
+                asking = group.create_task(self._providers.run())
             self._reload.start()
             self._telemetry.start()
             if self._cluster is not None:
@@ -270,6 +273,8 @@ class Process:
                 await asyncio.wait(answering)  # the last answer has its record
             if self._decisions is not None:
                 await self._decisions.drain()
+            if asking is not None:
+                asking.cancel()
         self._stop_threads()
         await self._telemetry.stop()
         self._probes.stop()
@@ -286,8 +291,6 @@ class Process:
             self._specialising.stop()
         self._reload.stop()
         self._trials.stop()
-        if self._providers is not None:
-            self._providers.stop()
 
     async def _warm_trials(self) -> None:
         """Have ready what tries policies, once they are served: a cluster's change at any time."""

@@ -128,6 +128,15 @@ class SlowReviews:
         lane = self._lanes.get(Party(requester(request), request.namespace))
         return lane is not None and lane.bytes_min <= request.size
 
+    def rests_of(self, user: str) -> int:
+        """How much longer a user's other work rests than it lasts; 0 where no other is reviewed.
+
+        What is decoded for one takes the processor from what is reviewed for another.
+        """
+        with self._changed:
+            others = self._queue.others_than(user)
+        return (RESTS + 1) * (others + 1) - 1 if others else 0
+
     def begin(
         self, work: Callable[[Budget], T], request: AdmissionRequest, span: RequestTime
     ) -> SlowReview[T] | Delay:

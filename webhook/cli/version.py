@@ -17,7 +17,7 @@ from webhook.cli.table import table
 from webhook.cli.terminal import write
 from webhook.extras import installed_from
 
-OPA_LEVEL: Final = "1.22.0"
+OPA_LEVEL: Final = "1.22.4"
 """The OPA whose Rego this is."""
 
 KUBERNETES_LEVEL: Final = "1.37"

@@ -13,6 +13,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 
+from webhook import heap
 from webhook.constraint.errors import (
     CompileError,
     ConstraintFrameworkError,
@@ -42,8 +43,8 @@ def of_evaluation(error: Exception) -> PolicyError:
     """Return the failure of one policy for what its evaluation raised."""
     if isinstance(error, PolicyError):
         # Whoever keeps it in a variable would keep, in a circle, all that the evaluation had made.
-        error.__context__ = None
-        return error.with_traceback(None)
+        heap.free_what_failed(error)
+        return error
     if isinstance(error, RecursionError):
         message = "evaluation met values nested too deeply"
         return PolicyError(message, overrun=True, too_deep=True)

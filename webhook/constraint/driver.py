@@ -44,6 +44,11 @@ class Evaluator(Protocol):
         """
 
 
+def asks_providers(evaluator: Evaluator | None) -> bool:
+    """Return whether an evaluator says that it may ask providers: others are evaluated meanwhile."""
+    return getattr(evaluator, "asks_providers", False)
+
+
 class Driver(Protocol):
     """A policy language."""
 

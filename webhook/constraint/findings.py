@@ -20,6 +20,7 @@ from webhook.constraint.result import (
 )
 from webhook.constraint.secrecy import quoting_no_secret
 from webhook.external_data.exchange import Unanswered
+from webhook.slices import sorted_in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -280,7 +281,7 @@ class Findings:
                 given = group[0].document if is_whole else group[0].parameters
                 violations = evaluate(given, document, state)
             except Unanswered as wanting:
-                self.requests += wanting.requests
+                self._want(wanting.requests)
                 continue
             except Exception as raised:  # noqa: BLE001  # whatever it is costs this policy alone
                 error = quoting_no_secret(containment.of_evaluation(raised), review.document)
@@ -304,6 +305,12 @@ class Findings:
         if self._watches and self.guard is not None and not self.requests:
             self._finish(self.guard, entry, groups[: len(groups) - len(unfinished)], review.size)
         return unfinished
+
+    def _want(self, requests: tuple[ProviderRequest, ...]) -> None:
+        """Note what providers have to be asked, and have it sent while others are evaluated."""
+        self.requests += requests
+        if self.limits.begin is not None:
+            self.limits.begin(requests)
 
     def _evaluating(self, evaluator: Evaluator, groups: _Groups, review: Review) -> _Evaluate:
         """Return what evaluates groups in this order, and passes results to an observer."""
@@ -511,10 +518,10 @@ class Findings:
     def _put_in_order(self) -> None:
         """By stable sorts: a constraint's violations of one message keep their own order."""
         if self._is_in_order:  # two sorts of texts take a quarter of one of tuples
-            self.results.sort(key=_message)
-            self.results.sort(key=_action)
+            self.results = sorted_in_slices(self.results, _message)
+            self.results = sorted_in_slices(self.results, _action)
         else:
-            self.results.sort(key=answer_order)
+            self.results = sorted_in_slices(self.results, answer_order)
 
     def responses(self) -> Responses:
         """Everything found, in the order of an answer."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from webhook.constraint.breaker import Guard
     from webhook.constraint.constraint import Constraint
-    from webhook.external_data.exchange import Answering, ReviewMoment
+    from webhook.external_data.exchange import Answering, ProviderRequest, ReviewMoment
 
 OnBug: TypeAlias = "Callable[[str, Exception], None]"
 """Takes the kind of a template and the exception of ours that ended an evaluation of it."""
@@ -106,8 +106,8 @@ class Limits(NamedTuple):
     the engine's own default. ``print_`` receives each line that a policy prints,
     with its place. ``budget`` bounds each evaluation apart. ``observer`` is told of each.
     ``requester`` is who is behind the request, if anybody asks. ``known`` gives what providers
-    answered; without it nothing is. ``moment`` is that of templates which ask them. ``memo`` knows
-    what evaluations found before.
+    answered; without it nothing is. ``begin`` has requests sent while the rest is evaluated.
+    ``moment`` is that of templates which ask them. ``memo`` knows what evaluations found before.
     """
 
     deadline: float | None = None
@@ -117,6 +117,7 @@ class Limits(NamedTuple):
     observer: Observer | None = None
     requester: str = ""
     known: Answering | None = None
+    begin: Callable[[Sequence[ProviderRequest]], None] | None = None
     moment: ReviewMoment | None = None
     memo: Remembering | None = None
 

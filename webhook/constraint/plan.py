@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint import enforcement
+from webhook.constraint.driver import asks_providers
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -60,8 +61,9 @@ class Planned:
     ``matching`` are the constraints to evaluate, template by template and those
     of equal parameters together: what they find is equal too, so one evaluation
     serves them all. Those that may deny come first: where the time ends, it
-    should end with the others. ``unmatchable`` are those whose matcher failed,
-    with the reason, and ``broken`` those that match and cannot be evaluated.
+    should end with the others. Of either those that ask providers come first:
+    these answer while the others are evaluated. ``unmatchable`` are those whose
+    matcher failed, with the reason, and ``broken`` those that match and cannot be evaluated.
     """
 
     matching: tuple[tuple[Entry, tuple[tuple[Constraint, ...], ...]], ...]
@@ -159,7 +161,9 @@ class Plan:
             if chosen:
                 groups = sorted(map(tuple, chosen.values()), key=self._allows)
                 matching.append((step.entry, tuple(groups)))
-        matching.sort(key=lambda item: self._allows(item[1][0]))
+        matching.sort(
+            key=lambda item: (self._allows(item[1][0]), not asks_providers(item[0].evaluator))
+        )
         broken = []
         for item in self.broken:
             outcome = True if item.number < 0 else outcomes[item.number]

@@ -83,6 +83,8 @@ class ResponseCache:
 
     def look(self, provider: str, keys: Sequence[str], *, fresh: bool = False) -> Lookup:
         """What is known of keys; with ``fresh`` only values that have just been answered."""
+        if not self._entries:
+            return Lookup((), tuple(keys), True, ())
         now = self._clock()
         items, missing, aging = [], [], []
         is_idempotent = True
@@ -124,6 +126,8 @@ class ResponseCache:
 
     def keep(self, provider: str, answer: ProviderAnswer, *, refreshes: bool = False) -> None:
         """Keep what a provider said of keys; one that was asked for again keeps its value beside an error."""
+        if not self._value_seconds:
+            return
         now = self._clock()
         # Of an answer with a fault for all its keys no mutator may use a part, not even later.
         is_idempotent = answer.is_idempotent and not answer.system_error.strip()

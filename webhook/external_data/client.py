@@ -12,7 +12,9 @@ import os
 import socket
 import ssl
 import time
-from typing import TYPE_CHECKING, Final
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from webhook import __version__
 from webhook.api.encoding import encode
@@ -24,6 +26,7 @@ from webhook.external_data.connection import (
     read_buffer,
 )
 from webhook.external_data.response import (
+    IN_ONE_GO_BYTES,
     READ,
     SENT,
     UNMARSHALLED,
@@ -34,7 +37,7 @@ from webhook.external_data.response import (
 from webhook.golang import url as go_url
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from webhook.external_data.connection import WholeAnswer
     from webhook.external_data.provider import ClientPair, DataProvider
@@ -52,26 +55,63 @@ as much beside each other, and a handshake takes as long as twenty requests.
 """
 
 
-class _Call:
-    """One request, and how far it came."""
+OnAnswer: TypeAlias = "Callable[[ProviderAnswer | Exception, int], None]"
+"""Takes an answer and its status, or why there is none: a :class:`ProviderFault`, or a bug."""
 
-    __slots__ = ("data", "is_answered")
 
-    def __init__(self, head: bytes, keys: Sequence[str]) -> None:
-        body = encode(
-            {
-                "apiVersion": "externaldata.gatekeeper.sh/v1beta1",
-                "kind": "ProviderRequest",
-                "request": {"keys": list(keys)},
-            }
-        )
-        self.data = b"%sContent-Length: %d\r\n\r\n%s" % (head, len(body), body)
+class ProviderCall:
+    """One request, until it is answered, fails, or its time is over."""
+
+    __slots__ = (
+        "_client",
+        "_is_over",
+        "_tell",
+        "_timer",
+        "connection",
+        "data",
+        "is_answered",
+        "task",
+    )
+
+    def __init__(self, client: ProviderClient, data: bytes, tell: OnAnswer) -> None:
+        self.data = data
         self.is_answered = False
         """Whether the answer has begun: what fails from then on fails to be read."""
+        self.connection: ProviderConnection | None = None
+        self.task: asyncio.Task[ProviderConnection] | None = None
+        """Opens a connection for it."""
+        self._client = client
+        self._tell = tell
+        self._is_over = False
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(client.provider.timeout_seconds, client.overdue, self)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self._is_over
 
     def begin(self) -> None:
         """The answer begins."""
         self.is_answered = True
+
+    def end(self, answer: ProviderAnswer | Exception, status: int = 0) -> None:
+        """Tell what came of it, once."""
+        if not self._is_over:
+            tell = self._tell
+            self._finish()
+            tell(answer, status)
+
+    def cancel(self) -> None:
+        """End it, and tell nobody."""
+        if not self._is_over:
+            self._finish()
+            self._client.drop(self)
+
+    def _finish(self) -> None:
+        self._is_over = True
+        self._timer.cancel()
+        self._tell = _nobody  # What it refers to refers to this.
 
 
 class ProviderClient:
@@ -86,29 +126,25 @@ class ProviderClient:
         self._url = go_url.parse(provider.url)
         self._head = _head(self._url)
         self._shown_url = _without_password(provider.url)
-        self._places = asyncio.Semaphore(CONNECTIONS_PER_PROVIDER)
+        self._used = 0
+        """Connections that are in use, or being opened."""
+        self._waiting: deque[ProviderCall] = deque()
+        """Calls for which there is no connection."""
         self._idle: list[ProviderConnection] = []
         self._is_retired = False
         self._buffer = read_buffer()
 
-    async def ask(self, keys: Sequence[str]) -> tuple[ProviderAnswer, int]:
-        """The answer to a request for keys, and its HTTP status; raises :class:`ProviderFault`."""
-        call = _Call(self._head, keys)
-        try:
-            async with asyncio.timeout(self.provider.timeout_seconds), self._places:
-                answer = await self._answer(call)
-        except TimeoutError:
-            seconds = self.provider.timeout_seconds
-            why = f"context deadline exceeded: no answer within {seconds:g} s"
-            if call.is_answered:
-                raise ProviderFault("timeout", f"{READ}: {why}") from None
-            raise self._unsent("timeout", why) from None
-        if 300 <= answer.status < 400 and answer.location:
-            raise self._unsent("redirect", "it redirects, which is not followed")
-        try:
-            return read_answer(answer.body), answer.status
-        except UnreadableAnswer as error:
-            raise ProviderFault("unreadable", f"{UNMARSHALLED}: {error}") from None
+    def ask(self, keys: Sequence[str], tell: OnAnswer) -> ProviderCall:
+        """Ask for keys at once, over a connection that is kept where there is one.
+
+        ``tell`` is called with the answer and its HTTP status, or with what went wrong.
+        """
+        call = ProviderCall(self, _request(self._head, keys), tell)
+        if self._used < CONNECTIONS_PER_PROVIDER:
+            self._begin(call)
+        else:
+            self._waiting.append(call)
+        return call
 
     def retire(self) -> None:
         """Keep no connection any more: those in use end with their answers."""
@@ -124,37 +160,115 @@ class ProviderClient:
         for one in old:
             one.close()
 
-    async def _answer(self, call: _Call) -> WholeAnswer:
+    def overdue(self, call: ProviderCall) -> None:
+        """The time of a call is over."""
+        why = f"context deadline exceeded: no answer within {self.provider.timeout_seconds:g} s"
+        fault = self._unsent("timeout", why)
+        if call.is_answered:
+            fault = ProviderFault("timeout", f"{READ}: {why}")
+        call.end(fault)
+        self.drop(call)
+
+    def drop(self, call: ProviderCall) -> None:
+        """Give up what a call that is over had: its connection would bring its answer to the next."""
+        if call.connection is not None:
+            call.connection.close()
+            self._release(call)
+        elif call.task is not None:
+            call.task.cancel()
+        elif call in self._waiting:
+            self._waiting.remove(call)
+
+    def _begin(self, call: ProviderCall) -> None:
+        """Send a request on a connection that was used before, or have one opened."""
+        self._used += 1
         kept = self._kept()
         if kept is not None:
-            try:
-                return await self._once(kept, call)
-            except (EOFError, ConnectionError):
-                # It may have been closed before it was asked: Go asks anew, too.
-                if call.is_answered:
-                    raise ProviderFault("transport", f"{READ}: unexpected EOF") from None
-            except (OSError, MalformedAnswer, AnswerTooLong) as error:
-                raise self._failed(error, call) from None
-        try:
-            connection = await self._connected()
-        except (OSError, ValueError) as error:
-            raise self._unsent("transport", self._not_connected(error), connected=False) from None
-        try:
-            return await self._once(connection, call)
-        except (EOFError, OSError, MalformedAnswer, AnswerTooLong) as error:
-            raise self._failed(error, call) from None
+            self._send(call, kept, is_kept=True)
+        else:
+            self._open_for(call)
 
-    async def _once(self, connection: ProviderConnection, call: _Call) -> WholeAnswer:
-        is_whole = False
-        try:
-            answer = await connection.post(call.data, call.begin)
-            is_whole = True
-        finally:
-            if is_whole and connection.is_open and not self._is_retired:
-                self._idle.append(connection)
-            else:
+    def _open_for(self, call: ProviderCall) -> None:
+        call.task = asyncio.get_running_loop().create_task(self._open())
+        call.task.add_done_callback(partial(self._opened, call))
+
+    async def _open(self) -> ProviderConnection:
+        self._show_pair()
+        return await ProviderConnection.open(
+            self._url.hostname, int(self._url.port or 443), self._context, self._buffer
+        )
+
+    def _opened(self, call: ProviderCall, task: asyncio.Task[ProviderConnection]) -> None:
+        """A connection is there for a call, or there is none."""
+        call.task = None
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is None and not call.is_over:
+            self._send(call, task.result())
+            return
+        self._freed()
+        if error is None:
+            task.result().close()
+        elif isinstance(error, OSError | ValueError):
+            why = self._not_connected(error)
+            call.end(self._unsent("transport", why, connected=False))
+        elif isinstance(error, Exception):
+            call.end(error)
+
+    def _send(
+        self, call: ProviderCall, connection: ProviderConnection, *, is_kept: bool = False
+    ) -> None:
+        call.connection = connection
+        connection.post(call.data, call.begin, partial(self._answered, call, is_kept))
+
+    def _answered(self, call: ProviderCall, is_kept: bool, answer: WholeAnswer | Exception) -> None:
+        """A connection has brought an answer, or an end."""
+        if isinstance(answer, Exception):
+            if is_kept and not call.is_answered and isinstance(answer, EOFError | ConnectionError):
+                # It may have been closed before it was asked: Go asks anew, too.
+                call.connection = None
+                self._open_for(call)
+                return
+            self._release(call)
+            call.end(self._failed(answer, call))
+            return
+        connection = call.connection
+        self._release(call)
+        if connection is not None and connection.is_open:
+            if self._is_retired:
                 connection.close()
-        return answer
+            else:
+                self._idle.append(connection)
+        if 300 <= answer.status < 400 and answer.location:
+            call.end(self._unsent("redirect", "it redirects, which is not followed"))
+        elif len(answer.body) <= IN_ONE_GO_BYTES:
+            call.end(_read(answer.body), answer.status)
+        else:
+            self._read_beside(call, answer)
+
+    def _read_beside(self, call: ProviderCall, answer: WholeAnswer) -> None:
+        """Read a large answer on another thread: others are answered on this one."""
+        reading = asyncio.get_running_loop().run_in_executor(None, _read, answer.body)
+
+        def read(done: asyncio.Future[ProviderAnswer | Exception]) -> None:
+            if not done.cancelled():
+                call.end(done.result(), answer.status)
+
+        reading.add_done_callback(read)
+
+    def _release(self, call: ProviderCall) -> None:
+        """Take the connection from a call that needs it no longer."""
+        call.connection = None
+        self._freed()
+
+    def _freed(self) -> None:
+        """There is room for another connection: the next call has it, a turn later."""
+        self._used -= 1
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
+        if self._waiting and self._used < CONNECTIONS_PER_PROVIDER:
+            self._begin(self._waiting.popleft())
 
     def _kept(self) -> ProviderConnection | None:
         """A connection that was used before, the latest first."""
@@ -165,12 +279,6 @@ class ProviderClient:
                 return connection
             connection.close()
         return None
-
-    async def _connected(self) -> ProviderConnection:
-        self._show_pair()
-        return await ProviderConnection.open(
-            self._url.hostname, int(self._url.port or 443), self._context, self._buffer
-        )
 
     def _show_pair(self) -> None:
         """Show the pair that is served now from the next handshake on."""
@@ -201,7 +309,7 @@ class ProviderClient:
         where = f"{self._url.hostname}:{self._url.port or 443}"
         return f"dial tcp {where}: connect: {_reason(error)}"
 
-    def _failed(self, error: Exception, call: _Call) -> ProviderFault:
+    def _failed(self, error: Exception, call: ProviderCall) -> ProviderFault:
         """What a request came to on a connection that was there."""
         if isinstance(error, AnswerTooLong):
             return ProviderFault("too_large", f"{READ}: it is over {ANSWER_BYTES_MAX} bytes")
@@ -217,6 +325,30 @@ class ProviderClient:
                 "transport", f"remote error: tls: {_reason(error)}", connected=False
             )
         return self._unsent("transport", "EOF" if is_cut else _reason(error))
+
+
+def _nobody(answer: ProviderAnswer | Exception, status: int) -> None:
+    """Drop an answer for which nobody waits."""
+
+
+def _request(head: bytes, keys: Sequence[str]) -> bytes:
+    body = encode(
+        {
+            "apiVersion": "externaldata.gatekeeper.sh/v1beta1",
+            "kind": "ProviderRequest",
+            "request": {"keys": list(keys)},
+        }
+    )
+    return b"%sContent-Length: %d\r\n\r\n%s" % (head, len(body), body)
+
+
+def _read(body: bytes) -> ProviderAnswer | Exception:
+    try:
+        return read_answer(body)
+    except UnreadableAnswer as error:
+        return ProviderFault("unreadable", f"{UNMARSHALLED}: {error}")
+    except Exception as error:  # noqa: BLE001  # the caller gets it as a bug
+        return error
 
 
 def _context(provider: DataProvider) -> ssl.SSLContext:

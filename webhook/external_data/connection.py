@@ -2,19 +2,22 @@
 
 A general client takes several times as long for a request as TLS and the system do, on the one
 interpreter that admissions need, too. What a provider is asked is always the same: a body of known
-length, on a connection that is kept; so the bytes are written and read here.
+length, on a connection that is kept. So the bytes are written and read here, at once: a transport
+would write them when all else of its turn is done.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
+import ssl
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import httptools
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
 
 ANSWER_BYTES_MAX: Final = 8 << 20
@@ -22,6 +25,9 @@ ANSWER_BYTES_MAX: Final = 8 << 20
 
 READ_AT_ONCE_BYTES: Final = 64 * 1024
 """Read at once: four records of TLS."""
+
+RECORD_BYTES: Final = 16 * 1024
+"""The most that one record of TLS holds."""
 
 _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
@@ -42,101 +48,170 @@ class WholeAnswer(NamedTuple):
     location: bool
 
 
-def read_buffer() -> memoryview:
-    """Where a loop's connections read to, one after another: what arrived is parsed at once.
+Answered: TypeAlias = "Callable[[WholeAnswer | Exception], None]"
+"""Takes the answer to a request, or why there is none: an OSError, EOFError, :class:`MalformedAnswer`
+or :class:`AnswerTooLong`."""
 
-    A protocol without one has 256 KiB taken from the system, and given back, for each answer.
-    """
+
+def read_buffer() -> memoryview:
+    """Where a loop's connections read to, one after another: what arrived is decrypted at once."""
     return memoryview(bytearray(READ_AT_ONCE_BYTES))
 
 
-class ProviderConnection(asyncio.BufferedProtocol):
-    """One connection; :meth:`post` once at a time."""
+class ProviderConnection:
+    """One connection, for one event loop; :meth:`post` once at a time."""
 
-    def __init__(self, buffer: memoryview) -> None:
+    def __init__(self, plain: socket.socket, tls: TlsEnds, buffer: memoryview) -> None:
         """``buffer`` is shared by all connections of a loop."""
+        self._loop = asyncio.get_running_loop()
+        self._socket = plain
+        self._tls, self._incoming, self._outgoing = tls
         self._buffer = buffer
-        self._transport: asyncio.Transport | None = None
-        self._waiter: asyncio.Future[WholeAnswer] | None = None
+        self._unsent = b""
+        self._answered: Answered | None = None
         self._begun: Callable[[], None] | None = None
         self._parser: Any = None
         self._parts: list[bytes] = []
         self._size = 0
         self._status = 0
         self._location = self._has_length = self._in_body = False
-        self.is_open = False
+        self._whole: WholeAnswer | None = None
+        self.is_open = True
         self.idle_since = 0.0
+        self._loop.add_reader(plain, self._readable)
 
     @classmethod
     async def open(
         cls, host: str, port: int, context: ssl.SSLContext, buffer: memoryview
     ) -> ProviderConnection:
         """Connect; raises OSError, and ssl.SSLError among it."""
-        loop = asyncio.get_running_loop()
-        _, protocol = await loop.create_connection(
-            lambda: cls(buffer), host, port, ssl=context, server_hostname=host
-        )
-        return protocol
+        plain = await _connected(host, port)
+        try:
+            tls = await _agreed(plain, host, context, buffer)
+            return cls(plain, tls, buffer)
+        except BaseException:
+            plain.close()
+            raise
 
-    def post(self, request: bytes, begun: Callable[[], None]) -> asyncio.Future[WholeAnswer]:
-        """Send a request and have its answer; ``begun`` is called when that begins.
-
-        The future's error is an OSError, EOFError, :class:`MalformedAnswer` or :class:`AnswerTooLong`.
-        """
-        assert self._transport is not None
-        self._waiter = asyncio.get_running_loop().create_future()
+    def post(self, request: bytes, begun: Callable[[], None], answered: Answered) -> None:
+        """Send a request; ``begun`` is called when its answer begins, ``answered`` with all of it."""
+        self._answered = answered
         self._begun = begun
         self._parser = httptools.HttpResponseParser(self)
         self._reset()
-        self._transport.write(request)
-        return self._waiter
+        try:
+            self._tls.write(request)
+            self._flush()
+        except OSError as error:
+            self._end(error)
 
     def close(self) -> None:
         """Leave at once: nothing is said on the way out."""
+        if not self.is_open:
+            return
         self.is_open = False
-        if self._transport is not None:
-            self._transport.abort()
+        self._loop.remove_reader(self._socket)
+        if self._unsent:
+            self._loop.remove_writer(self._socket)
+            self._unsent = b""
+        self._socket.close()
+        # It refers back to this object: with it this would stay until a full collection of garbage.
+        self._parser = None
 
     def _reset(self) -> None:
         self._parts = []
         self._size = self._status = 0
         self._location = self._has_length = self._in_body = False
+        self._whole = None
 
-    # --- what the transport tells --------------------------------------------------------------
+    # --- the socket ----------------------------------------------------------------------------
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is open."""
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's own class
-        self.is_open = True
+    def _flush(self) -> None:
+        """Send what is encrypted, as far as the system takes it; raises OSError."""
+        data = self._outgoing.read()
+        if self._unsent:
+            self._unsent += data
+        elif (sent := _sent(self._socket, data)) < len(data):
+            self._unsent = data[sent:]
+            self._loop.add_writer(self._socket, self._writable)
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
-        """Where bytes are read to."""
-        return self._buffer
+    def _writable(self) -> None:
+        try:
+            self._unsent = self._unsent[_sent(self._socket, self._unsent) :]
+        except OSError as error:
+            self._end(error)
+            return
+        if not self._unsent:
+            self._loop.remove_writer(self._socket)
 
-    def buffer_updated(self, nbytes: int) -> None:
+    def _readable(self) -> None:
+        """Some bytes have arrived, or the end."""
+        try:
+            count = self._socket.recv_into(self._buffer)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._end(error)
+            return
+        if count:
+            self._incoming.write(self._buffer[:count])
+        else:
+            self._incoming.write_eof()
+        try:
+            while self.is_open:
+                data = self._tls.read(RECORD_BYTES)
+                if not data:  # The peer says that it says no more.
+                    self._ended()
+                    return
+                self._received(data)
+                if count and not self._incoming.pending and not self._tls.pending():
+                    return
+        except ssl.SSLWantReadError:
+            self._reply()
+        except ssl.SSLEOFError:
+            self._ended()
+        except OSError as error:
+            self._end(error)
+
+    def _reply(self) -> None:
+        """Send what TLS itself has to say: new keys are acknowledged."""
+        if self._outgoing.pending:
+            try:
+                self._flush()
+            except OSError as error:
+                self._end(error)
+
+    def _ended(self) -> None:
+        """The peer says no more: so an answer is over that gives no length."""
+        if self._in_body and not self._has_length:
+            self.close()
+            self._tell(self._made())
+        else:
+            self._end(EOFError())
+
+    def _received(self, data: bytes) -> None:
         """Some of an answer."""
-        if self._waiter is None or self._waiter.done():
-            self.close()  # Nobody asked.
+        if self._answered is None:
+            self.close()  # There is no request.
             return
         if self._begun is not None:
             self._begun()
             self._begun = None
         try:
-            self._parser.feed_data(self._buffer[:nbytes])
+            self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._end(MalformedAnswer(str(error)))
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """It is over: so is an answer that says no length."""
-        self.is_open = False
-        if self._in_body and not self._has_length and error is None:
-            self._tell()
-        else:
-            self._end(error or EOFError())
-        # Both refer back to this object: with them it would stay until a full collection of garbage.
-        self._transport = self._parser = None
+            if self._whole is None:
+                self._end(MalformedAnswer(str(error)))
+            self.close()
+        if self._whole is not None:
+            self._tell(self._whole)
 
     # --- what the parser tells -----------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """An answer begins: a second one to the same request is nobody's."""
+        if self._whole is not None:
+            self.close()
 
     def on_header(self, name: bytes, _value: bytes) -> None:
         """A header: a few of them matter."""
@@ -159,23 +234,96 @@ class ProviderConnection(asyncio.BufferedProtocol):
 
     def on_message_complete(self) -> None:
         """The answer is whole; one that only says to wait is none."""
+        if self._parser is None:
+            return  # It was too long.
         if self._status < 200:
             self._reset()
             return
+        self._whole = self._made()
         if not self._parser.should_keep_alive():
             self.close()
-        self._tell()
 
-    def _tell(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
+    def _made(self) -> WholeAnswer:
+        parts, self._parts = self._parts, []
+        return WholeAnswer(self._status, b"".join(parts), self._location)
+
+    def _tell(self, whole: WholeAnswer) -> None:
+        answered, self._answered = self._answered, None
+        self._whole = None
+        if answered is not None:
             self.idle_since = time.monotonic()
-            self._waiter.set_result(
-                WholeAnswer(self._status, b"".join(self._parts), self._location)
-            )
-        self._parts = []
+            answered(whole)
 
     def _end(self, error: Exception) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_exception(error)
+        answered, self._answered = self._answered, None
         self._parts = []
         self.close()
+        if answered is not None:
+            answered(error)
+
+
+# --- until it is open -----------------------------------------------------------------------------
+
+
+class TlsEnds(NamedTuple):
+    """TLS that was agreed upon, what it reads, and what it writes."""
+
+    tls: ssl.SSLObject
+    incoming: ssl.MemoryBIO
+    outgoing: ssl.MemoryBIO
+
+
+async def _connected(host: str, port: int) -> socket.socket:
+    """A connection to the first address of a host that takes one; raises OSError."""
+    loop = asyncio.get_running_loop()
+    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    fault: OSError = socket.gaierror(socket.EAI_NONAME, "no address")
+    for family, kind, protocol, _, where in addresses:
+        plain = socket.socket(family, kind, protocol)
+        try:
+            plain.setblocking(False)  # the standard library's own
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await loop.sock_connect(plain, where)
+        except OSError as error:
+            fault = error
+            plain.close()
+        except BaseException:
+            plain.close()
+            raise
+        else:
+            return plain
+    raise fault
+
+
+async def _agreed(
+    plain: socket.socket, host: str, context: ssl.SSLContext, buffer: memoryview
+) -> TlsEnds:
+    """Agree upon TLS; raises OSError, a ConnectionResetError where the peer leaves meanwhile."""
+    loop = asyncio.get_running_loop()
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing, server_hostname=host)
+    while True:
+        try:
+            tls.do_handshake()
+        except ssl.SSLWantReadError:
+            await loop.sock_sendall(plain, outgoing.read())
+            # A buffer of its own: others read to theirs while this waits.
+            data = await loop.sock_recv(plain, len(buffer))
+            if not data:
+                raise ConnectionResetError from None
+            incoming.write(data)
+        except ssl.SSLError:
+            with contextlib.suppress(OSError):  # so that the peer learns why
+                await loop.sock_sendall(plain, outgoing.read())
+            raise
+        else:
+            await loop.sock_sendall(plain, outgoing.read())
+            return TlsEnds(tls, incoming, outgoing)
+
+
+def _sent(plain: socket.socket, data: bytes) -> int:
+    """Send what the system takes at once; raises OSError."""
+    try:
+        return plain.send(data)
+    except (BlockingIOError, InterruptedError):
+        return 0

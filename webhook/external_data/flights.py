@@ -21,7 +21,7 @@ from webhook.external_data.exchange import (
     ProviderResponse,
     failure,
 )
-from webhook.external_data.response import SENT, ProviderFault
+from webhook.external_data.response import SENT, ProviderAnswer, ProviderFault
 from webhook.external_data.suspension import Suspension
 from webhook.metrics.providers import (
     PROVIDER_ABANDONED,
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.external_data.cache import Lookup, ResponseCache
-    from webhook.external_data.client import ProviderClient
-    from webhook.external_data.exchange import ProviderRequest
+    from webhook.external_data.client import ProviderCall, ProviderClient
+    from webhook.external_data.exchange import ProviderAnswers, ProviderRequest
     from webhook.external_data.provider import ClientPair, DataProvider
-    from webhook.external_data.response import AnsweredKey, ProviderAnswer
+    from webhook.external_data.response import AnsweredKey
     from webhook.log import Logger
     from webhook.metrics.registry import Registry
 
@@ -56,8 +56,8 @@ UNAWAITED_MAX: Final = 64
 SWEEP_SECONDS: Final = 30.0
 """How often answers that are too old are let go, and clients of Providers that are no more."""
 
-LAST_GOODBYE_SECONDS: Final = 0.15
-"""Half as long again as the event loop waits for a peer's end of TLS."""
+TAKEN_AT_ONCE: Final = 8
+"""Of an audit's questions, in a turn of the loop: half a millisecond of them."""
 
 UNKNOWN: Final = "key is not found in provider cache"
 """Gatekeeper's word for a provider that is not known."""
@@ -70,31 +70,100 @@ class _Question(NamedTuple):
     provider: DataProvider
     known: Lookup
     requester: str
-    future: Future[ProviderResponse] | None
-    """None for an answer that is asked for to be kept."""
-
-
-class _Landed(NamedTuple):
-    """What came of a request: what to tell, and what the provider said, if it did."""
-
-    response: ProviderResponse
-    answer: ProviderAnswer | None
+    round: ProviderRound | None
+    """The round that waits for it; None for an answer that is asked for to be kept."""
 
 
 class _Flight:
     """One request under way."""
 
-    __slots__ = ("provider", "task", "waiters")
+    __slots__ = ("began", "call", "keys", "provider", "requester", "station", "waiters")
 
-    def __init__(self, provider: DataProvider) -> None:
-        self.provider = provider
+    def __init__(self, station: _Station, keys: tuple[str, ...], requester: str) -> None:
+        self.station = station
+        self.provider = station.client.provider
+        self.keys = keys
+        self.requester = requester
+        self.began = time.monotonic()
         self.waiters: list[_Question] = []
-        self.task: asyncio.Task[_Landed] | None = None
+        self.call: ProviderCall | None = None
 
     @property
     def is_awaited(self) -> bool:
         """Whether somebody still waits for it."""
-        return any(item.future is not None and not item.future.cancelled() for item in self.waiters)
+        return any(item.round is not None and not item.round.is_given_up for item in self.waiters)
+
+
+class ProviderRound:
+    """The requests of one caller that are asked beside each other; any thread may begin them."""
+
+    __slots__ = (
+        "_begin",
+        "_future",
+        "_lock",
+        "_missing",
+        "_on_given_up",
+        "answers",
+        "flights",
+        "is_given_up",
+        "requester",
+    )
+
+    def __init__(
+        self,
+        begin: Callable[[ProviderRequest, ProviderRound], None],
+        on_given_up: Callable[[ProviderRound], None],
+        requester: str,
+    ) -> None:
+        self.answers: dict[ProviderRequest, ProviderResponse] = {}
+        self.requester = requester
+        self.flights: list[_Flight] = []
+        """Those that it waits for."""
+        self._begin = begin
+        self._on_given_up = on_given_up
+        self._lock = threading.Lock()
+        self._missing: set[ProviderRequest] = set()
+        self._future: Future[ProviderAnswers] | None = None
+        self.is_given_up = False
+        """Whether nobody waits for it any more."""
+
+    def begin(self, request: ProviderRequest) -> None:
+        """Have a request answered, once."""
+        if request not in self.answers and request not in self._missing:
+            self._missing.add(request)
+            self._begin(request, self)
+
+    def end(self) -> Future[ProviderAnswers]:
+        """All answers, when they are there: at the latest when the providers' time is over.
+
+        Nothing is begun after this. Whoever waits no longer cancels the future, and has what is in
+        ``answers`` by then; what was asked goes on.
+        """
+        future: Future[ProviderAnswers] = Future()
+        with self._lock:
+            self._future = future
+            is_whole = not self._missing
+        if is_whole:
+            future.set_result(self.answers)
+        else:
+            future.add_done_callback(self._given_up)
+        return future
+
+    def tell(self, request: ProviderRequest, response: ProviderResponse) -> None:
+        """Have the answer to a request; called by any thread."""
+        with self._lock:
+            self.answers[request] = response
+            self._missing.discard(request)
+            future = None if self._missing else self._future
+        if future is not None and future.set_running_or_notify_cancel():
+            future.set_result(self.answers)
+
+    def _given_up(self, future: Future[ProviderAnswers]) -> None:
+        if future.cancelled():
+            self.is_given_up = True
+            self._on_given_up(self)
+        # They refer back to this: with them it would stay until a full collection of garbage.
+        self.flights, self._future = [], None
 
 
 class _Station:
@@ -107,7 +176,10 @@ class _Station:
 
 
 class Flights:
-    """Asks providers for whoever needs it; :meth:`run` on an event loop, the rest from any thread."""
+    """Asks providers for whoever needs it; :meth:`run` on an event loop, the rest from any thread.
+
+    A request that is begun on the thread of that loop is sent before :meth:`ProviderRound.begin` returns.
+    """
 
     def __init__(
         self,
@@ -135,7 +207,8 @@ class Flights:
         """Each Provider as it was when its answers were kept."""
         self._due: deque[_Question] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._wakes = asyncio.Event()
+        self._loop_thread = 0
+        self._is_over = False
         self._is_waking = False
         """Whether the loop has been told that something is due, and has not looked yet."""
         self._stations: dict[str, _Station] = {}
@@ -152,30 +225,34 @@ class Flights:
             return None
         return self._from_cache(request, lookup)
 
-    def ask(
-        self, request: ProviderRequest, *, fresh: bool = False, requester: str = ""
-    ) -> Future[ProviderResponse]:
-        """The answer to a request, when it is there: at the latest when the provider's time is over.
+    def round(self, *, fresh: bool = False, requester: str = "") -> ProviderRound:
+        """Begin a round of requests on behalf of somebody.
 
-        With ``fresh`` it is asked for anew unless it has just been answered. Whoever waits no
-        longer cancels the future; what was asked goes on. ``requester`` is for whom it is asked.
+        With ``fresh`` they are asked anew unless they have just been answered.
         """
-        future: Future[ProviderResponse] = Future()
+        return ProviderRound(self._ask_fresh if fresh else self._ask_kept, self._abandon, requester)
+
+    def _ask_fresh(self, request: ProviderRequest, asker: ProviderRound) -> None:
+        self._ask(request, asker, fresh=True)
+
+    def _ask_kept(self, request: ProviderRequest, asker: ProviderRound) -> None:
+        self._ask(request, asker, fresh=False)
+
+    def _ask(self, request: ProviderRequest, asker: ProviderRound, *, fresh: bool) -> None:
         provider = self._note_changes(request.provider)
         lookup = self._cache.look(request.provider, request.keys, fresh=fresh)
         if not lookup.missing:
-            future.set_result(self._from_cache(request, lookup))
+            asker.tell(request, self._from_cache(request, lookup))
         elif provider is None:
             self._count("", "unknown")
-            future.set_result(failure(UNKNOWN, UNKNOWN_PROVIDER))
+            asker.tell(request, failure(UNKNOWN, UNKNOWN_PROVIDER))
         elif len(lookup.missing) > ASKED_KEYS_MAX:
             message = f"{SENT}: {len(lookup.missing)} keys are asked for at once, and {ASKED_KEYS_MAX} may be"
             self._count(provider.name, "too_many_keys")
-            future.set_result(failure(message))
+            asker.tell(request, failure(message))
         else:
             self._count_keys(cached=len(lookup.items), asked=len(lookup.missing))
-            self._begin(_Question(request, provider, lookup, requester, future))
-        return future
+            self._begin(_Question(request, provider, lookup, asker.requester, asker))
 
     def _from_cache(self, request: ProviderRequest, lookup: Lookup) -> ProviderResponse:
         """What is kept; what of it ages is asked for again for the next."""
@@ -204,11 +281,17 @@ class Flights:
         return provider
 
     def _begin(self, question: _Question) -> None:
+        """Take a question here, on the loop's own thread, else there."""
+        if self._loop is not None and threading.get_ident() == self._loop_thread:
+            self._take(question)
+            return
         self._due.append(question)
-        if (loop := self._loop) is not None and not self._is_waking:
+        if self._is_over:
+            self._refuse_due()
+        elif (loop := self._loop) is not None and not self._is_waking:
             self._is_waking = True
             try:
-                loop.call_soon_threadsafe(self._wakes.set)
+                loop.call_soon_threadsafe(self._take_due)
             except RuntimeError:  # the loop has just ended
                 self._refuse_due()
 
@@ -216,31 +299,39 @@ class Flights:
 
     async def run(self) -> None:
         """Make the requests until cancelled; then those who wait get an error."""
-        self._wakes = asyncio.Event()
+        self._loop_thread = threading.get_ident()
         self._loop = asyncio.get_running_loop()
         try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._tidy())
-                while True:
-                    self._wakes.clear()
-                    self._is_waking = False
-                    while self._due:
-                        self._take(self._due.popleft(), tasks)
-                    await self._wakes.wait()
+            self._take_due()
+            await self._tidy()
+        except asyncio.CancelledError:
+            self._is_over = True
+            raise
         finally:
             self._loop = None
             self._refuse_due()
             stations, self._stations = self._stations, {}
             for station in stations.values():
+                for flight in tuple(station.flights.values()):
+                    self._end(flight)
                 station.client.retire()
-            # A loop that is closed while TLS says goodbye ends with an error.
-            await asyncio.sleep(LAST_GOODBYE_SECONDS)
 
     def _refuse_due(self) -> None:
         while self._due:
             _tell(self._due.popleft(), failure(f"{SENT}: the process is stopping"))
 
-    def _take(self, question: _Question, tasks: asyncio.TaskGroup) -> None:
+    def _take_due(self) -> None:
+        """Take some questions of other threads, and the rest a turn later: admissions go on meanwhile."""
+        self._is_waking = False
+        for _ in range(TAKEN_AT_ONCE):
+            if not self._due:
+                return
+            self._take(self._due.popleft())
+        if (loop := self._loop) is not None:
+            self._is_waking = True
+            loop.call_soon(self._take_due)
+
+    def _take(self, question: _Question) -> None:
         """Join the flight of an equal request, or begin one; or say why there is none."""
         station = self._station(question.provider)
         keys = question.known.missing
@@ -249,19 +340,21 @@ class Flights:
             if refusal := self._refusal(station, question):
                 _tell(question, failure(refusal))
                 return
-            flight = station.flights[keys] = _Flight(question.provider)
-            flight.task = tasks.create_task(self._fly(station, keys, question.requester))
-            flight.task.add_done_callback(partial(self._landed, station, keys, flight))
-        flight.waiters.append(question)
-        if question.future is not None:
+            flight = station.flights[keys] = _Flight(station, keys, question.requester)
+            flight.waiters.append(question)
+            flight.call = station.client.ask(keys, partial(self._landed, flight))
+        else:
+            flight.waiters.append(question)
+        if question.round is not None:
             self._unawaited.pop(flight, None)
-            question.future.add_done_callback(partial(self._left, flight))
+            question.round.flights.append(flight)
         elif not flight.is_awaited:
             self._note_unawaited(flight)
 
     def _station(self, provider: DataProvider) -> _Station:
         station = self._stations.get(provider.name)
-        if station is None or station.client.provider != provider:
+        known = None if station is None else station.client.provider
+        if known is not provider and known != provider:
             if station is not None:
                 station.client.retire()
             # Here and not above: until a provider is asked nothing of it is needed.
@@ -269,6 +362,7 @@ class Flights:
 
             station = _Station(ProviderClient(provider, self._pair))
             self._stations[provider.name] = station
+        assert station is not None
         return station
 
     def _refusal(self, station: _Station, question: _Question) -> str:
@@ -282,67 +376,71 @@ class Flights:
             self._count(name, "suspended")
         return refusal
 
-    def _left(self, flight: _Flight, future: Future[ProviderResponse]) -> None:
-        """Somebody waits no longer, or has been told; called by any thread."""
-        if not future.cancelled():
-            return
+    def _abandon(self, asker: ProviderRound) -> None:
+        """Somebody waits no longer; called by any thread."""
+        flights = asker.flights
         with self._lock:
-            self._registry.count(PROVIDER_WAITS_ENDED)
+            self._registry.count(PROVIDER_WAITS_ENDED, by=len(flights))
         if (loop := self._loop) is not None:
-            try:
-                loop.call_soon_threadsafe(self._note_unawaited, flight)
-            except RuntimeError:  # the loop has just ended
-                return
+            for flight in flights:
+                try:
+                    loop.call_soon_threadsafe(self._note_unawaited, flight)
+                except RuntimeError:  # the loop has just ended
+                    return
 
     def _note_unawaited(self, flight: _Flight) -> None:
         """Nobody waits for a flight; of too many the oldest ends."""
-        if flight.task is None or flight.task.done() or flight.is_awaited:
+        if flight.call is None or flight.call.is_over or flight.is_awaited:
             return
         self._unawaited[flight] = None
         while len(self._unawaited) > UNAWAITED_MAX:
-            oldest = next(iter(self._unawaited))
-            del self._unawaited[oldest]
-            if oldest.task is not None:
-                oldest.task.cancel()
+            self._end(next(iter(self._unawaited)))
             self._registry.count(PROVIDER_ABANDONED)
 
-    async def _fly(self, station: _Station, keys: tuple[str, ...], requester: str) -> _Landed:
-        """Make a request; what to tell whoever waits."""
-        name, began = station.client.provider.name, time.monotonic()
-        answer: ProviderAnswer | None = None
-        try:
-            answer, status = await station.client.ask(keys)
-        except ProviderFault as fault:
-            outcome, response = fault.outcome, failure(str(fault))
-            if outcome in ("timeout", "transport"):
-                self._failed(station, requester, fault)
-        except Exception as error:  # noqa: BLE001  # the flight's boundary: others fly on
-            outcome, response = "bug", failure(f"{SENT}: internal error")
-            self._log.fault("bug: a provider was not asked", error, provider=name)
+    def _end(self, flight: _Flight) -> None:
+        """End a flight before it has an answer."""
+        if flight.call is not None:
+            flight.call.cancel()
+        self._tell_all(flight, failure(f"{SENT}: the request was ended"))
+
+    def _landed(self, flight: _Flight, answer: ProviderAnswer | Exception, status: int) -> None:
+        """A flight has come to its end: keep what it brought, and tell whoever waits."""
+        seconds = time.monotonic() - flight.began
+        milliseconds = round(seconds * 1000, 3)
+        station, name = flight.station, flight.provider.name
+        if type(answer) is ProviderAnswer:
+            items, fault, is_idempotent = answer
+            outcome = "system_error" if fault else "success"
+            response = ProviderResponse(
+                (), (), status, fault, is_idempotent, milliseconds=milliseconds
+            )
+            self._answered(station, flight.requester)
+            self._keep(flight, answer)
         else:
-            outcome = "system_error" if answer.system_error else "success"
-            response = ProviderResponse((), (), status, answer.system_error, answer.is_idempotent)
-            self._answered(station, requester)
-        seconds = time.monotonic() - began
+            items = ()
+            outcome, response = "bug", failure(f"{SENT}: internal error")
+            if isinstance(answer, ProviderFault):
+                outcome, response = answer.outcome, failure(str(answer))
+                if outcome in ("timeout", "transport"):
+                    self._failed(station, flight.requester, answer)
+            elif isinstance(answer, Exception):
+                self._log.fault("bug: a provider was not asked", answer, provider=name)
+            response = response._replace(milliseconds=milliseconds)
         self._count(name, outcome)
         self._registry.histogram(PROVIDER_SECONDS).observe(seconds)
-        return _Landed(response._replace(milliseconds=round(seconds * 1000, 3)), answer)
+        self._tell_all(flight, response, items)
 
-    def _landed(
-        self, station: _Station, keys: tuple[str, ...], flight: _Flight, task: asyncio.Task[_Landed]
+    def _tell_all(
+        self, flight: _Flight, response: ProviderResponse, items: tuple[AnsweredKey, ...] = ()
     ) -> None:
-        """A flight has come to its end: keep what it brought, and tell whoever waits."""
-        if station.flights.get(keys) is flight:
-            del station.flights[keys]
+        flights = flight.station.flights
+        if flights.get(flight.keys) is flight:
+            del flights[flight.keys]
         self._unawaited.pop(flight, None)
-        landed = _Landed(failure(f"{SENT}: the request was ended"), None)
-        if not task.cancelled():
-            landed = task.result()
-        if landed.answer is not None:
-            self._keep(flight, landed.answer)
-        items = () if landed.answer is None else landed.answer.items
-        for question in flight.waiters:
-            _tell(question, landed.response, items)
+        # Futures refer back to the flight: with them it would stay until a full collection of garbage.
+        waiters, flight.waiters = flight.waiters, []
+        for question in waiters:
+            _tell(question, response, items)
 
     def _failed(self, station: _Station, requester: str, fault: ProviderFault) -> None:
         was_open = station.suspension.is_open
@@ -362,9 +460,10 @@ class Flights:
     def _keep(self, flight: _Flight, answer: ProviderAnswer) -> None:
         """Keep what a Provider said that is still the same, or is gone."""
         provider = flight.provider
-        refreshes = all(item.future is None for item in flight.waiters)
+        refreshes = all(item.round is None for item in flight.waiters)
         with self._lock:
-            if self._known.get(provider.name) == provider:
+            known = self._known.get(provider.name)
+            if known is provider or known == provider:
                 self._cache.keep(provider.name, answer, refreshes=refreshes)
 
     def _count(self, provider: str, outcome: str) -> None:
@@ -412,8 +511,7 @@ def _tell(
     question: _Question, response: ProviderResponse, items: tuple[AnsweredKey, ...] = ()
 ) -> None:
     """Answer somebody: cached keys first, then those that were asked, as the provider ordered them."""
-    future = question.future
-    if future is None or not future.set_running_or_notify_cancel():
+    if question.round is None:
         return
     if response.responses is not None:
         responses, errors = answered_items((*question.known.items, *items))
@@ -421,4 +519,4 @@ def _tell(
         response = response._replace(
             responses=responses, errors=errors, is_idempotent=is_idempotent
         )
-    future.set_result(response)
+    question.round.tell(question.request, response)

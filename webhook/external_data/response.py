@@ -17,7 +17,7 @@ from webhook.rego.builtins import go_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_IN_ONE_GO_BYTES: Final = 64 * 1024
+IN_ONE_GO_BYTES: Final = 64 * 1024
 """More is decoded a piece at a time, so that admissions go on meanwhile."""
 
 _EXACT_NAMES: Final = frozenset(
@@ -27,6 +27,12 @@ _EXACT_NAMES: Final = frozenset(
     }
 )
 """As nearly every provider writes them."""
+
+_OUTER: Final = frozenset({"apiVersion", "kind", "response"})
+_INNER: Final = frozenset({"idempotent", "items", "systemError"})
+_OF_ITEM: Final = frozenset({"key", "value", "error"})
+_PLAIN: Final = frozenset({str, type(None)})
+"""What is read in one pass: these names, and these types of values."""
 
 _EXACT: Final = 1 << 53
 _NAMES: Final[dict[type, str]] = {str: "string", bool: "bool", list: "array", dict: "object"}
@@ -73,16 +79,16 @@ class UnreadableAnswer(ValueError):
 
 def read_answer(body: bytes) -> ProviderAnswer:
     """Read an answer; raises :class:`UnreadableAnswer`."""
-    document = _typed(_decoded(body), dict, "the answer", {})
+    decoded = _decoded(body)
+    if (usual := _usual(decoded)) is not None:
+        return usual
+    document = _typed(decoded, dict, "the answer", {})
     for name in ("apiVersion", "kind"):
         _typed(_field(document, name), str, name, "")
     response = _typed(_field(document, "response"), dict, "response", {})
     items = _typed(_field(response, "items"), list, "response.items", [])
     return ProviderAnswer(
-        tuple(
-            _usual_item(item) or _item(item, f"response.items[{at}]")
-            for at, item in enumerate(items)
-        ),
+        tuple(_item(item, f"response.items[{at}]") for at, item in enumerate(items)),
         _typed(_field(response, "systemError"), str, "response.systemError", ""),
         _typed(_field(response, "idempotent"), bool, "response.idempotent", False),
     )
@@ -90,7 +96,7 @@ def read_answer(body: bytes) -> ProviderAnswer:
 
 def _decoded(body: bytes) -> Any:
     try:
-        return decode(body) if len(body) <= _IN_ONE_GO_BYTES else decode_in_pieces(body)
+        return decode(body) if len(body) <= IN_ONE_GO_BYTES else decode_in_pieces(body)
     except DecodeError as error:
         fault = str(error)
     # Bytes that are no UTF-8, and halves of characters, are U+FFFD to Go.
@@ -123,16 +129,37 @@ def _typed(value: Any, kind: type[T], where: str, absent: T) -> T:
     return value
 
 
-def _usual_item(value: Any) -> AnsweredKey | None:
-    """An item as nearly all are: a text, or an error, about a key; None for any other."""
-    if type(value) is not dict or not value.keys() <= _EXACT_NAMES:
+def _usual(document: Any) -> ProviderAnswer | None:
+    """An answer as nearly all are, in one pass: None for any other."""
+    if type(document) is not dict or not document.keys() <= _OUTER:
         return None
-    key, answer_value, error = value.get("key"), value.get("value"), value.get("error")
-    if type(key) is not str or not (answer_value is None or type(answer_value) is str):
+    response = document.get("response")
+    if type(response) is not dict or not response.keys() <= _INNER:
         return None
-    if error is None:
-        return AnsweredKey(key, answer_value, "")
-    return AnsweredKey(key, answer_value, error) if type(error) is str else None
+    items = response.get("items")
+    fault, is_idempotent = response.get("systemError", ""), response.get("idempotent", False)
+    if type(items) is not list or type(fault) is not str or type(is_idempotent) is not bool:
+        return None
+    for name in ("apiVersion", "kind"):
+        if type(document.get(name, "")) is not str:
+            return None
+    answered = []
+    for item in items:
+        usual = _usual_item(item)
+        if usual is None:
+            return None
+        answered.append(usual)
+    return ProviderAnswer(tuple(answered), fault, is_idempotent)
+
+
+def _usual_item(item: Any) -> AnsweredKey | None:
+    """A text, or an error, about a key; None for any other item."""
+    if type(item) is not dict or not item.keys() <= _OF_ITEM:
+        return None
+    key, value, error = item.get("key"), item.get("value"), item.get("error", "")
+    if type(key) is not str or type(error) is not str or type(value) not in _PLAIN:
+        return None
+    return AnsweredKey(key, value, error)
 
 
 def _item(value: Any, where: str) -> AnsweredKey:

@@ -85,9 +85,11 @@ class Suspension:
 
     def answered(self, requester: str) -> None:
         """It answered, whatever it said."""
-        self._all = _Row()
-        self._requesters.clear()
-        self._own.pop(requester, None)
+        if self._all.faults:
+            self._all = _Row()
+            self._requesters.clear()
+        if self._own:
+            self._own.pop(requester, None)
 
     def failed(self, requester: str, message: str, *, connected: bool) -> None:
         """It did not; ``connected`` says that it had the request, and maybe not for its own fault."""

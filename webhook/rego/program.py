@@ -333,6 +333,14 @@ def _check(
     faults.extend(check_recursion(everything, edges))
     _raise(faults)
     compiled.checker.dependents = dependents(compiled.rules, compiled.tree, edges)
+    compiled.checker.replaced = frozenset(
+        rule.path
+        for of_name in literals.values()
+        for lit in of_name
+        for modifier in lit.withs
+        if modifier.target[0] == "data"
+        for rule in compiled.tree.reached([ir.Const(name) for name in modifier.target[1:]])
+    )
     faults.extend(compiled.checker.rules(dependencies_first(everything, edges)))
     for query in compiled.options.queries:
         try:

@@ -14,6 +14,7 @@ from webhook.constraint.limits import UNLIMITED
 from webhook.constraint.result import DEFERRED, Fault, Responses, answer_order
 from webhook.external_data.exchange import Unanswered
 from webhook.review.ratchet import ratchet
+from webhook.slices import sorted_in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -185,7 +186,7 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
             for result in responses.results
         ]
     return Responses(
-        results=tuple(sorted(results, key=answer_order)),
+        results=tuple(sorted_in_slices(results, answer_order)),
         faults=tuple(faults),
         deadline_exceeded=deadline_exceeded,
         evaluated=evaluated,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from webhook.api.encoding import encode
 from webhook.constraint.result import DEFERRED, answer_order
 from webhook.constraint.review import AugmentedReview
+from webhook.slices import sorted_in_slices
 
 if TYPE_CHECKING:
     from webhook.constraint.result import Responses, Result
@@ -37,7 +38,7 @@ def ratchet(examined: Examination, responses: Responses) -> Responses:
     if not known:
         return responses
     results = [_ratcheted(one, known) for one in responses.results]
-    return responses._replace(results=tuple(sorted(results, key=answer_order)))
+    return responses._replace(results=tuple(sorted_in_slices(results, answer_order)))
 
 
 def _may_stay(result: Result) -> bool:

@@ -311,6 +311,7 @@ class Admission:
             observer=self._current.trace,
             requester=requester(case.request),
             known=case.questions.known,
+            begin=case.questions.begin,
             moment=case.questions.moment,
             memo=memo,
         )

@@ -9,11 +9,11 @@ from webhook.external_data.exchange import ROUNDS_MAX, ReviewMoment, failure, no
 from webhook.server.preparation import Awaiting
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from webhook.external_data.exchange import ProviderRequest, ProviderResponse
     from webhook.server.deadline import RequestTime
-    from webhook.server.preparation import ProviderAsker
+    from webhook.server.preparation import AskedRound, ProviderAsker
 
 LAST_WALK_SECONDS: Final = 0.05
 """Kept for deciding by what was answered: a walk takes 10 ms where it is not carried on elsewhere."""
@@ -29,7 +29,7 @@ _OFF: Final = "external data is turned off (--enable-external-data)"
 class Questions:
     """The questions of one request to providers; the same question has the same answer to its end."""
 
-    __slots__ = ("_asker", "_fresh", "_requester", "answers", "moment", "rounds")
+    __slots__ = ("_asker", "_fresh", "_requester", "_round", "answers", "moment", "rounds")
 
     def __init__(self, asker: ProviderAsker | None, requester: str, *, fresh: bool = False) -> None:
         """``fresh`` wants what providers say now, and nothing that was kept for long."""
@@ -37,6 +37,8 @@ class Questions:
         self._requester = requester
         self._fresh = fresh
         self.answers: dict[ProviderRequest, ProviderResponse] = {}
+        self._round: AskedRound | None = None
+        """The one that was begun, and is not waited for yet."""
         self.rounds = 0
         self.moment = ReviewMoment()
 
@@ -49,30 +51,38 @@ class Questions:
                 self.answers[request] = answer
         return answer
 
+    def begin(self, requests: Sequence[ProviderRequest]) -> None:
+        """Have requests sent while the rest of a review goes on, which will ask them."""
+        if self._asker is None:
+            return
+        if self._round is None:
+            self._round = self._asker.round(fresh=self._fresh, requester=self._requester)
+        for request in requests:
+            self._round.begin(request)
+
     def ask(
-        self, requests: tuple[ProviderRequest, ...], until: float
+        self, requests: Sequence[ProviderRequest], until: float
     ) -> Generator[Awaiting, None, None]:
         """Have requests answered, beside each other; what is not by then has failed.
 
         After that no more is asked: what hangs on the answers has failed, too.
         """
         self.rounds += 1
-        asker = self._asker
-        if asker is None:
+        if self._asker is None:
             self.answers |= {request: nobody(request.provider, _OFF) for request in requests}
             return
-        futures = {
-            request: asker.ask(request, fresh=self._fresh, requester=self._requester)
-            for request in requests
-        }
-        if waiting := [future for future in futures.values() if not future.done()]:
-            yield Awaiting(waiting, until)
-        for request, future in futures.items():
-            if future.cancel():
+        self.begin(requests)
+        asked, self._round = self._round, None
+        assert asked is not None
+        future = asked.end()
+        if not future.done():
+            yield Awaiting([future], until)
+        if future.cancel():
+            self.rounds = ROUNDS_MAX
+        self.answers |= dict(asked.answers)
+        for request in requests:
+            if request not in self.answers:
                 self.answers[request] = failure(_OUT_OF_TIME)
-                self.rounds = ROUNDS_MAX
-            else:
-                self.answers[request] = future.result()
         if time.monotonic() >= until:
             self.rounds = ROUNDS_MAX
 

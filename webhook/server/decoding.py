@@ -29,10 +29,12 @@ from webhook.api.admission import (
 from webhook.api.footprint import footprint
 from webhook.server.http.limits import PREFIX_BYTES
 from webhook.server.responsibility import (
+    NOTHING_KNOWN,
     Delay,
     ProcessorTime,
     requester_of,
     responsible_for,
+    telling,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +66,9 @@ lets go a moment later."""
 
 HELD_SECONDS_MAX: Final = 1.0
 """What somebody keeps for longer is theirs to free."""
+
+REST_SECONDS_MAX: Final = 0.25
+"""What was decoded for one may have taken long: the next waits no longer than this for others."""
 
 IDLE_SECONDS: Final = 1.0
 """After so long without a huge one what they took is given back to the system."""
@@ -155,7 +160,16 @@ class Memory:
 class _Job:
     """A body that waits to be decoded."""
 
-    __slots__ = ("body", "footprint", "future", "holder", "is_stranger", "number", "until")
+    __slots__ = (
+        "before",
+        "body",
+        "footprint",
+        "future",
+        "holder",
+        "is_stranger",
+        "number",
+        "until",
+    )
 
     def __init__(
         self, body: bytes | bytearray, until: float, number: int, holder: str, *, is_stranger: bool
@@ -165,6 +179,8 @@ class _Job:
         self.number = number
         self.holder = holder
         self.is_stranger = is_stranger
+        self.before = NOTHING_KNOWN
+        """What waited when it came, itself included, and how much of that was its own user's."""
         self.footprint = 0
         """Bytes it will take, once that is known."""
         self.future: Future[Decoded] = Future()
@@ -190,6 +206,8 @@ class _Lane:
         self._bytes: dict[str, int] = {}
         """Decoded for each who waits, on a scale on which everyone begins where the least stands."""
         self._least = 0
+        self._rests: dict[str, float] = {}
+        """Until when nothing is decoded for these, whose last ones others made room for."""
         self._spent: deque[_Spent] = deque()
         self._name = name
         self._thread: threading.Thread | None = None
@@ -199,6 +217,8 @@ class _Lane:
         """Have it decoded."""
         with self._memory.changed:
             self._jobs.append(job)
+            if not job.footprint:
+                job.before = self._delay(job)
             used = self._bytes.get(job.holder, 0)
             self._bytes[job.holder] = max(used, self._least)
             self._wake()
@@ -233,12 +253,23 @@ class _Lane:
                 self._decoding.give_back()
             elif isinstance(job, _Spent):
                 self._free(job)
-            elif job.footprint:
-                self._decoding.carry_out(job)
-                self._grown = self._grown or job.footprint > HUGE_BYTES
-            elif self._decoding.measure(job):
-                self.put(job)
+            else:
+                self._work(job)
             del job  # A thread that waits must not keep a body.
+
+    def _work(self, job: _Job) -> None:
+        """Measure or decode; then its user's others wait for reviews of other users."""
+        began = time.thread_time()
+        if job.footprint:
+            self._decoding.carry_out(job)
+            self._grown = self._grown or job.footprint > HUGE_BYTES
+        elif self._decoding.measure(job):
+            self.put(job)
+        rests = self._decoding.rests_of(job.holder)
+        if rests:
+            seconds = min(rests * (time.thread_time() - began), REST_SECONDS_MAX)
+            with self._memory.changed:
+                self._rests[job.holder] = time.monotonic() + seconds
 
     def _next(self) -> _Job | _Spent | Literal["idle"] | None:
         """Return the next job, to be freed, measured or decoded in memory that is taken; None at the end."""
@@ -248,8 +279,8 @@ class _Lane:
                 self._expire()
                 if self._spent and self._spent[0].looked_at + HELD_SECONDS <= time.monotonic():
                     return self._spent.popleft()
-                if self._jobs:
-                    job = min(self._jobs, key=self._order)
+                if jobs := self._due():
+                    job = min(jobs, key=self._order)
                     if not job.footprint or memory.has_room(job.footprint, self._reserved):
                         self._take(job)
                         return job
@@ -261,6 +292,14 @@ class _Lane:
             for job in self._jobs:
                 job.future.cancel()
             return None
+
+    def _due(self) -> list[_Job]:
+        """Return what waits, less what rests."""
+        if not self._rests:
+            return self._jobs
+        now = time.monotonic()
+        self._rests = {holder: until for holder, until in self._rests.items() if until > now}
+        return [job for job in self._jobs if job.holder not in self._rests]
 
     def _order(self, job: _Job) -> tuple[bool, int, int, int]:
         return job.is_stranger, self._bytes[job.holder], len(job.body), job.number
@@ -283,7 +322,10 @@ class _Lane:
         if self._spent:
             return HELD_SECONDS
         if self._jobs:
-            return max(0.001, min(job.until for job in self._jobs) - time.monotonic())
+            next_at = min(
+                min(job.until, self._rests.get(job.holder, job.until)) for job in self._jobs
+            )
+            return max(0.001, next_at - time.monotonic())
         return IDLE_SECONDS if self._grown else None
 
     def _expire(self) -> None:
@@ -301,13 +343,19 @@ class _Lane:
     def responsible(self, late: _Job) -> Responsible:
         """Return who is responsible for a body that was not decoded in its time; the memory's lock is held.
 
-        One who has half of what is held, or of what waits, has nobody else to blame.
+        One who has half of what is held, or its share of what waits or has waited, has nobody
+        else to blame.
         """
-        waiting = [late, *(job for job in self._jobs if job is not late)]
-        jobs_of_holder = [job for job in waiting if job.holder == late.holder]
-        if len(jobs_of_holder) > 1 and len(jobs_of_holder) * 2 >= len(waiting):
-            return "requester"
-        return self._memory.responsible(late.holder)
+        whose = responsible_for(telling(self._delay(late), late.before))
+        return self._memory.responsible(late.holder) if whose == "others" else whose
+
+    def _delay(self, job: _Job) -> Delay:
+        """Return what waits with a job, and how much of that is its own user's."""
+        waiting = Counter(other.holder for other in self._jobs if other is not job)
+        waiting[job.holder] += 1
+        return Delay(
+            places_taken=waiting[job.holder], places=waiting.total(), requesters=len(waiting)
+        )
 
 
 class Decoding:
@@ -321,11 +369,14 @@ class Decoding:
         begin: Callable[[], None] = lambda: None,
         give_back: Callable[[], None] = lambda: None,
         times: ProcessorTime | None = None,
+        rests_of: Callable[[str], int] = lambda _: 0,
     ) -> None:
         """``begin`` is called first by each thread; ``give_back`` when what was large is gone.
 
-        ``times`` is told of all work.
+        ``times`` is told of all work. ``rests_of`` says how many times as long as its work was a
+        user's next waits, for reviews of others.
         """
+        self.rests_of = rests_of
         self.times = times or ProcessorTime()
         self.memory = memory or Memory()
         self.body_max = body_max

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import threading
 import time
 from concurrent.futures import Future
 from itertools import count
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest, AdmissionResponse
     from webhook.api.shapes import Json
     from webhook.constraint.limits import Budget
-    from webhook.external_data.exchange import ProviderRequest, ProviderResponse
+    from webhook.external_data.exchange import ProviderAnswers, ProviderRequest, ProviderResponse
     from webhook.server.deadline import RequestTime
     from webhook.server.outcome import Outcome
     from webhook.server.responsibility import Delay
@@ -61,16 +62,28 @@ class AccessReader(Protocol):
         """Which of these rights somebody has not; called by any thread."""
 
 
+class AskedRound(Protocol):
+    """Requests to providers that are asked beside each other; called by any thread."""
+
+    @property
+    def answers(self) -> ProviderAnswers:
+        """By request, as far as they have come."""
+
+    def begin(self, request: ProviderRequest) -> None:
+        """Have a request answered, once."""
+
+    def end(self) -> Future[ProviderAnswers]:
+        """All answers, when they are there; nothing is begun after this."""
+
+
 class ProviderAsker(Protocol):
     """Asks providers on behalf of reviews; called by any thread."""
 
     def known(self, request: ProviderRequest) -> ProviderResponse | None:
         """The answer to a request, where it is kept."""
 
-    def ask(
-        self, request: ProviderRequest, *, fresh: bool = False, requester: str = ""
-    ) -> Future[ProviderResponse]:
-        """The answer to a request, when it is there; with ``fresh`` asked for anew."""
+    def round(self, *, fresh: bool = False, requester: str = "") -> AskedRound:
+        """Begin a round of requests; with ``fresh`` they are asked anew."""
 
 
 class TemplateCompiler(Protocol):
@@ -189,7 +202,7 @@ def finished(futures: list[Future[Any]], seconds: float) -> asyncio.Future[None]
     """Done, on this thread's loop, when all the futures are or the time has passed."""
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
-    last = len(futures)
+    last, own = len(futures), threading.get_ident()
     done = count(
         1
     )  # Whoever takes the last number wakes: each wake takes as long as a small answer.
@@ -200,6 +213,9 @@ def finished(futures: list[Future[Any]], seconds: float) -> asyncio.Future[None]
 
     def wake(_: Future[Any]) -> None:
         if next(done) == last:
+            if threading.get_ident() == own:
+                end()
+                return
             # A loop that has ended has nobody waiting on it.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(end)

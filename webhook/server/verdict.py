@@ -242,23 +242,29 @@ class _Message:
 class _ViolationWarnings:
     """The warnings of violations that may have room, and how many have certainly not."""
 
-    __slots__ = ("_bytes_left", "_known", "missing", "texts")
+    __slots__ = ("_bytes_left", "_known", "_last", "missing", "texts")
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.missing = 0
         self._bytes_left = TOTAL_BYTES_MAX
         self._known: set[tuple[str, str]] = set()
+        """Those that are shown."""
+        self._last = ("", "")
 
     def add(self, result: Result) -> None:
         """Add a constraint's result."""
         key = result.constraint.name, result.msg
         if key in self._known:
             return
-        self._known.add(key)
         if self._bytes_left <= 0:
-            self.missing += 1
+            # Only those that are alike one after the other are counted once. To keep a hundred
+            # thousand held the interpreter for 20 ms.
+            if key != self._last:
+                self.missing += 1
+                self._last = key
             return
+        self._known.add(key)
         text = one_line(f"[{key[0]}] {key[1]}")
         self.texts.append(text)
         self._bytes_left -= len(text)

@@ -9,24 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from loadtest.drill.attacks.large_objects import CONSTRAINT, TEMPLATE
-from loadtest.drill.drill import (
-    LIMIT_MIB,
-    Bystander,
-    Row,
-    elsewhere,
-    library,
-    limited,
-    rss_mib,
-    server,
-)
-from loadtest.drill.floods import KEPT_MIB_MAX, REST_SECONDS
+from loadtest.drill.drill import LIMIT_MIB, Bystander, Row, library, limited, rss_mib, server
+from loadtest.drill.floods import KEPT_MIB_MAX, REST_SECONDS, flooded, waits
+from loadtest.drill.floor import apart, bare
 from tests.behaviour.serving import Answer, pod, review, unverified
 from tests.patience import PATIENCE_SECONDS
 
 SECONDS = 10
 CONNECTIONS = 96
 NAMESPACES = 3
-RATIO_MAX = 3.0
 PER_SECOND = 5
 """Of reviews that are slow themselves: a few hundredths of a second each, beside the admission
 thread."""
@@ -78,25 +69,23 @@ def flood(port: int) -> None:
 
 
 def run() -> Iterator[Row]:
-    """Quiet, then beside the attack."""
+    """Quiet, then beside the attack; and the same attack on a bare server."""
     name = f"{CONNECTIONS} connections of one user with Pods of 3,000 containers"
     bodies = slow("alice", "shop", 350), slow("alice", "shop", 350, privileged=True)
     with (
         server("--evaluation-budget=5s", documents=(*library(), TEMPLATE, CONSTRAINT)) as running,
         limited(running),
     ):
-        with Bystander(running, PER_SECOND, *bodies) as quiet:
-            time.sleep(SECONDS)
-        with (
-            elsewhere(flood, running.ports["admission"]) as await_end,
-            Bystander(running, PER_SECOND, *bodies) as beside,
-        ):
-            await_end()
+        with apart(running):
+            with Bystander(running, PER_SECOND, *bodies) as quiet:
+                time.sleep(SECONDS)
+            others = flooded(running, flood, PER_SECOND, *bodies)
         time.sleep(REST_SECONDS)
         kept = rss_mib(running) - quiet.rest_mib
-    ratio = beside.milliseconds(0.99) / quiet.milliseconds(0.99)
-    yield Row(name, "p99 of the others against quiet", ratio, RATIO_MAX, "times")
-    yield Row(name, "others answered wrongly", beside.wrong, 0)
-    yield Row(name, "violations let through", beside.let_in, 0)
-    yield Row(name, "memory", beside.peak_mib, LIMIT_MIB, "MiB")
+    with bare() as at_once, apart(at_once):
+        floor = flooded(at_once, flood, PER_SECOND, *bodies)
+    yield from waits(name, quiet, others, floor)
+    yield Row(name, "others answered wrongly", others.wrong, 0)
+    yield Row(name, "violations let through", others.let_in, 0)
+    yield Row(name, "memory", others.peak_mib, LIMIT_MIB, "MiB")
     yield Row(name, "memory that stays", kept, KEPT_MIB_MAX, "MiB")

@@ -91,9 +91,14 @@ def _create(api: Api, path: str, document: Json) -> bool:
 
 
 def _sentinel(kind: str, name: str) -> Case:
-    """A policy that refuses what is labelled with its name."""
+    """A policy that refuses what is labelled with its name.
+
+    It has a parameter, the last that was created: who goes by it knows all of them.
+    """
+    last = parameters()[-1]
     spec: Json = {
         "failurePolicy": "Fail",
+        "paramKind": {"apiVersion": last["apiVersion"], "kind": last["kind"]},
         "matchConstraints": {
             "resourceRules": [
                 {
@@ -107,7 +112,14 @@ def _sentinel(kind: str, name: str) -> Case:
         },
         "validations": [{"expression": "false"}],
     }
-    bound: Json = {"policyName": name, "validationActions": ["Deny"]}
+    bound: Json = {
+        "policyName": name,
+        "validationActions": ["Deny"],
+        "paramRef": {
+            "selector": {"matchLabels": last["metadata"]["labels"]},
+            "parameterNotFoundAction": "Allow",
+        },
+    }
     if kind == "MutatingAdmissionPolicy":
         del spec["validations"], bound["validationActions"]
         spec["reinvocationPolicy"] = "Never"

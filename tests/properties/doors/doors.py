@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from tests.properties.doors.worlds import Json, World
     from webhook import Violations
     from webhook.constraint.result import Result
-    from webhook.external_data.exchange import ProviderRequest, ProviderResponse
+    from webhook.external_data.exchange import ProviderAnswers, ProviderRequest, ProviderResponse
     from webhook.serving.revision import Revision
 
 SUITE_GROUPS = frozenset(
@@ -178,9 +178,23 @@ class _Asker:
     def known(self, request: ProviderRequest) -> None:
         """Nothing is kept."""
 
-    def ask(self, request: ProviderRequest, **_: Any) -> Future[ProviderResponse]:
-        future: Future[ProviderResponse] = Future()
-        future.set_result(self._ask([request])[request])
+    def round(self, **_: Any) -> _Round:
+        return _Round(self._ask)
+
+
+class _Round:
+    """Requests that are answered as they are begun."""
+
+    def __init__(self, ask: RecordedAnswers) -> None:
+        self._ask = ask
+        self.answers: dict[ProviderRequest, ProviderResponse] = {}
+
+    def begin(self, request: ProviderRequest) -> None:
+        self.answers.update(self._ask([request]))
+
+    def end(self) -> Future[ProviderAnswers]:
+        future: Future[ProviderAnswers] = Future()
+        future.set_result(self.answers)
         return future
 
 

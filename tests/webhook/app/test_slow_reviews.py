@@ -7,7 +7,7 @@ from functools import partial
 
 from tests.patience import PATIENCE_SECONDS, until
 from webhook.api.admission import AdmissionRequest, read_request
-from webhook.app.slow_reviews import SlowReviews
+from webhook.app.slow_reviews import RESTS, SlowReviews
 from webhook.constraint.breaker import Guard
 from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.result import Responses
@@ -74,6 +74,29 @@ def test_what_is_as_large_as_one_of_its_users_that_goes_on_is_begun_behind_it() 
         until(
             lambda: not reviews.is_behind(of("mallory", "shop", 9_000)), "nothing goes on any more"
         )
+    finally:
+        ended.set()
+        reviews.stop()
+
+
+def test_other_work_of_a_user_rests_while_another_user_is_reviewed() -> None:
+    reviews = SlowReviews(1.0, Guard(), ProcessorTime())
+    ended = threading.Event()
+    request = read_request({"userInfo": {"username": "alice"}, "namespace": "shop"})
+    now = time.monotonic()
+    try:
+        assert not reviews.rests_of("mallory")
+        slow = reviews.begin(
+            lambda _: ended.wait(PATIENCE_SECONDS),
+            request,
+            RequestTime(now, now + PATIENCE_SECONDS),
+        )
+        assert isinstance(slow, SlowReview)
+        assert reviews.rests_of("mallory") == 2 * (RESTS + 1) - 1, "half of what all may have"
+        assert not reviews.rests_of("alice")
+        ended.set()
+        slow.future.result(PATIENCE_SECONDS)
+        until(lambda: not reviews.rests_of("mallory"), "nobody is reviewed any more")
     finally:
         ended.set()
         reviews.stop()

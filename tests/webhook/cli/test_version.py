@@ -13,7 +13,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 def test_version_engines_and_python_are_told():
     shown = waddle("version").stdout
-    for text in (__version__, "OPA 1.22.0", "Kubernetes 1.37", platform.python_version()):
+    for text in (__version__, "OPA 1.22.4", "Kubernetes 1.37", platform.python_version()):
         assert text in shown
     found = json.loads(waddle("version", "-o", "json").stdout)
     assert found.keys() - {"commit"} == {"waddle", "rego", "cel", "python", "platform"}

@@ -127,6 +127,10 @@ def test_a_built_in_can_be_taken_away():
         ({}, "rego source missing required field: rego"),
         ({"rego": 3}, "source.rego must be a string"),
         ({"rego": "package x", "libs": "y"}, "source.libs must be an array of strings"),
+        ({"rego": "package x", "libs": None}, "source.libs must be an array of strings"),
+        ({"rego": "package x", "libs": {}}, "source.libs must be an array of strings"),
+        ({"rego": "package x", "version": None}, "source.version must be a string"),
+        ({"rego": "package x", "version": []}, "source.version must be a string"),
     ],
 )
 def test_a_source_of_another_shape_is_refused(source, message):

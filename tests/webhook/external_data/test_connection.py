@@ -1,14 +1,72 @@
 """A connection's answers, as bytes arrive: in parts, and beside another one's."""
 
 import asyncio
-from types import SimpleNamespace
-from typing import cast
+import socket
+import ssl
+from typing import Any, cast
 
 import pytest
 
-from webhook.external_data.connection import ProviderConnection, WholeAnswer, read_buffer
+from webhook.external_data.connection import (
+    ProviderConnection,
+    TlsEnds,
+    WholeAnswer,
+    read_buffer,
+)
 
 FIRST, SECOND = b'{"response": {"first": 1}}', b'{"response": {"second": 2}}'
+
+
+class Plain:
+    """Stands for TLS, and hides nothing."""
+
+    def __init__(self) -> None:
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+
+    def write(self, data: bytes) -> int:
+        return self.outgoing.write(data)
+
+    def read(self, size: int) -> bytes:
+        data = self.incoming.read(size)
+        if data or self.incoming.eof:
+            return data
+        raise ssl.SSLWantReadError
+
+    def pending(self) -> int:
+        return 0
+
+
+class Peer:
+    """A connection, and its other end."""
+
+    def __init__(self, buffer: memoryview) -> None:
+        near, self.far = socket.socketpair()
+        near.setblocking(False)
+        self.far.setblocking(False)
+        plain = Plain()
+        ends = TlsEnds(cast("Any", plain), plain.incoming, plain.outgoing)
+        self.connection = ProviderConnection(near, ends, buffer)
+
+    def post(self, request: bytes = b"?") -> asyncio.Future[WholeAnswer | Exception]:
+        """What comes of a request."""
+        future = asyncio.get_running_loop().create_future()
+        self.connection.post(request, lambda: None, future.set_result)
+        return future
+
+    async def send(self, data: bytes) -> None:
+        """Have these bytes arrive."""
+        await asyncio.get_running_loop().sock_sendall(self.far, data)
+
+    async def received(self, count: int) -> bytes:
+        """So many bytes of what was sent."""
+        data = b""
+        while len(data) < count:
+            data += await asyncio.get_running_loop().sock_recv(self.far, 65536)
+        return data
+
+    def close(self) -> None:
+        self.connection.close()
+        self.far.close()
 
 
 def answer(body: bytes) -> bytes:
@@ -16,42 +74,86 @@ def answer(body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
-def arrive(connection: ProviderConnection, data: bytes) -> None:
-    """Hand bytes to a connection, as a transport does."""
-    connection.get_buffer(-1)[: len(data)] = data
-    connection.buffer_updated(len(data))
-
-
 @pytest.mark.parametrize("cut", [1, 20, 45, 60])
 def test_connections_that_read_to_one_buffer_keep_their_answers_apart(cut: int) -> None:
-    async def main() -> tuple[WholeAnswer, WholeAnswer]:
+    async def main() -> list[WholeAnswer | Exception]:
         buffer = read_buffer()
-        transport = SimpleNamespace(write=lambda _: None, abort=lambda: None)
-        one, other = ProviderConnection(buffer), ProviderConnection(buffer)
-        for connection in (one, other):
-            connection.connection_made(cast("asyncio.Transport", transport))
-        waits = one.post(b"", lambda: None), other.post(b"", lambda: None)
-        arrive(one, answer(FIRST)[:cut])
-        arrive(other, answer(SECOND)[:cut])
-        arrive(one, answer(FIRST)[cut:])
-        arrive(other, answer(SECOND)[cut:])
-        return await waits[0], await waits[1]
+        one, other = Peer(buffer), Peer(buffer)
+        waits = one.post(), other.post()
+        await one.send(answer(FIRST)[:cut])
+        await other.send(answer(SECOND)[:cut])
+        await one.send(answer(FIRST)[cut:])
+        await other.send(answer(SECOND)[cut:])
+        found = [await wait for wait in waits]
+        one.close()
+        other.close()
+        return found
 
-    answers = asyncio.run(main())
-    assert answers == (WholeAnswer(200, FIRST, False), WholeAnswer(200, SECOND, False))
+    assert asyncio.run(main()) == [WholeAnswer(200, FIRST, False), WholeAnswer(200, SECOND, False)]
 
 
 def test_an_answer_is_larger_than_what_is_read_at_once() -> None:
     body = bytes(range(256)) * 1024
 
-    async def main() -> WholeAnswer:
-        connection = ProviderConnection(read_buffer())
-        transport = SimpleNamespace(write=lambda _: None, abort=lambda: None)
-        connection.connection_made(cast("asyncio.Transport", transport))
-        waits = connection.post(b"", lambda: None)
-        data, size = answer(body), len(connection.get_buffer(-1))
-        for at in range(0, len(data), size):
-            arrive(connection, data[at : at + size])
-        return await waits
+    async def main() -> WholeAnswer | Exception:
+        peer = Peer(read_buffer())
+        wait = peer.post()
+        await peer.send(answer(body))
+        found = await wait
+        peer.close()
+        return found
 
-    assert asyncio.run(main()).body == body
+    assert asyncio.run(main()) == WholeAnswer(200, body, False)
+
+
+def test_a_request_is_sent_at_once_and_one_that_the_system_does_not_take_whole_goes_on() -> None:
+    large = bytes(range(256)) * 64 * 1024
+
+    async def main() -> None:
+        peer = Peer(read_buffer())
+        wait = peer.post(b"small")
+        assert peer.far.recv(100) == b"small"
+        await peer.send(answer(FIRST))
+        await wait
+        wait = peer.post(large)
+        assert await peer.received(len(large)) == large
+        await peer.send(answer(SECOND))
+        assert await wait == WholeAnswer(200, SECOND, False)
+        peer.close()
+
+    asyncio.run(main())
+
+
+def test_a_second_answer_to_one_request_is_nobodys() -> None:
+    async def main() -> None:
+        peer = Peer(read_buffer())
+        wait = peer.post()
+        await peer.send(answer(FIRST) + answer(SECOND))
+        assert await wait == WholeAnswer(200, FIRST, False)
+        assert not peer.connection.is_open
+        peer.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("sent", "found"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n{}", WholeAnswer(200, b"{}", False)),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", EOFError),
+        (b"HTTP/1.1 200", EOFError),
+        (b"", EOFError),
+    ],
+)
+def test_a_connection_that_ends_is_an_answer_only_where_no_length_was_said(sent, found) -> None:
+    async def main() -> None:
+        peer = Peer(read_buffer())
+        wait = peer.post()
+        await peer.received(1)
+        await peer.send(sent)
+        peer.far.close()
+        outcome = await wait
+        assert outcome == found or type(outcome) is found
+        assert not peer.connection.is_open
+
+    asyncio.run(main())

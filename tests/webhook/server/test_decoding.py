@@ -16,13 +16,14 @@ from webhook.api.admission import TEXT_CHARACTERS_MAX, UndecidableReview
 from webhook.server.decoding import HUGE_BYTES, Decoded, Decoding, Memory, NoRoom
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
 
 MIB = 1024 * 1024
 
 
-def body(size: int) -> bytes:
-    document = review(pod())
+def body(size: int, user: str = "alice") -> bytes:
+    document = review(pod(), userInfo={"username": user})
     document["request"]["object"]["data"] = ["x" * MIB] * (size // MIB) + ["x" * (size % MIB)]
     return json.dumps(document).encode()
 
@@ -34,7 +35,9 @@ def until() -> float:
 class Held:
     """Decoding whose threads begin when the test says so."""
 
-    def __init__(self, memory: Memory | None = None) -> None:
+    def __init__(
+        self, memory: Memory | None = None, rests_of: Callable[[str], int] = lambda _: 0
+    ) -> None:
         self.go = threading.Event()
         self.given_back = threading.Event()
         self.decoding = Decoding(
@@ -42,6 +45,7 @@ class Held:
             memory=memory,
             begin=self._begin,
             give_back=self.given_back.set,
+            rests_of=rests_of,
         )
 
     def _begin(self) -> None:
@@ -66,6 +70,29 @@ def test_the_smallest_is_decoded_first_and_those_of_strangers_last() -> None:
     for future in futures:
         assert future.result(PATIENCE_SECONDS).request is not None
     assert order == ["small", "middle", "large", "stranger"]
+    held.decoding.stop()
+
+
+def test_one_user_s_bodies_rest_while_another_s_reviews_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bodies that were then refused for want of a place took the processor from the reviews."""
+    monkeypatch.setattr("webhook.server.decoding.REST_SECONDS_MAX", 10 * PATIENCE_SECONDS)
+    held = Held(rests_of=lambda user: 10**9 if user == "mallory" else 0)
+    small = held.decoding.decode(body(100_000, "mallory"), until())
+    large = held.decoding.decode(body(900_000), until())
+    held.go.set()
+    assert large.result(PATIENCE_SECONDS).request is not None
+    assert not small.done()
+    held.decoding.stop()
+
+
+def test_a_rest_ends() -> None:
+    held = Held(rests_of=lambda _: 5)
+    held.go.set()
+    for _ in range(3):
+        decoded = held.decoding.decode(body(100_000, "mallory"), until())
+        assert decoded.result(PATIENCE_SECONDS).request is not None
     held.decoding.stop()
 
 
@@ -177,4 +204,20 @@ def test_who_has_taken_all_the_memory_has_nobody_else_to_blame(
     error = late.result(PATIENCE_SECONDS).error
     assert isinstance(error, NoRoom)
     assert error.responsible == responsible
+    held.decoding.stop()
+
+
+def test_of_several_users_who_crowd_each_other_out_each_is_responsible() -> None:
+    """Each user's last body, and of three users every body, was left to failurePolicy."""
+    memory = Memory(MIB)
+    memory.take(MIB, "other")
+    held = Held(memory)
+    now = time.monotonic()
+    users = [f"user-{number}" for number in range(7)]
+    late = [held.decoding.decode(body(100_000, user), now) for _ in range(3) for user in users]
+    held.go.set()
+    errors = [future.result(PATIENCE_SECONDS).error for future in late]
+    assert all(isinstance(error, NoRoom) for error in errors)
+    responsible = [error.responsible for error in errors if isinstance(error, NoRoom)]
+    assert responsible == ["requester"] * 21
     held.decoding.stop()

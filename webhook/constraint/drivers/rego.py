@@ -25,9 +25,10 @@ from webhook.rego.run.values import UNDEFINED, RegoObject, RegoSet, key, sort_ke
 from webhook.rego.run.weight import FREE_STEPS, text_steps
 from webhook.rego.syntax.parser import parse_module
 from webhook.rego.write.generate import compile_parts
+from webhook.slices import all_of_type, distinct_in_slices, sorted_in_slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from types import CodeType
 
     from webhook.constraint.drivers.specialisation import Specialiser
@@ -178,7 +179,7 @@ def _source(source: Any) -> tuple[str, RegoVersion, list[str]]:
     rego = source.get("rego")
     if rego is None:
         raise InvalidTemplate("rego source missing required field: rego")
-    version, libraries = source.get("version") or "v0", source.get("libs") or []
+    version, libraries = source.get("version", ""), source.get("libs", [])
     for name, value in (("rego", rego), ("version", version)):
         if type(value) is not str:
             raise InvalidTemplate(f"source.{name} must be a string")
@@ -252,6 +253,8 @@ class AskingEvaluator(RegoEvaluator):
     """A compiled template that may ask providers: an evaluation that misses answers ends unanswered."""
 
     __slots__ = ()
+
+    asks_providers: Final = True
 
     def begin(
         self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
@@ -331,12 +334,12 @@ def _violations(result: Value, context: EvaluationContext) -> list[DriverViolati
     return _in_order(items, alone)
 
 
-def _without_details(messages: Iterable[str]) -> list[DriverViolation]:
+def _without_details(messages: Collection[str]) -> list[DriverViolation]:
     """Different messages in order."""
     new = tuple.__new__  # there may be thousands: at half of what calling the class takes
     return [
         new(DriverViolation, (msg if msg.isascii() else to_json(msg), {}))
-        for msg in sorted(messages)
+        for msg in sorted_in_slices(messages)
     ]
 
 
@@ -351,12 +354,12 @@ def _members(result: Value) -> Collection[Any]:
 def _plain_messages(members: Collection[Any]) -> set[str] | None:
     """Their messages, where they all hold a text for ``msg`` and nothing else."""
     messages: list[Any] = [one.get("msg") for one in members if type(one) is dict and len(one) == 1]
-    if len(messages) < len(members) or set(map(type, messages)) != {str}:
+    if len(messages) < len(members) or not all_of_type(messages, str):
         return None
-    return set(messages)
+    return distinct_in_slices(messages)
 
 
-def _in_order(items: dict[Any, tuple[Any, str]], alone: Iterable[str]) -> list[DriverViolation]:
+def _in_order(items: dict[Any, tuple[Any, str]], alone: Collection[str]) -> list[DriverViolation]:
     """Messages with details, and those without, as OPA orders a set of them."""
     if not items:
         return _without_details(alone)

@@ -20,7 +20,7 @@ from webhook.rego.check.checker_refs import (
     with_steps_apart,
 )
 from webhook.rego.check.checker_scope import BODIES_MAX, Scope
-from webhook.rego.check.checker_types import unifies
+from webhook.rego.check.checker_types import relaxed, unifies
 from webhook.rego.check.checker_unify import unify_terms, unify_type
 from webhook.rego.check.checker_written import Written
 from webhook.rego.check.checks import expected_texts, function_text
@@ -63,6 +63,8 @@ class Checker:
         self._documents = Scope(self._check_closure, older=level == GATEKEEPER)
         self.dependents: Callable[[list[ir.Term]], Iterable[tuple[Any, ...]]] = lambda _: ()
         """The paths of rules that depend on what a reference below ``data`` reaches."""
+        self.replaced: frozenset[tuple[Any, ...]] = frozenset()
+        """The paths of rules that some ``with`` gives another value."""
         self._written = Written({}, [])
         self._functions: dict[str, FunctionType] = {}
         self._bodies = 0
@@ -112,6 +114,8 @@ class Checker:
             return faults
         type_ = self._function(scope, rule) if rule.args else self._document(scope, rule)
         if type_ is not None:
+            if rule.path in self.replaced and self._level != GATEKEEPER:
+                type_ = relaxed(type_)  # such as `default x := {}`, which a test replaces
             self._documents.define(rule.path, type_)
         return []
 

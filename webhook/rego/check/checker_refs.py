@@ -17,6 +17,7 @@ from webhook.rego.types import (
     ANY,
     STRING,
     AnyOf,
+    ArrayType,
     FunctionType,
     ObjectType,
     keys,
@@ -98,7 +99,11 @@ def check_reference(scope: Scope, terms: Sequence[ir.Term], written: Written, le
     of = scope.get_ref(terms)
     if isinstance(of, FunctionType):
         raise unsupported_text(terms, len(terms) - 1, of, written, RefFault)
-    _Walk(scope, terms, written, level).from_tree()
+    walk = _Walk(scope, terms, written, level)
+    if written.is_scalar(terms[0]):
+        walk.below_scalar()
+    else:
+        walk.from_tree()
 
 
 class _Walk:
@@ -127,6 +132,10 @@ class _Walk:
             self._down_type(ANY, 0)
         else:
             self._rest_is_anything(1)
+
+    def below_scalar(self) -> None:
+        """Down anything: OPA looks up no type of a scalar that a reference begins with."""
+        self._down_type(ANY, 1)
 
     def _down_tree(self, node: ScopeNode) -> bool:
         """Whether this tree, of the reference's head, settles it."""
@@ -176,12 +185,28 @@ class _Walk:
             if type_ is not None and is_empty(type_):
                 if self.level == GATEKEEPER:
                     self._rest_is_anything(i)
-                    return
-                self._invalid(i, None, None, None)
+                else:
+                    self._into_empty(i, term, type_)
+                return
             expected = keys(type_)
             if expected is None:
                 raise unsupported_text(self.terms, i - 1, type_, self.written, RefFault)
             type_ = self._select(i, term, type_, expected)
+
+    def _into_empty(self, i: int, term: ir.Term, type_: Type) -> None:
+        """Walk a step into a collection that holds nothing, in three cases (OPA 1.22.4).
+
+        A constant is no key of it. A variable goes through it and meets nothing; only that of an
+        array must be a number. Nothing is known of what another step comes to.
+        """
+        if isinstance(term, ir.Const) and not isinstance(
+            term.value, list | dict | RegoSet | RegoObject
+        ):
+            self._invalid(i, None, None, None)
+        if isinstance(term, ir.Var) and term.name not in ROOTS:
+            is_known = self.scope.get_var(term.name) is not None
+            in_array = is_known and isinstance(type_, ArrayType)
+            self._key(i, term, keys(type_) if in_array else ANY, None)
 
     def _select(self, i: int, term: ir.Term, type_: Type | None, expected: Type) -> Type | None:
         if isinstance(term, ir.Var) and term.name not in ROOTS:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.check import ir
-from webhook.rego.check.checker_types import insert, merge, opened
+from webhook.rego.check.checker_types import insert, is_empty, merge, opened
 from webhook.rego.check.names import ROOTS
 from webhook.rego.run.values import RegoObject, RegoSet, key, sort_key
 from webhook.rego.types import (
@@ -143,7 +143,7 @@ class Scope:
         while scope is not None:
             node = scope.head(head.name)
             if node is not None:
-                known, of = _descend(node, terms[1:])
+                known, of = _descend(node, terms[1:], older=self.older)
                 if known:
                     return of
             scope = scope.around
@@ -241,15 +241,15 @@ def extent(node: ScopeNode) -> Type:
     return ObjectType(tuple(sorted(static, key=lambda one: sort_key(one[0]))), (STRING, ANY))
 
 
-def _descend(node: ScopeNode, tail: Sequence[ir.Term]) -> tuple[bool, Type | None]:
+def _descend(node: ScopeNode, tail: Sequence[ir.Term], *, older: bool) -> tuple[bool, Type | None]:
     """Whether the tree knows the reference, and its type."""
     for i, term in enumerate(tail):
         child = node.children.get(step_of(term)) if isinstance(term, ir.Const) else None
         if node.type is not None:
             if child is None:
-                return True, select_path(node.type, tail[i:])
+                return True, select_path(node.type, tail[i:], older=older)
         elif not isinstance(term, ir.Const):
-            return True, select_path(extent(node), tail[i:])
+            return True, select_path(extent(node), tail[i:], older=older)
         elif child is None:
             return False, None
         assert child is not None
@@ -257,8 +257,11 @@ def _descend(node: ScopeNode, tail: Sequence[ir.Term]) -> tuple[bool, Type | Non
     return True, extent(node)
 
 
-def select_path(type_: Type | None, tail: Iterable[ir.Term]) -> Type | None:
-    """The type of a nested item; of any item where the path has a variable."""
+def select_path(type_: Type | None, tail: Iterable[ir.Term], *, older: bool = False) -> Type | None:
+    """Return the type of a nested item; of any item where the path has a variable.
+
+    The items of what is empty may be anything, but in the checker of OPA 1.17 (``older``).
+    """
     for term in tail:
         if type_ is None:
             return None
@@ -266,6 +269,8 @@ def select_path(type_: Type | None, tail: Iterable[ir.Term]) -> Type | None:
             term.value, list | dict | RegoSet | RegoObject
         ):
             type_ = select(type_, term.value)
+        elif is_empty(type_) and not older:
+            return ANY
         else:
             type_ = values(type_)
     return type_

@@ -140,4 +140,25 @@ def opened(type_: Type | None) -> Type:
     return ANY if type_ is None else type_
 
 
+def relaxed(type_: Type) -> Type:
+    """Return the type with anything in the place of each collection that can hold nothing."""
+    if is_empty(type_):
+        return ANY
+    if isinstance(type_, ArrayType):
+        return ArrayType(tuple(map(relaxed, type_.static)), _relaxed(type_.dynamic))
+    if isinstance(type_, ObjectType):
+        static = tuple([(name, _relaxed(value)) for name, value in type_.static])
+        items = type_.dynamic
+        return ObjectType(static, None if items is None else (items[0], _relaxed(items[1])))
+    if isinstance(type_, SetType):
+        return SetType(_relaxed(type_.of))
+    if isinstance(type_, AnyOf) and type_.members:
+        return union_all(map(relaxed, type_.members)) or ANY
+    return type_
+
+
+def _relaxed(type_: Type | None) -> Type | None:
+    return None if type_ is None else relaxed(type_)
+
+
 EMPTY: Final = ObjectType()

@@ -103,8 +103,12 @@ def unify_terms(scope: Scope, a: ir.Term, b: ir.Term) -> bool:
             return _unify_parts(scope, b, a)
         if type_a is None and type_b is not None:
             return unify_type(scope, a, type_b)
+        if isinstance(b, ir.Ref) and not scope.older:
+            return unify_type(scope, a, ANY)
     if isinstance(b, ir.Var) and type_b is None and type_a is not None:
         return unify_type(scope, b, type_a)
+    if isinstance(a, ir.Ref) and isinstance(b, ir.Var) and not scope.older:
+        return unify_type(scope, b, ANY)
     return False
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from webhook.rego.check import ir
 from webhook.rego.check.checks import each_literal, function_text
 from webhook.rego.run.text import display_of_affordable, json_text
+from webhook.rego.run.values import RegoObject, RegoSet
 from webhook.rego.syntax.unparse import NAME
 from webhook.rego.types import FunctionType, type_text
 
@@ -79,10 +80,24 @@ class Written:
             return "_"
         if written[0] != " ":
             return written.rsplit(" ", 1)[-1]
+        lit = self._bound_by(name)
+        return f"__local{written[1:]}__" if lit is None else self._taken_out(lit)
+
+    def _bound_by(self, name: str) -> ir.Call | ir.Eq | None:
         if self._binding is None:
             self._binding = _binding_literals(self._body)
-        lit = self._binding.get(name)
-        return f"__local{written[1:]}__" if lit is None else self._taken_out(lit)
+        return self._binding.get(name)
+
+    def is_scalar(self, term: ir.Term) -> bool:
+        """Whether a generated variable stands for a scalar: ``1`` in ``some x in 1``."""
+        if not isinstance(term, ir.Var) or term.name[0] != " ":
+            return False
+        lit = self._bound_by(term.name)
+        return (
+            isinstance(lit, ir.Eq)
+            and isinstance(lit.b, ir.Const)
+            and not isinstance(lit.b.value, list | dict | RegoSet | RegoObject)
+        )
 
     def _taken_out(self, lit: ir.Call | ir.Eq) -> str:
         """The term that a literal was made for."""

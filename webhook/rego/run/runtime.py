@@ -23,6 +23,7 @@ from webhook.rego.run.values import (
     make_object,
     ordered,
 )
+from webhook.slices import SLICE, sorted_in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -178,7 +179,7 @@ def pairs(value: Value) -> Collection[tuple[Value, Value]]:
 def values_in_order(value: Value) -> Sequence[Value]:
     """The values of a collection in the order in which OPA iterates: by key."""
     if type(value) is dict:
-        return [value[name] for name in sorted(value)]
+        return [value[name] for name in sorted_in_slices(value)]
     if type(value) is RegoSet:
         return ordered(value)
     return [item for _, item in pairs_in_order(value)]
@@ -190,6 +191,8 @@ def pairs_in_order(value: Value) -> Collection[tuple[Value, Value]]:
     if kind is list:
         return list(enumerate(value))
     if kind is dict:
+        if len(value) > SLICE:
+            return sorted_in_slices(value.items(), _name)
         return sorted(value.items(), key=_name)
     if kind is RegoSet:
         return [(item, item) for item in ordered(value)]

@@ -22,6 +22,7 @@ from webhook.rego.run.values import (
     sort_key_of_affordable,
 )
 from webhook.rego.run.weight import FREE_STEPS, SHORT, afford_text, charge, text_steps
+from webhook.slices import sorted_in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -149,7 +150,8 @@ def _sorted_items(value: Any) -> list[tuple[Value, Value]]:
 
 
 def _display_dict(value: dict[str, Value]) -> str:
-    return f"{{{', '.join([f'{quote(name)}: {_walked(value[name])}' for name in sorted(value)])}}}"
+    names = sorted_in_slices(value)
+    return f"{{{', '.join([f'{quote(name)}: {_walked(value[name])}' for name in names])}}}"
 
 
 def _display_object(value: RegoObject) -> str:
@@ -219,9 +221,9 @@ def json_of_affordable(value: Value) -> str:
 def json_items(value: Value) -> list[tuple[str, Value]]:
     """An object's properties as JSON has them: keys as text, sorted."""
     if type(value) is dict:
-        return sorted(value.items(), key=_name)
+        return sorted_in_slices(value.items(), _name)
     named = {k if type(k) is str else json_of_affordable(k): v for k, v in _sorted_items(value)}
-    return sorted(named.items(), key=_name)
+    return sorted_in_slices(named.items(), _name)
 
 
 def _name(item: tuple[str, Value]) -> str:

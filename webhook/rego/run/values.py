@@ -37,6 +37,7 @@ from webhook.rego.run.weight import (
     charge,
     tree_steps,
 )
+from webhook.slices import sorted_in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, ValuesView
@@ -425,8 +426,8 @@ def ordered_affordable(items: Iterable[Value]) -> list[Value]:
     values = list(items)
     kinds = set(map(type, values))
     if (len(kinds) == 1 and kinds <= {str, bool}) or kinds <= {int, float}:
-        return sorted(values)
-    return sorted(values, key=sort_key_of_affordable)
+        return sorted_in_slices(values)
+    return sorted_in_slices(values, sort_key_of_affordable)
 
 
 def parts(value: Value) -> Iterator[Value]:

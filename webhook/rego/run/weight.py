@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.rego.errors import GENERATED, EvaluationError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from webhook.rego.run.limits import EvaluationContext
 
@@ -50,6 +50,9 @@ MAX_STEPS: Final = 1 << 21
 longest string that may be made. It takes a tenth of a second or two and some 30 MB. An object of
 1.5 MB, the largest that an API server stores, has 20,000 collections."""
 
+PAID_STEPS: Final = 1 << 15
+"""What is weighed between two looks at the clock: some two milliseconds."""
+
 WALKED_STEPS: Final = 1 << 24
 """The same for a walk that keeps nothing of what it has passed, as the built-in ``walk``."""
 
@@ -72,8 +75,10 @@ def afford_tree(value: Any, most: int = MAX_STEPS) -> None:
 
     Raises ``eval_cancel_error``.
     """
-    steps = tree_steps(value, most)
-    if steps > FREE_STEPS:
+    steps = _plain_steps(value)
+    if steps < 0:
+        _shared_steps(value, most, texts=False, pay=charge)
+    elif steps > FREE_STEPS:
         charge(steps)
 
 
@@ -179,27 +184,38 @@ def _scalar_steps(value: Any) -> int:
     return NODE_STEPS + bits // BITS_A_STEP if bits > 64 else NODE_STEPS
 
 
-def _shared_steps(value: Any, most: int, *, texts: bool) -> int:
-    """Weigh a value whose parts may be shared: each is visited once and counted at each occurrence."""
+def _shared_steps(
+    value: Any, most: int, *, texts: bool, pay: Callable[[int], None] | None = None
+) -> int:
+    """Weigh a value whose parts may be shared: each is visited once and counted at each occurrence.
+
+    ``pay`` is called with the steps of what is looked at, on the way and at the end.
+    """
     known: dict[int, int] = {}
-    looked_at = 0
-    waiting = [(value, False)]
+    looked_at = (1 + COLLECTION_PARTS) * NODE_STEPS
+    paid = 0
+    # A collection whose members are known stands below the mark. There are no pairs of both: a
+    # million would be 56 MB, and would have the interpreter look for garbage in them.
+    waiting = [value]
     while waiting:
-        item, is_ready = waiting.pop()
+        item = waiting.pop()
+        is_ready = item is _READY
+        if is_ready:
+            item = waiting.pop()
         if id(item) in known:
             continue
         members = _members(item)
         if not is_ready:
+            within = [member for member in members if type(member) not in SCALARS]
             # Each occurrence weighs at least that much.
-            looked_at += (len(members) + COLLECTION_PARTS) * NODE_STEPS
+            looked_at += (len(members) + len(within) * COLLECTION_PARTS) * NODE_STEPS
             if looked_at > most:
                 raise too_heavy()
-            waiting.append((item, True))
-            waiting += [
-                (member, False)
-                for member in members
-                if type(member) not in SCALARS and id(member) not in known
-            ]
+            if pay is not None and looked_at - paid > PAID_STEPS:
+                pay(looked_at - paid)
+                paid = looked_at
+            waiting += (item, _READY)
+            waiting += within
             continue
         steps = (1 + COLLECTION_PARTS) * NODE_STEPS
         if texts and type(item) is dict:
@@ -212,7 +228,13 @@ def _shared_steps(value: Any, most: int, *, texts: bool) -> int:
         if steps > most:
             raise too_heavy()
         known[id(item)] = steps
+    if pay is not None:
+        pay(known[id(value)] - paid)
     return known[id(value)]
+
+
+_READY: Final = object()
+"""Stands behind a collection whose members are known."""
 
 
 def too_heavy() -> EvaluationError:

@@ -183,6 +183,10 @@ class FairQueue(Generic[T]):
         users = sum(1 for user in self._users.values() if user.running)
         return max(1, users * self._users[party.user].running)
 
+    def others_than(self, user: str) -> int:
+        """Return how many other users' work waits or is under way."""
+        return sum(1 for name, other in self._users.items() if name != user and not other.is_idle)
+
     def done(self, party: Party, seconds: float = 0.0) -> None:
         """Work of this party that was taken has ended, and took so much of a processor."""
         self._busy.discard(party)

@@ -32,6 +32,7 @@ SMALL = 1_000_000
         ("regex.template_match", ("{" + "(x+x+)+" * 800 + "y}", "x" * 100_000, "{", "}")),
         ("regex.find_n", ("(a?)" * 900 + "b", "a" * 10_000, 1)),
         ("regex.find_all_string_submatch_n", ("(a?)" * 900 + "b", "a" * 10_000, -1)),
+        ("regex.split", ("(" * 200 + "a" + ")?" * 200, "x" * 2_000)),
         ("regex.replace", ("a" * 100_000, "", "b" * 10_000)),
         ("strings.render_template", ("{{range 1000000000}}x{{end}}", {})),
         ("strings.render_template", ("{{range 9}}" * 60 + "{{end}}" * 60, {})),

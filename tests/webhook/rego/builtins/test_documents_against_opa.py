@@ -34,6 +34,25 @@ QUERIES = [
     *("{ __schema { types { name } } }", "{ __type { name } }", "{", "query", "{ a(x: ", "}"),
     *("{ a(x: [[1], {k: $v}]) @d(k: 1) { ...F ... on A { b: n } } }", '"x"', "{ a(x: 'x') }"),
     *("# c\nquery A(# v\n$a: Int # w\n) { # y\n f(# z\n a: # q\n 1) # e\n ... # r\n on T { g } }",),
+    *('"d" query A { s }', '"d" { s }', '# a\n"d" # b\nquery A("v" $a: Int) { s }', '"" { s }'),
+    *('"f" fragment F on Query { s } { ...F }', '# a\n"""b"""\nmutation { m }', '"x" "y" { s }'),
+    *('query A(# a\n"v" # b\n$a: Int) { a(x: $a) { n } }', 'query A($a: Int "v") { s }'),
+    *(r'{ a(x:1,y:"\u{1F600}") { n } }', r'{ a(x:1,y:"\uD83D\uDE00") { n } }', r'{ s(a:"\u{}") }'),
+    *(
+        r'{ s(a:"\uD83Dx") }',
+        r'{ s(a:"\uD83D\u0041") }',
+        r'{ s(a:"\u{D800}") }',
+        r'{ s(a:"\u{0") }',
+    ),
+    *(r'{ s(a:"\u{110000}") }', r'{ s(a:"\u{00000041}") }', r'{ s(a:"\u{000000041}") }'),
+    *(r'{ s(a:"\uDE00\uD83D") }', r'{ s(a:"\u{g}") }', '{ s(a:"\x07\x7f\x85") }'),
+    *(
+        "{ u { ... on A { k: n } ... on B { k: n } } }",
+        "{ u { ... on A { k: a { n } } ... on B { k: n } } }",
+    ),
+    *("{ u { ... on A { ...C } ... on B { k: n } } } fragment C on A { k: n }",),
+    *("{ ...F } fragment F on Query { ...G } fragment G on Query { ...F }",),
+    *("{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }",),
 ]
 SCHEMAS = [
     *("", "type A { a: Int }", "type Query { a: Zed }", "type Query { a: Int a: Int }"),
@@ -43,6 +62,46 @@ SCHEMAS = [
     *("schema { query: A } type A { a: Int }", "extend union U = Q type Q { a: Int }", "type Q {"),
     '# c\n"d" # e\ntype A { # y\n "desc" # k\n a(# o\n b: [Int] = # l\n [# m\n 1]): Int # z\n }\n#e',
     '"""\n  block\n    string\n"""\nenum E @x(y: """a""") { "v" V }',
+    *("extend directive @d @e directive @e on DIRECTIVE_DEFINITION directive @d on FIELD",),
+    *("extend directive @d @e", "extend directive @d", "# a\nextend # b\ndirective @deprecated @e"),
+    *("directive @d @deprecated on FIELD", "directive @d @d on FIELD | DIRECTIVE_DEFINITION"),
+    *("directive @d @deprecated(reason: 1) repeatable on FIELD", "directive @d @skip on FIELD"),
+    *("directive @d @deprecated on FIELD extend directive @d @deprecated",),
+    *("directive @d(a: Int a: Int) on FIELD", "type A { a(b: Int b: Int): Int }", "union U"),
+    *("interface I { a: Int } extend interface J implements I interface J { a: Int }",),
+    *("interface I { a: Int } extend interface J implements I { b: Int } interface J { a: Int }",),
+    *(
+        "interface I { a: Int } type A implements I & I { a: Int }",
+        "interface I implements I { a: Int }",
+    ),
+    *(
+        "enum E { __A }",
+        "enum E { true }",
+        'type A { a: Int @deprecated(reason: "a", reason: "b") }',
+    ),
+    *(
+        "input I { a: J = {b: 1, b: 2} } input J { b: Int }",
+        "input I { a: [J] = [{b: 1}, {b: 2, b: 3}] } input J { b: Int }",
+    ),
+    *("type A { a(b: I = {c: 1, c: 2}): Int } input I { c: Int }",),
+    *("directive @d(a: I) on OBJECT type A @d(a: {c: 1, c: 2}) { a: Int } input I { c: Int }",),
+    *("schema { query: A query: A } type A { a: Int }", "schema { query: E } enum E { A }"),
+    *("schema { query: A } extend schema { query: A } type A { a: Int }", "enum Mutation { A }"),
+    *(
+        "extend schema { query: A } type A { a: Int }",
+        "scalar Query",
+        "input Subscription { a: Int }",
+    ),
+    *("schema { query: A mutation: I } type A { a: Int } input I { a: Int }",),
+    *("directive @skip(if: Int) on FIELD directive @skip(if: Boolean) on FIELD type A { a: Int }",),
+    *(
+        '"" extend type A { a: Int } type A { b: Int }',
+        '"d" extend type A { a: Int } type A { b: Int }',
+    ),
+    *(
+        '# a\n"d" # b\ndirective # c\n@d # e\n@e on # f\nFIELD',
+        'scalar S @specifiedBy(url: "\\u{41}")',
+    ),
 ]
 MODULES = [
     "package a\np contains x if { some x in [1, 2]; not x == 2 } else := 3",

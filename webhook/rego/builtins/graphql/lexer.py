@@ -31,6 +31,12 @@ _COMMENT: Final = re.compile(r"#[^\x00-\x08\x0a-\x1f]*")
 _SPACE: Final = re.compile("[\t ,\ufeff]+")
 _STRING_PART: Final = re.compile(r'[^"\\\x00-\x08\x0a-\x1f]+')
 _BLOCK_PART: Final = re.compile(r'[^"\\\x00-\x08\x0b\x0c\x0e-\x1f\r\n]+')
+_UNICODE_ESCAPE: Final = re.compile(
+    r"\\u(?:\{([0-9a-fA-F]{1,8})\}|([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|([0-9a-fA-F]{4}))"
+)
+"""Of any character in braces, of a pair of surrogates, and of four digits."""
+
 _ESCAPES: Final = {
     '"': '"',
     "/": "/",
@@ -136,12 +142,12 @@ class Lexer:
                     parts.append(_ESCAPES[escaped])
                     at += 2
                     continue
-                digits = source[at + 2 : at + 6]
-                if escaped != "u" or not re.fullmatch("[0-9a-fA-F]{4}", digits):
+                matched = _UNICODE_ESCAPE.match(source, at)
+                character = None if matched is None else _character(matched)
+                if matched is None or character is None:
                     return self._invalid(at + 1)
-                number = int(digits, 16)
-                parts.append("\ufffd" if 0xD800 <= number < 0xE000 else chr(number))
-                at += 6
+                parts.append(character)
+                at = matched.end()
         return self._invalid(at)
 
     def _block_string(self) -> Token:
@@ -177,6 +183,18 @@ class Lexer:
         self._at += 2 if self._source.startswith("\r\n", self._at) else 1
         self._line += 1
         self._line_start = self._at
+
+
+def _character(escape: re.Match[str]) -> str | None:
+    """Return the character of an escape; None where the braces hold no character."""
+    braced, leading, trailing, digits = escape.groups()
+    if leading:
+        return chr(0x10000 + (int(leading, 16) - 0xD800) * 0x400 + int(trailing, 16) - 0xDC00)
+    number = int(braced or digits, 16)
+    is_character = number < 0xD800 or 0xE000 <= number < 0x110000
+    if is_character:
+        return chr(number)
+    return None if braced else "\ufffd"
 
 
 def block_value(raw: str) -> str:

@@ -14,7 +14,7 @@ from webhook.rego.builtins.graphql.tree import Node, comments, make
 from webhook.rego.errors import BuiltinError, EvaluationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from webhook.rego.builtins.graphql.lexer import Token
 
@@ -96,6 +96,13 @@ class Parser:
         if not self.peek(lexer.NAME, value):
             raise self.error(f"Expected {quote(value)}, found {self.token}")
         self.next()
+
+    def description(self) -> tuple[Token | None, Sequence[Token]]:
+        """The string before a definition, if there is one, and the comments before it."""
+        if not self.peek(lexer.STRING) and not self.peek(lexer.BLOCK_STRING):
+            return None, ()
+        before = self.comments
+        return self.next(), before
 
     def name(self) -> str:
         """The name that must come."""
@@ -222,18 +229,25 @@ class _QueryParser(Parser):
         """The whole document."""
         document = make("QueryDocument")
         while not self.peek(lexer.END):
+            description, before = self.description()
+            if description is not None and self.peek("{"):
+                raise located(f"Unexpected {description}", description.line, description.column)
+            about = {
+                "Description": "" if description is None else description.value,
+                "Comment": comments([*before, *self.comments]),
+            }
             if self.peek(lexer.NAME, "fragment"):
-                document["Fragments"].append(self._fragment_definition())
+                document["Fragments"].append(self._fragment_definition(about))
             elif self.peek("{") or (self.peek(lexer.NAME) and self.token.value in _OPERATIONS):
-                document["Operations"].append(self._operation_definition())
+                document["Operations"].append(self._operation_definition(about))
             else:
                 raise self.unexpected()
         return document
 
-    def _operation_definition(self) -> Node:
+    def _operation_definition(self, about: Node) -> Node:
         node = make("OperationDefinition", self.token, Operation="query")
         if not self.peek("{"):  # gqlparser keeps no comment of the short form
-            node["Comment"] = self.comment
+            node |= about
             node["Operation"] = self.operation()
             if self.peek(lexer.NAME):
                 node["Name"] = self.next().value
@@ -246,7 +260,9 @@ class _QueryParser(Parser):
         return self.some("(", ")", self._variable_definition)[0]
 
     def _variable_definition(self) -> Node:
-        node = make("VariableDefinition", self.token, Comment=self.comment)
+        description, before = self.description()
+        node = make("VariableDefinition", self.token, Comment=comments([*before, *self.comments]))
+        node["Description"] = "" if description is None else description.value
         node["Variable"] = self.variable()
         self.expect(":")
         node["Type"] = self.type_reference()
@@ -288,8 +304,8 @@ class _QueryParser(Parser):
         node["SelectionSet"] = self._selections()
         return node
 
-    def _fragment_definition(self) -> Node:
-        node = make("FragmentDefinition", self.token, Comment=self.comment)
+    def _fragment_definition(self, about: Node) -> Node:
+        node = make("FragmentDefinition", self.token, **about)
         self.keyword("fragment")
         if self.token.value == "on":
             raise self.unexpected()

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.rego.builtins.graphql.sdl import parse_schema
-from webhook.rego.builtins.graphql.tree import NULL, Node, make
+from webhook.rego.builtins.graphql.tree import NULL, OBJECT, Node, make
 from webhook.rego.errors import BuiltinError
 from webhook.values import dataclass
 
@@ -32,6 +32,7 @@ directive @include(if: Boolean!) on FIELD | FRAGMENT_SPREAD | INLINE_FRAGMENT
 directive @skip(if: Boolean!) on FIELD | FRAGMENT_SPREAD | INLINE_FRAGMENT
 directive @deprecated(reason: String = "No longer supported")
   on FIELD_DEFINITION | ARGUMENT_DEFINITION | INPUT_FIELD_DEFINITION | ENUM_VALUE
+    | DIRECTIVE_DEFINITION
 directive @specifiedBy(url: String!) on SCALAR
 directive @oneOf on INPUT_OBJECT
 type __Schema { description: String types: [__Type!]! queryType: __Type! mutationType: __Type
@@ -53,7 +54,8 @@ type __Directive { name: String! description: String isRepeatable: Boolean!
   locations: [__DirectiveLocation!]! args(includeDeprecated: Boolean = false): [__InputValue!]! }
 enum __DirectiveLocation { QUERY MUTATION SUBSCRIPTION FIELD FRAGMENT_DEFINITION FRAGMENT_SPREAD
   INLINE_FRAGMENT VARIABLE_DEFINITION SCHEMA SCALAR OBJECT FIELD_DEFINITION ARGUMENT_DEFINITION
-  INTERFACE UNION ENUM ENUM_VALUE INPUT_OBJECT INPUT_FIELD_DEFINITION }
+  INTERFACE UNION ENUM ENUM_VALUE INPUT_OBJECT INPUT_FIELD_DEFINITION
+  DIRECTIVE_DEFINITION }
 """
 
 
@@ -96,19 +98,31 @@ def check_schema(document: Node) -> Schema:
         name = directive["Name"]
         if name in schema.directives and name not in _BUILT_IN_DIRECTIVES:
             raise _fault(directive, f"Cannot redeclare directive {name}.")
-        schema.directives[name] = directive
-    _check_roots(schema, document)
+        schema.directives[name] = dict(directive)
+    for extension in document["DirectiveExtensions"]:
+        name = extension["Name"]
+        if name not in schema.directives:
+            message = f"Cannot extend directive @{name} because it is not defined."
+            raise _fault(extension, message)
+        extended = schema.directives[name]
+        extended["Directives"] = [*extended["Directives"], *extension["Directives"]]
+    entries = _roots(schema, document)
     for name in sorted(schema.types):
         _check_definition(schema, schema.types[name])
     _check_input_cycles(schema)
     for name in sorted(schema.directives):
         directive = schema.directives[name]
         _check_name(directive)
+        _check_argument_names(directive["Arguments"], f"@{name}")
+        _check_directives(
+            schema, directive["Directives"], "DIRECTIVE_DEFINITION", current=directive
+        )
         _check_arguments(schema, directive["Arguments"], directive)
     if not document["Schema"]:
         for operation in ("Query", "Mutation", "Subscription"):
             if operation in schema.types:
                 schema.roots.setdefault(operation.lower(), operation)
+    _check_roots(schema, entries)
     return schema
 
 
@@ -136,12 +150,17 @@ def _collect_possible(schema: Schema) -> None:
             schema.possible.setdefault(interface, []).append(name)
 
 
-def _check_roots(schema: Schema, document: Node) -> None:
+def _roots(schema: Schema, document: Node) -> dict[str, Node]:
+    """Enter the root types that the document names; return each one's entry by its operation."""
+    entries: dict[str, Node] = {}
     if len(document["Schema"]) > 1:
         message = "Cannot have multiple schema entry points, consider schema extensions instead."
         raise _fault(document["Schema"][1], message)
     for node in [*document["Schema"], *document["SchemaExtension"]]:
         for entry in node["OperationTypes"]:
+            if entry["Operation"] in entries:
+                raise _fault(entry, f"There can be only one {entry['Operation']} type in schema.")
+            entries[entry["Operation"]] = entry
             if entry["Type"] not in schema.types:
                 message = (
                     f"Schema root {entry['Operation']} refers to a type {entry['Type']} that "
@@ -150,6 +169,20 @@ def _check_roots(schema: Schema, document: Node) -> None:
                 raise _fault(entry, message)
             schema.roots[entry["Operation"]] = entry["Type"]
         _check_directives(schema, node["Directives"], "SCHEMA")
+    return entries
+
+
+def _check_roots(schema: Schema, entries: dict[str, Node]) -> None:
+    """Root types are objects; one that only its name makes a root has no entry."""
+    for operation in ("query", "mutation", "subscription"):
+        name = schema.roots.get(operation)
+        if name is None or schema.types[name]["Kind"] == "OBJECT":
+            continue
+        optional = "" if operation == "query" else " if provided"
+        message = (
+            f"{operation.title()} root type must be Object type{optional}, it cannot be {name}."
+        )
+        raise _fault(entries.get(operation, schema.types[name]), message)
 
 
 def _check_name(node: Node) -> None:
@@ -187,6 +220,8 @@ def _check_definition(schema: Schema, definition: Node) -> None:
     for one in definition["Fields"]:
         _check_name(one)
         _check_type(schema, one["Type"])
+        _check_object_fields(one["DefaultValue"])
+        _check_argument_names(one["Arguments"], f"{name}.{one['Name']}")
         _check_arguments(schema, one["Arguments"], None)
         place = "INPUT_FIELD_DEFINITION" if is_input else "FIELD_DEFINITION"
         _check_directives(schema, one["Directives"], place)
@@ -195,7 +230,9 @@ def _check_definition(schema: Schema, definition: Node) -> None:
             raise _fault(definition, f'Undefined type "{member}".')
         if schema.types[member]["Kind"] != "OBJECT":
             raise _fault(definition, f'{kind} type "{member}" must be OBJECT.')
-    for interface in definition["Interfaces"]:
+    for number, interface in enumerate(definition["Interfaces"]):
+        if interface in definition["Interfaces"][:number]:
+            raise _fault(definition, f"Type {name} can only implement {interface} once.")
         _check_implements(schema, definition, interface)
     _check_members(schema, definition)
     _check_unique(definition)
@@ -211,10 +248,13 @@ def _check_members(schema: Schema, definition: Node) -> None:
             message = f"{kind} {name}: must define one or more unique enum values."
             raise _fault(definition, message)
         for value in definition["EnumValues"]:
+            _check_name(value)
             if value["Name"] in ("true", "false", "null"):
-                raise _fault(definition, f"{kind} {name}: non-enum value {value['Name']}.")
+                raise _fault(value, f"{kind} {name}: non-enum value {value['Name']}.")
             _check_directives(schema, value["Directives"], "ENUM_VALUE")
         return
+    if kind == "UNION" and not definition["Types"]:
+        raise _fault(definition, f"{kind} {name}: must define one or more member types.")
     if kind not in ("OBJECT", "INTERFACE", "INPUT_OBJECT"):
         return
     is_input = kind == "INPUT_OBJECT"
@@ -252,10 +292,29 @@ def _repeated(names: Iterable[str]) -> str:
     return ""
 
 
+def _check_argument_names(arguments: list[Node], owner: str) -> None:
+    if repeated := _repeated(argument["Name"] for argument in arguments):
+        node = [argument for argument in arguments if argument["Name"] == repeated][1]
+        raise _fault(node, f"Argument {owner}({repeated}:) can only be defined once.")
+
+
+def _check_object_fields(value: Node | None) -> None:
+    """Refuse an object that sets a field twice, anywhere within a literal."""
+    if value is None:
+        return
+    children = value["Children"]
+    if value["Kind"] == OBJECT and (repeated := _repeated(child["Name"] for child in children)):
+        node = [child for child in children if child["Name"] == repeated][1]
+        raise _fault(node, f'There can be only one input field named "{repeated}".')
+    for child in children:
+        _check_object_fields(child["Value"])
+
+
 def _check_arguments(schema: Schema, arguments: list[Node], current: Node | None) -> None:
     for argument in arguments:
         _check_name(argument)
         _check_type(schema, argument["Type"])
+        _check_object_fields(argument["DefaultValue"])
         kind = schema.types[_named(argument["Type"])]["Kind"]
         if kind not in _INPUT_KINDS:
             message = (
@@ -297,10 +356,14 @@ def _check_directive_arguments(directive: Node, definition: Node) -> None:
     name = directive["Name"]
     known = {argument["Name"] for argument in definition["Arguments"]}
     given = {argument["Name"]: argument for argument in directive["Arguments"]}
+    seen: set[str] = set()
     for argument in directive["Arguments"]:
         if argument["Name"] not in known:
             message = f"Undefined argument {argument['Name']} for directive {name}."
             raise _fault(argument, message)
+        if argument["Name"] in seen:
+            raise _fault(argument, f"There can be only one argument named {argument['Name']}.")
+        seen.add(argument["Name"])
     for required in definition["Arguments"]:
         if not required["Type"]["NonNull"] or required["DefaultValue"] is not None:
             continue
@@ -308,6 +371,8 @@ def _check_directive_arguments(directive: Node, definition: Node) -> None:
         if passed is None or passed["Value"]["Kind"] == NULL:
             message = f"Argument {required['Name']} for directive {name} cannot be null."
             raise _fault(directive, message)
+    for argument in directive["Arguments"]:
+        _check_object_fields(argument["Value"])
 
 
 def _check_implements(schema: Schema, definition: Node, name: str) -> None:
@@ -316,6 +381,11 @@ def _check_implements(schema: Schema, definition: Node, name: str) -> None:
         raise _fault(definition, f'Undefined type "{name}".')
     if interface["Kind"] != "INTERFACE":
         raise _fault(definition, f'"{name}" is a non interface type {interface["Kind"]}.')
+    if name == definition["Name"]:
+        message = (
+            f"Type {name} cannot implement itself because it would create a circular reference."
+        )
+        raise _fault(definition, message)
     subject = f"For {definition['Name']} to implement {name}"
     fields = {one["Name"]: one for one in definition["Fields"]}
     for required in interface["Fields"]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from webhook.rego.builtins.graphql import lexer
 from webhook.rego.builtins.graphql.parser import Parser, located
-from webhook.rego.builtins.graphql.tree import Node, make
-
-if TYPE_CHECKING:
-    from webhook.rego.builtins.graphql.lexer import Token
+from webhook.rego.builtins.graphql.tree import Node, comments, make
 
 _KINDS: Final = {
     "scalar": "SCALAR",
@@ -24,7 +21,7 @@ LOCATIONS: Final = frozenset(
         *("QUERY", "MUTATION", "SUBSCRIPTION", "FIELD", "FRAGMENT_DEFINITION"),
         *("FRAGMENT_SPREAD", "INLINE_FRAGMENT", "VARIABLE_DEFINITION", "SCHEMA", "SCALAR"),
         *("OBJECT", "FIELD_DEFINITION", "ARGUMENT_DEFINITION", "INTERFACE", "UNION", "ENUM"),
-        *("ENUM_VALUE", "INPUT_OBJECT", "INPUT_FIELD_DEFINITION"),
+        *("ENUM_VALUE", "INPUT_OBJECT", "INPUT_FIELD_DEFINITION", "DIRECTIVE_DEFINITION"),
     )
 )
 """Where a directive may stand (GraphQL, 3.13)."""
@@ -42,12 +39,12 @@ class _SchemaParser(Parser):
         """The whole document."""
         document = make("SchemaDocument")
         while not self.peek(lexer.END):
-            description, comment = self._description()
+            description, before = self.description()
             if not self.peek(lexer.NAME):
                 raise self.unexpected()
             about = {
                 "Description": "" if description is None else description.value,
-                "BeforeDescriptionComment": comment,
+                "BeforeDescriptionComment": comments(before),
             }
             word = self.token.value
             if word in _KINDS:
@@ -65,12 +62,6 @@ class _SchemaParser(Parser):
                 raise self.unexpected()
         document["Comment"] = self.comment
         return document
-
-    def _description(self) -> tuple[Token | None, Node | None]:
-        if not self.peek(lexer.STRING) and not self.peek(lexer.BLOCK_STRING):
-            return None, None
-        comment = self.comment
-        return self.next(), comment
 
     def _schema(self, about: dict[str, Any]) -> Node:
         about = about | {"AfterDescriptionComment": self.comment}
@@ -135,10 +126,11 @@ class _SchemaParser(Parser):
 
     def _described(self, structure: str) -> Node:
         """A member's node with what stands before its name, and the name."""
-        description, comment = self._description()
+        description, before = self.description()
         node = make(structure)
         if description is not None and description.value:
-            node |= {"Description": description.value, "BeforeDescriptionComment": comment}
+            node["Description"] = description.value
+            node["BeforeDescriptionComment"] = comments(before)
         node["AfterDescriptionComment"] = self.comment
         node["Position"] = (self.token.line, self.token.column)
         node["Name"] = self.name()
@@ -179,6 +171,7 @@ class _SchemaParser(Parser):
         node = make("DirectiveDefinition", self.token, **about)
         node["Name"] = self.name()
         node["Arguments"] = self._argument_definitions()
+        node["Directives"] = self.directives(constant=True)
         if self.peek(lexer.NAME, "repeatable"):
             node["IsRepeatable"] = True
             self.next()
@@ -210,12 +203,20 @@ class _SchemaParser(Parser):
             kind = _KINDS[self.next().value]
             node = make("Definition", self.token, Kind=kind, AfterDescriptionComment=comment)
             node["Name"] = self.name()
-            if kind == "OBJECT":
+            if kind in ("OBJECT", "INTERFACE"):
                 node["Interfaces"] = self._interfaces()
             node["Directives"] = self.directives(constant=kind != "INPUT_OBJECT")
             self._members(node)
             document["Extensions"].append(node)
             present = ("Interfaces", "Directives", "Fields", "Types", "EnumValues")
+        elif word == "directive":
+            self.next()
+            self.expect("@")
+            node = make("DirectiveDefinition", self.token, AfterDescriptionComment=comment)
+            node["Name"] = self.name()
+            node["Directives"] = self.directives(constant=True)
+            document["DirectiveExtensions"].append(node)
+            present = ("Directives",)
         else:
             raise self.unexpected()
         if not any(node[field] for field in present):

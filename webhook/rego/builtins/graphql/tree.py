@@ -13,6 +13,8 @@ from webhook.rego.errors import BuiltinError
 from webhook.rego.run.values import type_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from webhook.rego.builtins.graphql.lexer import Token
     from webhook.rego.builtins.registry import Context
     from webhook.rego.run.values import Value
@@ -35,11 +37,13 @@ _STRUCTURES: Final[dict[str, dict[str, Any]]] = {
         "Schema": ["SchemaDefinition"],
         "SchemaExtension": ["SchemaDefinition"],
         "Directives": ["DirectiveDefinition"],
+        "DirectiveExtensions": ["DirectiveDefinition"],
         "Definitions": ["Definition"],
         "Extensions": ["Definition"],
         "Comment": "Comments",
     },
     "OperationDefinition": {
+        "Description": "",
         "Operation": "",
         "Name": "",
         "VariableDefinitions": ["VariableDefinition"],
@@ -48,6 +52,7 @@ _STRUCTURES: Final[dict[str, dict[str, Any]]] = {
         "Comment": "Comments",
     },
     "FragmentDefinition": {
+        "Description": "",
         "Name": "",
         "VariableDefinition": ["VariableDefinition"],
         "TypeCondition": "",
@@ -56,6 +61,7 @@ _STRUCTURES: Final[dict[str, dict[str, Any]]] = {
         "Comment": "Comments",
     },
     "VariableDefinition": {
+        "Description": "",
         "Variable": "",
         "Type": "Type",
         "DefaultValue": "Value",
@@ -137,6 +143,7 @@ _STRUCTURES: Final[dict[str, dict[str, Any]]] = {
         "Description": "",
         "Name": "",
         "Arguments": ["ArgumentDefinition"],
+        "Directives": ["Directive"],
         "Locations": [""],
         "IsRepeatable": False,
         **_COMMENTS,
@@ -172,7 +179,7 @@ def _zero(kind: Any) -> Any:
     return None if isinstance(kind, str) and kind else kind
 
 
-def comments(tokens: tuple[Token, ...]) -> Node | None:
+def comments(tokens: Sequence[Token]) -> Node | None:
     """A group of comments, or nothing."""
     if not tokens:
         return None

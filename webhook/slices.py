@@ -1,0 +1,43 @@
+"""Sorts very many values in slices: one call in C holds the interpreter from its beginning to its end.
+
+An object of 2 MB can have a policy find 200,000 violations. To sort their messages in one call took
+227 ms, for which all other requests waited.
+"""
+
+from __future__ import annotations
+
+from heapq import merge
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+T = TypeVar("T")
+
+SLICE: Final = 16_384
+"""Values that are sorted in one call: 5 to 10 ms where they are texts in no order."""
+
+
+def sorted_in_slices(values: Collection[T], key: Callable[[T], Any] | None = None) -> list[T]:
+    """Return values in order, as ``sorted`` does: alike ones stay in the order that they have."""
+    if len(values) <= SLICE:
+        return sorted(values, key=key)  # type: ignore[type-var,arg-type]  # as the caller has them
+    all_values = list(values)
+    slices = [
+        sorted(all_values[start : start + SLICE], key=key)  # type: ignore[type-var,arg-type]
+        for start in range(0, len(all_values), SLICE)
+    ]
+    return list(merge(*slices, key=key))  # type: ignore[arg-type]
+
+
+def distinct_in_slices(values: list[T]) -> set[T]:
+    """Return values once each."""
+    distinct: set[T] = set()
+    for start in range(0, len(values), SLICE):
+        distinct.update(values[start : start + SLICE])
+    return distinct
+
+
+def all_of_type(values: Iterable[object], kind: type) -> bool:
+    """Return whether all values are of a type and of none derived from it."""
+    return all(type(value) is kind for value in values)
