@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation bench-exceptions bench-memo bench-projection bench-external-data bench-images fuzz-mutation flame results outdated
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-kyverno bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation bench-exceptions bench-memo bench-projection bench-external-data bench-images fuzz-mutation flame results outdated
 .PHONY: demo image release site test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new new-examples
 .DEFAULT_GOAL := help
 # Where it is set, each worker would compile all tests again in each run.
@@ -212,6 +212,11 @@ bench-rego: setup ## the Rego engine beside OPA's and Gatekeeper's driver, templ
 
 bench-cel: setup ## the CEL engine beside Kubernetes' validator, template by template, beside Kyverno's engine, and beside Rego
 	$(BIN)/python -m loadtest.cel.bench $(CONFORMANCE)/gatekeeper-library --policies $(CONFORMANCE)/vap --kyverno $(CONFORMANCE)/kyverno --save
+	$(MAKE) bench-kyverno
+
+KYVERNO ?= --save
+bench-kyverno: setup ## admission beside Kyverno's controller at a real API server, with 1 and 12 policies in CEL and of patterns, about 8 minutes; KYVERNO=--quick 3 minutes
+	$(BIN)/python -m loadtest.kyverno $(KYVERNO)
 
 bench-mutation: setup ## mutation beside Gatekeeper with 1, 20 and 100 mutators, and expansion, about 6 minutes
 	$(BIN)/python -m loadtest.mutation --save

@@ -20,7 +20,10 @@ _FOLLOWED: Final = ("webhook/controllers", "webhook/cluster", "webhook/watch", "
 
 MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "audit": (*_REVIEW, "webhook/audit", "webhook/cluster", "loadtest/audit"),
-    "cel": ("webhook/cel", "webhook/constraint/drivers", "loadtest/cel"),
+    "cel": (
+        *("webhook/cel", "webhook/constraint/drivers", "webhook/kyverno"),
+        "loadtest/cel",
+    ),
     "changes": (*_SERVED, *_FOLLOWED, "loadtest/changes"),
     "cluster": (*_SERVED, *_FOLLOWED, "loadtest/cluster"),
     "command_line": (*_REVIEW, "webhook/cli", "webhook/policies", "loadtest/command_line.py"),
@@ -39,6 +42,7 @@ MEASURED: Final[dict[str, tuple[str, ...]]] = {
     "flame-p1": _SERVED,
     "flame-p12": _SERVED,
     "hostile": (*_SERVED, "loadtest/hostile"),
+    "kyverno": (*_SERVED, "webhook/kyverno", "loadtest/kyverno"),
     "memo": (*_REVIEW, "webhook/reads", "loadtest/memo.py"),
     "mutation": ("webhook/mutation", *_SERVED, "loadtest/mutation.py"),
     "rego": ("webhook/rego", "loadtest/rego"),

@@ -104,11 +104,15 @@ PROGRAMS: dict[str, Source] = {
         tags="remove_all_sd",
     ),
     "testcluster": Folder("tests/testcluster", kubernetes_ldflags(KUBERNETES_VERSION)),
+    # Its admission controller, by the module that has its engine, too.
+    "kyverno": Folder("tests/oracles/kyverno", package="github.com/kyverno/kyverno/cmd/kyverno"),
 }
 
+OF_BENCHES = frozenset(("kyverno",))
+"""Programs that no test runs, and that take long to build."""
 
 ORACLES = ("tests/oracles/opa", "tests/oracles/opa-1.17.1", "tests/oracles/mutation")
-AHEAD = (*PROGRAMS, *ORACLES)
+AHEAD = (*(name for name in PROGRAMS if name not in OF_BENCHES), *ORACLES)
 """What `python -m tests.programs` builds, so that no test has to: all that tests use."""
 
 Programs = Callable[[str], Path]
@@ -191,6 +195,16 @@ def sources(name: str) -> Path:
     _run([str(go()), "mod", "download", f"{source.package}@{source.version}"], cwd=cache_folder())
     modules = _run([str(go()), "env", "GOMODCACHE"], cwd=cache_folder()).strip()
     return Path(modules) / f"{source.package}@{source.version}"
+
+
+def module_folder(path: str, module: str) -> Path:
+    """The folder of a Go module that the one at a path of this repository asks for.
+
+    Raises ProgramUnavailableError.
+    """
+    _ask(f"{module}'s sources")
+    _run([str(go()), "mod", "download", module], cwd=ROOT / path)
+    return Path(_run([str(go()), "list", "-m", "-f={{.Dir}}", module], cwd=ROOT / path).strip())
 
 
 @cache

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,8 +63,12 @@ def running(
     core: int | str,
     log: Path,
     environment: Mapping[str, str] | None = None,
+    ready: Callable[[], bool] | None = None,
 ) -> Iterator[Server]:
-    """Run a server from here until it is ready, and stop it at the end; ``core`` may list several."""
+    """Run a server from here until it is ready, and stop it at the end; ``core`` may list several.
+
+    ``ready`` says it where ``/readyz`` at the health port does not; it may raise OSError.
+    """
     started = time.perf_counter()
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -75,7 +79,7 @@ def running(
             stderr=output,
         )
     try:
-        _await_ready(name, process, health_port, log)
+        _await_ready(name, process, ready or (lambda: _says_ready(health_port)), log)
         seconds = time.perf_counter() - started
         yield Server(name, f"https://127.0.0.1:{port}/v1/admit?timeout=30s", process, seconds)
     finally:
@@ -87,22 +91,28 @@ def running(
             process.wait()
 
 
-def _await_ready(name: str, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _await_ready(
+    name: str, process: subprocess.Popen[bytes], ready: Callable[[], bool], log: Path
+) -> None:
     end = time.monotonic() + READY_SECONDS_MAX
     while time.monotonic() < end:
         if process.poll() is not None:
             tail = "\n".join(log.read_text().splitlines()[-10:])
             raise RuntimeError(f"{name} ended:\n{tail}")
         with contextlib.suppress(OSError, http.client.HTTPException):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
-            try:
-                connection.request("GET", "/readyz")
-                if connection.getresponse().status == http.client.OK:
-                    return
-            finally:
-                connection.close()
+            if ready():
+                return
         time.sleep(POLL_SECONDS)
     raise RuntimeError(f"{name} is not ready after {READY_SECONDS_MAX} s: see {log}")
+
+
+def _says_ready(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.client.OK
+    finally:
+        connection.close()
 
 
 def waddle(

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
 
-    Matches = Callable[[Json, Json | None], bool]
-    """Whether a request, in a Namespace or in none, is one that somebody is asked about."""
-
 _SPARED: Final = frozenset(
     {
         *(
@@ -44,7 +41,7 @@ _SPARED: Final = frozenset(
         ),
     }
 )
-"""No policy is asked about policies, nor about who somebody is and what they may do: nobody shall
+"""No policy is requested about policies, nor about who somebody is and what they may do: nobody shall
 lock themselves out (pkg/kubeapiserver/admission/exclusion/resources.go)."""
 
 _EVENTS: Final = (("", "v1"), ("events.k8s.io", "v1"))
@@ -59,7 +56,7 @@ versions, and stores as one: those that it enables by itself. All else of its ow
 
 
 @dataclass(frozen=True, slots=True)
-class _RequestedResource:
+class RequestedResource:
     """The fields of a request that rules read."""
 
     group: str
@@ -71,45 +68,69 @@ class _RequestedResource:
     is_clustered: bool
 
 
-def compile_matching(resources: Mapping[str, Any], field: str) -> Matches:
-    """``matchConstraints`` or ``matchResources`` as a function; ``field`` is where they stand.
+class Matching:
+    """Which requests, in a Namespace or in none, somebody is asked about."""
 
-    Raises :class:`~webhook.admission_policies.kinds.InvalidAdmissionPolicy`.
-    """
-    rules = _rules(resources, "resourceRules", field)
-    excluded = _rules(resources, "excludeResourceRules", field)
-    policy = resources.get("matchPolicy") or "Equivalent"
-    if policy not in {"Exact", "Equivalent"}:
-        raise InvalidAdmissionPolicy(f"{field}.matchPolicy: {policy!r} is not Exact or Equivalent")
-    is_fuzzy = policy == "Equivalent"
-    selects_namespace = _selector(resources, "namespaceSelector", field)
-    selects_object = _selector(resources, "objectSelector", field)
-    has_selector = bool(resources.get("objectSelector"))
+    __slots__ = (
+        "_excluded",
+        "_is_fuzzy",
+        "_rules",
+        "_selects_namespace",
+        "_selects_object",
+        "reads_names",
+    )
 
-    def matches(request: Json, namespace: Json | None) -> bool:
-        requested = _requested_resource(request)
+    def __init__(self, resources: Mapping[str, Any], field: str) -> None:
+        """``matchConstraints`` or ``matchResources``; ``field`` is where they stand.
+
+        Raises :class:`~webhook.admission_policies.kinds.InvalidAdmissionPolicy`.
+        """
+        self._rules = _rules(resources, "resourceRules", field)
+        self._excluded = _rules(resources, "excludeResourceRules", field)
+        policy = resources.get("matchPolicy") or "Equivalent"
+        if policy not in {"Exact", "Equivalent"}:
+            raise InvalidAdmissionPolicy(
+                f"{field}.matchPolicy: {policy!r} is not Exact or Equivalent"
+            )
+        self._is_fuzzy = policy == "Equivalent"
+        self._selects_namespace = _selector(resources, "namespaceSelector", field)
+        self._selects_object = _selector(resources, "objectSelector", field)
+        self.reads_names = any(one.get("resourceNames") for one in (*self._rules, *self._excluded))
+        """Whether a rule is about objects of some names alone."""
+
+    def __call__(self, request: Json, namespace: Json | None) -> bool:
+        """Whether a request is one of them."""
+        requested = requested_resource(request)
+        return self.names(requested) and self.selects(requested, request, namespace)
+
+    def names(self, requested: RequestedResource) -> bool:
+        """Whether the rules name what a request is about."""
         if (requested.group, requested.resource) in _SPARED:
             return False
-        if _names(excluded, requested, is_fuzzy=is_fuzzy):
+        if _names(self._excluded, requested, is_fuzzy=self._is_fuzzy):
             return False
-        if rules and not _names(rules, requested, is_fuzzy=is_fuzzy):
+        return not self._rules or _names(self._rules, requested, is_fuzzy=self._is_fuzzy)
+
+    def selects(self, requested: RequestedResource, request: Json, namespace: Json | None) -> bool:
+        """Whether the selectors take a request in."""
+        if self._selects_namespace is not None and not _in_namespace(
+            self._selects_namespace, request, requested, namespace
+        ):
             return False
-        if not _in_namespace(selects_namespace, request, requested, namespace):
-            return False
+        selects = self._selects_object
+        if selects is None:
+            return True
         objects = (request.get("object"), request.get("oldObject"))
-        return not has_selector or any(
-            selects_object(labels_of(one)) for one in objects if type(one) is dict
-        )
-
-    return matches
+        return any(selects(labels_of(one)) for one in objects if type(one) is dict)
 
 
-def _requested_resource(request: Json) -> _RequestedResource:
+def requested_resource(request: Json) -> RequestedResource:
+    """What a request is about, as rules read it."""
     kind = request.get("kind") or {}
     given = request.get("resource") or {}
     resource = given.get("resource") or plural_of(kind.get("kind") or "")
     group = kind.get("group") or ""
-    return _RequestedResource(
+    return RequestedResource(
         group=group,
         version=kind.get("version") or "",
         resource=resource,
@@ -123,7 +144,7 @@ def _requested_resource(request: Json) -> _RequestedResource:
 def _in_namespace(
     selects: Callable[[Mapping[str, str]], bool],
     request: Json,
-    requested: _RequestedResource,
+    requested: RequestedResource,
     namespace: Json | None,
 ) -> bool:
     """Return whether a namespace selector holds; an object in no namespace is never left out."""
@@ -137,10 +158,11 @@ def _in_namespace(
 
 def _selector(
     resources: Mapping[str, Any], name: str, field: str
-) -> Callable[[Mapping[str, str]], bool]:
+) -> Callable[[Mapping[str, str]], bool] | None:
+    """The selector of a field; None for one that takes all in."""
     selector = resources.get(name) or {}
     check_selector(selector, f"{field}.{name}")
-    return compile_selector(selector)
+    return compile_selector(selector) if selector else None
 
 
 def check_selector(selector: Any, field: str) -> None:
@@ -187,7 +209,7 @@ def _rules(resources: Mapping[str, Any], name: str, field: str) -> tuple[Json, .
     return tuple(given)
 
 
-def _names(rules: Sequence[Json], requested: _RequestedResource, *, is_fuzzy: bool) -> bool:
+def _names(rules: Sequence[Json], requested: RequestedResource, *, is_fuzzy: bool) -> bool:
     return any(_covers(rule, requested, is_fuzzy=is_fuzzy) for rule in rules)
 
 
@@ -202,7 +224,7 @@ def concerns_kind(rule: Json, gvk: GroupVersionKind) -> bool:
     )
 
 
-def _covers(rule: Json, requested: _RequestedResource, *, is_fuzzy: bool) -> bool:
+def _covers(rule: Json, requested: RequestedResource, *, is_fuzzy: bool) -> bool:
     scope = rule.get("scope") or "*"
     names = rule.get("resourceNames")
     if names and requested.name not in names:
@@ -221,7 +243,7 @@ def _of_version(rule: Json, group: str, version: str) -> bool:
     return _among(rule["apiGroups"], group) and _among(rule["apiVersions"], version)
 
 
-def _of_equivalent(rule: Json, requested: _RequestedResource) -> bool:
+def _of_equivalent(rule: Json, requested: RequestedResource) -> bool:
     """Whether it names the same resource as served in another version or group.
 
     Which versions of a custom resource are served is not known here: each that is named counts.
@@ -232,7 +254,7 @@ def _of_equivalent(rule: Json, requested: _RequestedResource) -> bool:
     return requested.group not in BUILTIN_GROUPS and _among(rule["apiGroups"], requested.group)
 
 
-def _of_resource(rule: Json, requested: _RequestedResource) -> bool:
+def _of_resource(rule: Json, requested: RequestedResource) -> bool:
     for one in rule["resources"]:
         name, _, sub = one.partition("/")
         if name in {"*", requested.resource} and sub in (

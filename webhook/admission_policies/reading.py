@@ -19,7 +19,7 @@ from webhook.admission_policies.kinds import (
     VERSIONS,
     InvalidAdmissionPolicy,
 )
-from webhook.admission_policies.matching import check_selector, compile_matching
+from webhook.admission_policies.matching import Matching, check_selector
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.api.shapes import object_of
 from webhook.cel.check.environment import JSON_PATCH, OBJECT
@@ -34,7 +34,6 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.admission_policies.matching import Matches
     from webhook.api.shapes import Json
     from webhook.cel.check.checker import Checked
     from webhook.cel.check.environment import Environment
@@ -57,7 +56,7 @@ class AdmissionPolicy:
 
     name: str
     document: PolicyDocument
-    matches: Matches
+    matches: Matching
     fails: bool
     param_kind: GroupVersionKind | None
     conditions: tuple[Expression, ...]
@@ -83,7 +82,7 @@ class MutatingPolicy:
 
     name: str
     document: PolicyDocument
-    matches: Matches
+    matches: Matching
     fails: bool
     param_kind: GroupVersionKind | None
     conditions: tuple[Expression, ...]
@@ -103,7 +102,7 @@ class AdmissionBinding:
     name: str
     document: PolicyDocument
     policy: str
-    matches: Matches
+    matches: Matching
     actions: tuple[str, ...]
     param_ref: Json | None
     policy_kind: str = POLICY
@@ -129,7 +128,7 @@ def read_policy(document: PolicyDocument) -> AdmissionPolicy:
     return AdmissionPolicy(
         name_of(document),
         document,
-        compile_matching(constraints, "spec.matchConstraints"),
+        Matching(constraints, "spec.matchConstraints"),
         fails,
         param_kind,
         conditions,
@@ -160,7 +159,7 @@ def read_mutating_policy(document: PolicyDocument) -> MutatingPolicy:
     return MutatingPolicy(
         name_of(document),
         document,
-        compile_matching(constraints, "spec.matchConstraints"),
+        Matching(constraints, "spec.matchConstraints"),
         fails,
         param_kind,
         conditions,
@@ -191,7 +190,7 @@ def read_binding(document: PolicyDocument) -> AdmissionBinding:
         name_of(document),
         document,
         policy,
-        compile_matching(resources, "spec.matchResources"),
+        Matching(resources, "spec.matchResources"),
         tuple(actions),
         _param_ref(spec),
     )
@@ -209,7 +208,7 @@ def read_mutating_binding(document: PolicyDocument) -> AdmissionBinding:
         name_of(document),
         document,
         policy,
-        compile_matching(resources, "spec.matchResources"),
+        Matching(resources, "spec.matchResources"),
         (),
         _param_ref(spec),
         MUTATING_POLICY,

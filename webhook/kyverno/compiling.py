@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.cel.check.types import DYN
-from webhook.cel.engine import compile_expression
+from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError
+from webhook.cel.fast.policy import Part
 from webhook.cel.kubernetes import admission
 from webhook.kyverno import library
 from webhook.kyverno.kinds import InvalidPolicy
@@ -55,14 +56,22 @@ _NOT_BUILT: Final = re.compile(
 
 
 def compiled(
-    one: Mapping[str, Any], field: str, given: Environment, expected: Type | None, noun: str
+    one: Mapping[str, Any],
+    field: str,
+    given: Environment,
+    expected: Type | None,
+    noun: str,
+    parts: dict[Expression, Part] | None = None,
 ) -> Expression:
-    """The expression of a field; raises :class:`InvalidPolicy` that names ``noun`` has it."""
+    """The expression of a field; raises :class:`InvalidPolicy` that names ``noun`` has it.
+
+    What the checker knows of it is put into ``parts``.
+    """
     text = one.get(field)
     if not isinstance(text, str):
         raise InvalidPolicy(f"spec.{noun}.{field} is missing")
     try:
-        expression = compile_expression(text, given)
+        expression, checked = compile_checked(text, given)
     except CompileError as error:
         named = _NOT_BUILT.search(str(error))
         why = library.REFUSED.get(named[1] or named[2]) if named is not None else None
@@ -71,4 +80,6 @@ def compiled(
         raise InvalidPolicy(
             f"spec.{noun}.{field}: must evaluate to {expected} but gives {expression.type}"
         )
+    if parts is not None:
+        parts[expression] = Part(checked, expression.tells)
     return expression

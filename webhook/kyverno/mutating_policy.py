@@ -92,7 +92,7 @@ class _Spec(CompiledSpec):
         definitions: Iterable[Mapping[str, Any]],
     ) -> KyvernoChange:
         """What it makes of the object of a request that it is about."""
-        given, already = self.given(question), len(question.world.missing)
+        given, already = {**question.given(self.namespace)}, len(question.world.missing)
         before: Json = question.request["object"]
         try:
             one = self.excusing(given, question, exceptions)

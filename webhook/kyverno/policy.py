@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.kinds import InvalidAdmissionPolicy
-from webhook.admission_policies.matching import compile_matching
+from webhook.admission_policies.matching import Matching, requested_resource
 from webhook.api.gvk import name_of, namespace_of, plural_of, text
-from webhook.api.shapes import object_of
+from webhook.api.shapes import object_of, objects_of
 from webhook.cel.check.types import BOOL
 from webhook.cel.errors import EvaluationError
+from webhook.constraint.drivers.cel_review import objects_of as objects_of_review
 from webhook.constraint.drivers.cel_review import variables_of
 from webhook.constraint.drivers.cel_validator import conditions_hold, pass_on
 from webhook.constraint.secrecy import without_secrets
@@ -22,11 +23,13 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from webhook.admission_policies.matching import RequestedResource
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.shapes import Json
     from webhook.cel.check.environment import Environment
     from webhook.cel.check.types import Type
     from webhook.cel.engine import Expression
+    from webhook.cel.fast.policy import Part
     from webhook.cel.run.meter import Meter
     from webhook.constraint.drivers.cel_validator import Composed
     from webhook.kyverno.policy_exception import KyvernoException
@@ -37,6 +40,11 @@ COST: Final = 10_000_000
 
 KUBERNETES: Final = "Kubernetes"
 JSON: Final = JSON_MODE
+_IMAGES: Final = ("containers", "initContainers", "ephemeralContainers")
+
+NOTHING_ALLOWED: Final[dict[str, Any]] = {"allowedImages": [], "allowedValues": []}
+"""What exceptions allow where there is none."""
+
 _ELSEWHERE: Final = {
     "HTTP": "it is for requests of HTTP, which Kyverno's authorizer answers",
     "Envoy": "it is for requests of Envoy, which Kyverno's authorizer answers",
@@ -54,6 +62,41 @@ class PolicyQuestion:
     exceptions: Sequence[KyvernoException] = ()
     look: Callable[[], None] | None = None
     """Raises TimeUp when the review's time is up."""
+    resource: RequestedResource = field(init=False, repr=False, compare=False)
+    """What the request is about, as rules read it."""
+    objects: dict[str, Any] = field(init=False, repr=False, compare=False)
+    """The object and the one before, as expressions read them."""
+    _given: dict[str | tuple[str, str], dict[str, Any]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "resource", requested_resource(self.request))
+        object.__setattr__(self, "objects", objects_of_review(self.request))
+
+    def given(self, namespace: str) -> dict[str, Any]:
+        """What expressions of policies in a namespace, or in none, read of it; nobody changes it.
+
+        Only variables and what exceptions allow are not among it.
+        """
+        known = self._given.get(namespace)
+        if known is None:
+            variables = variables_of({**self.request, "namespaceObject": self.namespace})
+            known = self._given[namespace] = self.with_world(variables, namespace)
+        return known
+
+    def given_with_images(self, namespace: str) -> dict[str, Any]:
+        """The same with its images, and with what exceptions allow where there are none."""
+        key = namespace, "images"
+        known = self._given.get(key)
+        if known is None:
+            more = {"images": _images(self.request.get("object")), "exceptions": NOTHING_ALLOWED}
+            known = self._given[key] = {**self.given(namespace), **more}
+        return known
+
+    def with_world(self, given: dict[str, Any], namespace: str) -> dict[str, Any]:
+        """The same with what Kyverno's libraries read."""
+        return {**given, **VALUES, **self.world.variables(namespace)}
 
     @property
     def at(self) -> float:
@@ -69,6 +112,23 @@ class PolicyQuestion:
         return replace(self, request={**self.request, "object": obj})
 
 
+def _images(document: Any) -> Json:
+    """The images of a Pod or its controller, by the lists that have them."""
+    spec = document.get("spec") if isinstance(document, dict) else None
+    for name in ("jobTemplate", "template"):
+        while isinstance(spec, dict) and isinstance(spec.get(name), dict):
+            spec = spec[name].get("spec")
+    listed = spec if isinstance(spec, dict) else {}
+    return {
+        name: [
+            one["image"]
+            for one in objects_of(listed.get(name))
+            if isinstance(one.get("image"), str)
+        ]
+        for name in _IMAGES
+    }
+
+
 class CompiledSpec:
     """One spec, compiled: that of the policy, or one for pod controllers.
 
@@ -78,23 +138,25 @@ class CompiledSpec:
     def __init__(
         self, spec: Json, namespace: str, *, conditions_read_variables: bool = False
     ) -> None:
-        self._namespace = namespace
+        self.namespace = namespace
         # Kyverno compares versions as they are written, whatever matchPolicy says.
         matched = {**object_in(spec, "matchConstraints"), "matchPolicy": "Exact"}
         self._matches_nothing = not spec.get("matchConstraints")
         try:
-            self._matches = compile_matching(matched, "spec.matchConstraints")
+            self._matches = Matching(matched, "spec.matchConstraints")
         except InvalidAdmissionPolicy as error:
             raise InvalidPolicy(str(error)) from None
         self._named = objects_in(matched, "resourceRules")
         self.types: dict[str, Type] = {}
         self.variables: dict[str, Expression] = {}
+        self.parts: dict[Expression, Part] = {}
         if not conditions_read_variables:
             self.conditions = self._conditions(spec)
         for at, one in enumerate(objects_in(spec, "variables")):
             if type(one.get("name")) is not str:
                 raise InvalidPolicy(f"spec.variables[{at}].name is missing")
-            expression = compiled(one, "expression", self.environment, None, f"variables[{at}]")
+            where = f"variables[{at}]"
+            expression = compiled(one, "expression", self.environment, None, where, self.parts)
             self.types[one["name"]] = expression.type
             self.variables[one["name"]] = expression
         if conditions_read_variables:
@@ -110,7 +172,7 @@ class CompiledSpec:
     @property
     def environment(self) -> Environment:
         """That of an expression, with the variables that are known so far."""
-        return environment(self.types, namespaced=bool(self._namespace))
+        return environment(self.types, namespaced=bool(self.namespace))
 
     def _conditions(self, spec: Json) -> list[Expression]:
         return [
@@ -120,7 +182,20 @@ class CompiledSpec:
 
     def is_about(self, question: PolicyQuestion) -> bool:
         """Whether a request is one that it matches."""
-        return not self._matches_nothing and self._matches(question.request, question.namespace)
+        return self.names_resource(question.resource) and self.selects(question)
+
+    def names_resource(self, resource: RequestedResource) -> bool:
+        """Whether its rules name what a request is about."""
+        return not self._matches_nothing and self._matches.names(resource)
+
+    def selects(self, question: PolicyQuestion) -> bool:
+        """Whether its selectors take in a request that its rules name."""
+        return self._matches.selects(question.resource, question.request, question.namespace)
+
+    @property
+    def reads_names(self) -> bool:
+        """Whether a rule is about objects of some names alone."""
+        return self._matches.reads_names
 
     def constrains(self, gvk: GroupVersionKind) -> bool:
         """Whether it names the kind, or all kinds."""
@@ -144,15 +219,6 @@ class CompiledSpec:
             and resources & set(one.get("resources") or ())
             for one in self._named
         )
-
-    def given(self, question: PolicyQuestion) -> dict[str, Any]:
-        """What expressions read of a request, but for variables and exceptions."""
-        variables = variables_of({**question.request, "namespaceObject": question.namespace})
-        return self.with_world(variables, question)
-
-    def with_world(self, given: dict[str, Any], question: PolicyQuestion) -> dict[str, Any]:
-        """The same with what Kyverno's libraries read."""
-        return given | {**VALUES, **question.world.variables(self._namespace)}
 
     def excusing(
         self,
@@ -178,6 +244,11 @@ class CompiledSpec:
     ) -> bool:
         """Whether conditions hold; raises :class:`~webhook.cel.errors.EvaluationError`."""
         return conditions_hold(conditions, given, question.look)
+
+    @property
+    def has_annotations(self) -> bool:
+        """Whether there are audit annotations."""
+        return bool(self._annotations)
 
     def annotated(self, composed: Composed, meter: Meter) -> tuple[tuple[str, str], ...]:
         """The audit annotations that are not empty; raises likewise."""
@@ -205,7 +276,7 @@ def fault_text(
 
 
 class KyvernoPolicy:
-    """Where a policy stands, and when it is asked."""
+    """Where a policy stands, and when it is question."""
 
     def __init__(self, document: Json) -> None:
         """Raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""
@@ -252,5 +323,7 @@ class KyvernoPolicy:
 
     def exceptions_of(self, question: PolicyQuestion) -> list[KyvernoException]:
         """Those that name it, and have not expired."""
+        if not question.exceptions:
+            return []
         at = question.at
         return [one for one in question.exceptions if one.is_about(self.kind, self.name, at)]

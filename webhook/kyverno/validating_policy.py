@@ -5,27 +5,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.gvk import gvk_of
-from webhook.api.shapes import objects_of
 from webhook.cel.check.types import BOOL, STRING
 from webhook.cel.errors import EvaluationError, TimeUp
+from webhook.cel.fast.operators import KNOWN
+from webhook.cel.fast.policy import whole_form
 from webhook.cel.run.meter import Meter
+from webhook.cel.run.values import NOTHING
 from webhook.constraint.drivers.cel_validator import Composed
 from webhook.kyverno.autogen import generated_specs
 from webhook.kyverno.compiling import compiled, objects_in
 from webhook.kyverno.kinds import EXCEPTION_KINDS, MUTATING_KINDS, InvalidPolicy
 from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
-from webhook.kyverno.policy import COST, KUBERNETES, CompiledSpec, KyvernoPolicy, fault_text
+from webhook.kyverno.policy import (
+    COST,
+    KUBERNETES,
+    NOTHING_ALLOWED,
+    CompiledSpec,
+    KyvernoPolicy,
+    fault_text,
+)
 from webhook.kyverno.policy_exception import KyvernoException
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from webhook.admission_policies.matching import RequestedResource
     from webhook.api.shapes import Json
     from webhook.cel.engine import Expression
+    from webhook.cel.fast.policy import Whole
     from webhook.kyverno.policy import PolicyQuestion
 
-_IMAGES: Final = ("containers", "initContainers", "ephemeralContainers")
 _ACTIONS: Final = ("Deny", "Warn", "Audit")
 
 
@@ -45,6 +55,8 @@ class KyvernoVerdict:
 
 
 SKIPPED: Final = KyvernoVerdict("skip")
+_OBJECTS: Final = frozenset(("object", "oldObject"))
+_PASSED: Final = KyvernoVerdict("pass")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +66,70 @@ class _Validation:
     message_expression: Expression | None
 
 
-class _Rule(CompiledSpec):
-    """A spec with what it validates."""
+class Rule(CompiledSpec):
+    """A spec with what it validates.
+
+    One generated function for all validations is tried first. Where that cannot decide, each
+    expression is evaluated by itself, which is exact.
+    """
 
     def __init__(self, spec: Json, namespace: str) -> None:
         super().__init__(spec, namespace)
         self._ignores = spec.get("failurePolicy") == "Ignore"
-        with_variables = self.environment
+        known, parts = self.environment, self.parts
         self._validations = [
             _Validation(
-                compiled(one, "expression", with_variables, BOOL, f"validations[{at}]"),
+                compiled(one, "expression", known, BOOL, f"validations[{at}]", parts),
                 one.get("message") or "",
-                compiled(one, "messageExpression", with_variables, STRING, f"validations[{at}]")
+                compiled(one, "messageExpression", known, STRING, f"validations[{at}]", parts)
                 if one.get("messageExpression")
                 else None,
             )
             for at, one in enumerate(objects_in(spec, "validations"))
         ]
+        self._whole = self._together()
+        self._prepared = () if self._whole is None else self._constants(self._whole)
+        is_of_objects = self._whole is not None and self._whole.reads <= _OBJECTS
+        self._whole_of_objects = self._whole if is_of_objects and not self.conditions else None
+        self.parts = {}  # they are large
+
+    def _together(self) -> Whole | None:
+        """All validations as one function; None where that is not possible."""
+        if self.has_annotations or self.variables.keys() & {*KNOWN}:
+            return None
+        pairs = [
+            (
+                self.parts[one.expression],
+                None if one.message_expression is None else self.parts[one.message_expression],
+            )
+            for one in self._validations
+        ]
+        variables = {name: self.parts[one] for name, one in self.variables.items()}
+        return whole_form(variables, pairs) if pairs else None
+
+    def _constants(self, whole: Whole) -> tuple[Any, ...]:
+        """The values of variables that read nothing; NOTHING for one that has none."""
+        composed = Composed(self.variables, {}, None)
+        composed.meter = Meter(COST)
+        values = []
+        for name in whole.prepared:
+            try:
+                values.append(composed[name])
+            except EvaluationError:
+                values.append(NOTHING)
+        if any(one is NOTHING for one in values[: whole.needed]):
+            self._whole = None
+        return tuple(values)
 
     def say(
         self, question: PolicyQuestion, exceptions: Sequence[KyvernoException]
     ) -> KyvernoVerdict:
         """What it says of a request that it is about."""
-        images = {"images": _images(question.request.get("object"))}
-        return self.judge(self.given(question) | images, question, exceptions)
+        if self._whole_of_objects is not None and not exceptions:
+            verdict = self._at_once(self._whole_of_objects, question.objects, question)
+            if verdict is not None:
+                return verdict
+        return self.judge(question.given_with_images(self.namespace), question, exceptions)
 
     def judge(
         self,
@@ -98,11 +150,22 @@ class _Rule(CompiledSpec):
         question: PolicyQuestion,
         exceptions: Sequence[KyvernoException],
     ) -> KyvernoVerdict:
-        one = self.excusing(given, question, exceptions)
-        if one is not None:
-            return KyvernoVerdict(one.result, f"excused by {one.title}", exception=one)
-        if not self.holds(self.conditions, given, question):
+        if exceptions:
+            given = {**given}
+            one = self.excusing(given, question, exceptions)
+            if one is not None:
+                return KyvernoVerdict(one.result, f"excused by {one.title}", exception=one)
+        if self.conditions and not self.holds(self.conditions, given, question):
             return SKIPPED
+        # What reads objects alone was tried before, unless there are exceptions.
+        if (
+            self._whole is not None
+            and self._whole is not self._whole_of_objects
+            and question.request
+        ):
+            verdict = self._at_once(self._whole, given, question)
+            if verdict is not None:
+                return verdict
         composed = Composed(self.variables, given, None)
         meter = Meter(COST, question.look)
         composed.meter = meter
@@ -111,6 +174,30 @@ class _Rule(CompiledSpec):
                 message = _message(validation, at, composed, meter)
                 return KyvernoVerdict("fail", message, annotations=self.annotated(composed, meter))
         return KyvernoVerdict("pass", annotations=self.annotated(composed, meter))
+
+    def _at_once(
+        self, whole: Whole, given: dict[str, Any], question: PolicyQuestion
+    ) -> KyvernoVerdict | None:
+        """What all validations say by one function; None where only the exact form can decide."""
+        already = len(question.world.missing)
+        operation = question.request.get("operation") or ""
+        try:
+            failed = whole.run(
+                None, None, operation, given, Meter(COST, question.look), self._prepared
+            )
+        except TimeUp:
+            raise
+        except Exception:  # noqa: BLE001  # whatever it was, the expressions say what it means
+            del question.world.missing[already:]
+            return None
+        if not failed:
+            return _PASSED
+        number, message = failed[0]
+        one = self._validations[number]
+        if one.message_expression is not None and message is None:
+            return None
+        has_text = type(message) is str and message
+        return KyvernoVerdict("fail", message if has_text else _message_of(one, number))
 
     def holds(
         self, conditions: Sequence[Expression], given: dict[str, Any], question: PolicyQuestion
@@ -136,21 +223,29 @@ class ValidatingPolicy(KyvernoPolicy):
             raise InvalidPolicy("spec.validations is empty: it would deny nothing")
         self.actions = _actions(self.spec)
         generated = generated_specs(self.spec) if self.mode == KUBERNETES else []
-        self._rules = [_Rule(one, self.namespace) for one in (self.spec, *generated)]
+        self._rules = [Rule(one, self.namespace) for one in (self.spec, *generated)]
 
     @property
     def specs(self) -> Sequence[CompiledSpec]:
         """Its own, and those that it implies for pod controllers."""
         return self._rules
 
+    def rules_for(self, resource: RequestedResource) -> list[Rule]:
+        """Those that name what a request is about: its own, and those for pod controllers."""
+        return [one for one in self._rules if one.names_resource(resource)]
+
     def say(self, question: PolicyQuestion) -> KyvernoVerdict:
         """What it says of an admission request."""
+        return self.say_by(self.rules_for(question.resource), question)
+
+    def say_by(self, rules: Sequence[Rule], question: PolicyQuestion) -> KyvernoVerdict:
+        """What it says of a request that these of its rules name."""
         if not self.is_in_place(question):
             return SKIPPED
-        exceptions = self.exceptions_of(question)
-        for rule in self._rules:
-            if rule.is_about(question):
-                verdict = rule.say(question, exceptions)
+        own = self.exceptions_of(question)
+        for rule in rules:
+            if rule.selects(question):
+                verdict = rule.say(question, own)
                 if verdict is not SKIPPED:
                     return verdict
         return SKIPPED
@@ -159,7 +254,8 @@ class ValidatingPolicy(KyvernoPolicy):
         """What one of mode JSON says of a document, which no rule has to match."""
         given = {"object": document, "oldObject": None, "request": {}, "namespaceObject": None}
         rule = self._rules[0]
-        variables = rule.with_world({**given, "images": {}}, question)
+        world = question.with_world(given, rule.namespace)
+        variables = {**world, "images": {}, "exceptions": NOTHING_ALLOWED}
         return rule.judge(variables, question, self.exceptions_of(question))
 
 
@@ -180,24 +276,12 @@ def _message(one: _Validation, at: int, composed: Composed, meter: Meter) -> str
             return f"failed to evaluate message expression: {error.text}"
         if type(message) is str and message:
             return message
+    return _message_of(one, at)
+
+
+def _message_of(one: _Validation, at: int) -> str:
+    """The message of a validation that has none of its messageExpression."""
     return one.message or f"CEL expression validation failed at index {at}"
-
-
-def _images(document: Any) -> Json:
-    """The images of a Pod or its controller, by the lists that have them."""
-    spec = document.get("spec") if isinstance(document, dict) else None
-    for name in ("jobTemplate", "template"):
-        while isinstance(spec, dict) and isinstance(spec.get(name), dict):
-            spec = spec[name].get("spec")
-    listed = spec if isinstance(spec, dict) else {}
-    return {
-        name: [
-            one["image"]
-            for one in objects_of(listed.get(name))
-            if isinstance(one.get("image"), str)
-        ]
-        for name in _IMAGES
-    }
 
 
 def read_kyverno(document: Json) -> ValidatingPolicy | KyvernoMutatingPolicy | KyvernoException:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.encoding import encode
+from webhook.api.encoding import compact, encode
 from webhook.reads.read_set import EVERY_KEY, ReadSet
 
 if TYPE_CHECKING:
@@ -131,6 +131,8 @@ class SharedValues:
             return value, size
         if len(self._known) >= SHARED_MAX:
             self._known.clear()
-        known = self._known.setdefault(text, value)
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[compact(text)] = value
         # A lone surrogate is written as another character is.
         return (known if known == value else value), size

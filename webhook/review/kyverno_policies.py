@@ -8,11 +8,12 @@ world for is answered from the data; what is not among the data leaves it undeci
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.cel.errors import TimeUp
 from webhook.constraint import enforcement
 from webhook.constraint.constraint import Constraint
+from webhook.constraint.plan import PLANS_MAX
 from webhook.constraint.result import DEFERRED, Excuse, Result, Undecided, answer_order
 from webhook.constraint.review import Document
 from webhook.constraint.targets.admission import NAME
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.constraint.result import Responses
     from webhook.constraint.snapshot import Snapshot
-    from webhook.kyverno.validating_policy import KyvernoVerdict
+    from webhook.kyverno.validating_policy import KyvernoVerdict, Rule
     from webhook.review.policy_set import ChangedObject, Examination, MutatedBy
     from webhook.review.subject import Subject
 
@@ -44,6 +45,14 @@ OF_DOCUMENTS: Final = (
 )
 _ACTIONS: Final = {"Deny": "deny", "Warn": "warn"}
 """Every other action only reports a finding."""
+
+
+class _Concerned(NamedTuple):
+    """A policy, and those of its rules that name a resource."""
+
+    policy: ValidatingPolicy
+    constraint: Constraint
+    rules: Sequence[Rule]
 
 
 class KyvernoPolicies:
@@ -65,6 +74,8 @@ class KyvernoPolicies:
         self._mutating = [one for one in listed if isinstance(one, KyvernoMutatingPolicy)]
         self._changes = KyvernoChanges(self._mutating, self._exceptions)
         self._matched: set[tuple[str, str]] = set()
+        self._by_resource: dict[tuple[Any, ...], tuple[_Concerned, ...]] = {}
+        self._reads_names = any(spec.reads_names for one, _ in self._policies for spec in one.specs)
 
     @property
     def keys(self) -> Sequence[tuple[str, str]]:
@@ -158,15 +169,37 @@ class KyvernoPolicies:
             return responses
         question = self._question(examined, request, namespace)
         case = _Case(question)
-        for policy, constraint in self._policies:
-            if (
-                policy.mode != JSON
-                and _applies_at(policy, examined.point)
-                and policy.is_about(question)
-            ):
+        for policy, constraint, rules in self._concerned(question):
+            if not (_applies_at(policy, examined.point) and policy.is_in_place(question)):
+                continue
+            chosen = [rule for rule in rules if rule.selects(question)]
+            if chosen:
                 self._matched.add(constraint.key)
-                case.take(policy, constraint, policy.say)
+                case.take(policy, constraint, partial(policy.say_by, chosen))
         return case.added_to(responses)
+
+    def _concerned(self, question: PolicyQuestion) -> tuple[_Concerned, ...]:
+        """The policies with rules that name what a request is about; remembered by that."""
+        requested = question.resource
+        key = (
+            requested.group,
+            requested.version,
+            requested.resource,
+            requested.sub,
+            requested.operation,
+        )
+        whole = (*key, requested.is_clustered, requested.name if self._reads_names else "")
+        concerned = self._by_resource.get(whole)
+        if concerned is None:
+            concerned = tuple(
+                _Concerned(policy, constraint, rules)
+                for policy, constraint in self._policies
+                if policy.mode != JSON and (rules := policy.rules_for(requested))
+            )
+            if len(self._by_resource) >= PLANS_MAX:
+                self._by_resource.clear()
+            self._by_resource[whole] = concerned
+        return concerned
 
     def _of_document(
         self, examined: Examination, document: Document, responses: Responses

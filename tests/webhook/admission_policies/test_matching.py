@@ -4,7 +4,7 @@ import pytest
 
 from tests.webhook.admission_policies.making import PODS, pod, request
 from webhook.admission_policies.kinds import InvalidAdmissionPolicy
-from webhook.admission_policies.matching import compile_matching
+from webhook.admission_policies.matching import Matching
 from webhook.api.gvk import plural_of
 
 SHOP = {"metadata": {"name": "shop", "labels": {"env": "prod"}}}
@@ -88,11 +88,11 @@ def rules(**changed):
     ],
 )
 def test_rules_and_selectors_say_what_is_reviewed(resources, sent, matches):
-    assert compile_matching(resources, "spec.matchConstraints")(sent, SHOP) is matches
+    assert Matching(resources, "spec.matchConstraints")(sent, SHOP) is matches
 
 
 def test_a_namespace_is_selected_by_its_own_labels():
-    matches = compile_matching({"namespaceSelector": {"matchLabels": {"env": "prod"}}}, "at")
+    matches = Matching({"namespaceSelector": {"matchLabels": {"env": "prod"}}}, "at")
     kind = {"group": "", "version": "v1", "kind": "Namespace"}
     sent = {"kind": kind, "operation": "CREATE", "name": "shop", "object": SHOP}
     assert matches(sent, None)
@@ -117,7 +117,7 @@ def test_a_namespace_is_selected_by_its_own_labels():
 )
 def test_what_an_api_server_refuses_is_told_with_its_field(resources, message):
     with pytest.raises(InvalidAdmissionPolicy) as raised:
-        compile_matching(resources, "at")
+        Matching(resources, "at")
     assert str(raised.value).startswith(message)
 
 

@@ -8,12 +8,14 @@ from tests.conformance.cel import load
 from tests.conformance.cel_values import same
 from tests.conformance.gatekeeper import CONFORMANCE
 from tests.verified_code import verify
+from webhook.cel.check.types import DYN
 from webhook.cel.engine import checked_expression, compile_expression
 from webhook.cel.errors import CompileError, EvaluationError
 from webhook.cel.fast.expression import NAMESPACE, fast_source
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import Meter
 from webhook.cel.run.values import Duration, Opaque, Optional, Uint
+from webhook.constraint.drivers.cel_validator import Composed
 
 ENVIRONMENT = admission({}, params=True)
 
@@ -37,6 +39,8 @@ FORMS = [
     "string(A)", "int(A) + 1", "type(A) == type(B)", "dyn(A) == dyn(B)", "A.join(',')", "A.x || B",
     "A.all(i, i.x == 1) && B.all(j, j == 1) || A == B", "(A == B) == (B == 1)", "!(A == 1) && !B",
     "A.filter(i, i.x == 1).map(i, i.x).exists(i, i == 1) ? 'y' : 'n'", "A.x + '!' == 'a!'",
+    "A.?x.x.orValue(1)", "A.?x['x'].orValue('z')", "A.?x[?'x'].orValue([])", "A[?'x'].x.orValue({})",
+    "A.?x.x.hasValue()", "A.?x.x == B.?x.x", "A.x.orValue([])", "A.orValue({})", "A.?x.orValue({}).x",
     "A == 1 ? (B == 1 ? 1 : 2) : 3", "[1, 2].all(i, A == i || A.exists(j, j == i))",
 ]  # fmt: skip
 
@@ -105,6 +109,18 @@ def test_forms_beside_each_other_give_what_the_exact_ones_give(outer):
                 given = {"object": value, "oldObject": values[-1 - index]}
                 compared(expression, given)
     assert tests
+
+
+def test_a_composed_variable_behind_a_question_mark_is_computed():
+    environment = admission({"x": DYN}, params=False)
+    known = {"object": {"a": 1}, "oldObject": None, "request": None, "namespaceObject": None}
+    variables = {"x": compile_expression("object.a", environment)}
+    for source, value in (("variables.?x.orValue(5)", 1), ("variables.?x.?a.orValue(5)", 5)):
+        expression = compile_expression(source, environment)
+        for run in (expression.evaluate, expression.exact):
+            composed = Composed(variables, known, None)
+            composed.meter = Meter()
+            assert run(composed.env, Meter()) == value, source
 
 
 def verified(source):

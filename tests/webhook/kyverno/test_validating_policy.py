@@ -10,6 +10,7 @@ from webhook.kyverno.world import World, nothing_known, objects_known
 
 NOW_NS = 1_800_000_000 * 10**9
 NOTHING = World(nothing_known, NOW_NS)
+PASSED = KyvernoVerdict("pass")
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}
 
 
@@ -385,3 +386,87 @@ def test_values_of_a_secret_are_left_out_of_errors() -> None:
     verdict = about.say(PolicyQuestion(reviewed, None, NOTHING))
     assert verdict.result == "error"
     assert "aHVudGVyMg==" not in verdict.message
+
+
+OTHERS_FAIL = "CEL expression validation failed at index 0"
+
+
+@pytest.mark.parametrize(
+    ("spec", "verdict"),
+    [
+        # The first that does not hold is the verdict, whatever is wrong with those after it.
+        (
+            {"validations": [{"expression": "false"}, {"expression": "object.none == 1"}]},
+            KyvernoVerdict("fail", OTHERS_FAIL),
+        ),
+        (
+            {"validations": [{"expression": "object.none == 1"}, {"expression": "false"}]},
+            KyvernoVerdict("error", "no such key: none"),
+        ),
+        (
+            {"validations": [{"expression": "false", "messageExpression": "dyn(1)"}]},
+            KyvernoVerdict("fail", OTHERS_FAIL),
+        ),
+        (
+            {"validations": [{"expression": "false", "messageExpression": "variables.name"}]},
+            KyvernoVerdict("fail", "x"),
+        ),
+        ({"validations": [{"expression": "variables.allowed.size() == 2"}]}, PASSED),
+        ({"validations": [{"expression": "variables.params.metadata.name == 'x'"}]}, PASSED),
+        ({"validations": [{"expression": "request.operation == 'CREATE'"}]}, PASSED),
+        ({"validations": [{"expression": "request.namespace == 'shop'"}]}, PASSED),
+        ({"validations": [{"expression": "images.containers == ['nginx']"}]}, PASSED),
+        (
+            {"validations": [{"expression": "variables.bad == 1 || variables.allowed == []"}]},
+            KyvernoVerdict(
+                "error", 'composited variable "bad" fails to evaluate: division by zero'
+            ),
+        ),
+        ({"validations": [{"expression": "variables.bad == 1 || true"}]}, PASSED),
+        ({"validations": [{"expression": "true || variables.bad == 1"}]}, PASSED),
+    ],
+)
+@pytest.mark.parametrize("is_annotated", [False, True])
+def test_validations_say_the_same_together_and_one_by_one(
+    spec: dict, verdict: KyvernoVerdict, is_annotated: bool
+) -> None:
+    """Those of a policy with annotations are never evaluated by one function."""
+    variables = [
+        {"name": "name", "expression": "object.metadata.name"},
+        {"name": "params", "expression": "object"},
+        {"name": "allowed", "expression": "['a', 'b']"},
+        {"name": "bad", "expression": "1 / (variables.allowed.size() - 2)"},
+    ]
+    if "params" not in str(spec):
+        del variables[1]
+    more = {"variables": variables, **spec}
+    if is_annotated:
+        more["auditAnnotations"] = [{"key": "k", "valueExpression": "''"}]
+    found = verdict_of("true", **more)
+    assert (found.result, found.message) == (verdict.result, verdict.message)
+
+
+def test_what_a_later_validation_asks_for_is_not_missing() -> None:
+    world = World(nothing_known, NOW_NS)
+    asks = "resource.Get('v1', 'configmaps', 'shop', 'a') != null"
+    both = [{"expression": "false"}, {"expression": asks}]
+    assert verdict_of("true", world=world, validations=both) == KyvernoVerdict("fail", OTHERS_FAIL)
+    assert world.missing == []
+    assert verdict_of("true", world=world, validations=both[1:]).missing
+    assert len(world.missing) == 1
+
+
+def test_a_document_has_no_operation() -> None:
+    asked = PolicyQuestion({}, None, NOTHING)
+    of_json = policy("request.operation == ''", evaluation={"mode": "JSON"})
+    assert of_json.say_of_json({}, asked).result == "error"
+
+
+def test_what_was_read_of_a_request_is_not_changed_by_exceptions() -> None:
+    """A policy with an exception is asked the same question before one without."""
+    asked = PolicyQuestion(request(), None, NOTHING, [exception(allowedValues=["y"])])
+    allowing = policy("'y' in exceptions.allowedValues")
+    assert allowing.say(asked).result == "pass"
+    other = policy("'y' in exceptions.allowedValues")
+    other.name = "other"
+    assert other.say(asked).result == "fail"

@@ -17,7 +17,7 @@ from webhook.cel.fast.loops import LoopLines
 from webhook.cel.fast.operators import KINDS, KNOWN, OPERATORS, ORDERS, cost_of, within_path
 from webhook.cel.library.all import direct
 from webhook.cel.library.regex import compiled
-from webhook.cel.paths import may_change, may_nest
+from webhook.cel.paths import goes_on, may_change, may_nest
 from webhook.cel.run.values import VARIABLES
 from webhook.cel.syntax.ast import (
     Call,
@@ -221,7 +221,7 @@ class Writer(LoopLines):
         operand = self.way(node.operand)
         if node.tests:  # nothing but a dict has keys: all else is left to the exact form
             return source.compare(field, "in", source.method(operand, "keys"))
-        if node.optional:
+        if node.optional or goes_on(node.operand, self.checked):
             return source.call(
                 within_path("optional_item", node.operand, self.checked), operand, field
             )
@@ -415,22 +415,40 @@ class Writer(LoopLines):
         return isinstance(node, Constant | Name)
 
     def path_or(self, node: Call) -> Expression | None:
-        """``a.?b.?c.orValue(d)`` at once, for a constant; None where it is something else."""
+        """``a.?b.c[?'d'].orValue(e)`` at once, for a constant; None where it is something else.
+
+        Behind the first question mark what is missing is no error, with another or without.
+        """
         (other,) = node.args
         keys: list[Expression] = []
+        beginning: tuple[Expr, list[Expression]] | None = None
         of = node.target
-        while isinstance(of, Select) and of.optional:
-            keys.insert(0, source.scalar(of.field))
-            of = of.operand
+        while of is not None and (step := self.step(of)) is not None:
+            before, key, is_optional = step
+            keys = [source.scalar(key), *keys]
+            if is_optional:
+                beginning = before, keys
+            of = before
         is_known = (
             isinstance(other, Constant)
             or (isinstance(other, ListOf) and not other.items)
             or (isinstance(other, MapOf) and not other.entries)
         )
-        if of is None or not keys or not is_known:
+        if beginning is None or not is_known:
             return None
-        base = self.value(of)
-        return source.call("at_path", base, source.tuple_of(keys), self.value(other))
+        base = self.value(beginning[0])
+        return source.call("at_path", base, source.tuple_of(beginning[1]), self.value(other))
+
+    def step(self, node: Expr) -> tuple[Expr, str, bool] | None:
+        """The operand and the text of the last step of a path, and whether it has a question mark."""
+        match node:
+            case Select(tests=False) if node not in self.checked.names:
+                step = node.operand, node.field, node.optional
+            case Call(function="_[_]" | "_[?_]", args=[of, Constant(value=str(key))]):
+                step = of, key, node.function == "_[?_]"
+            case _:
+                return None
+        return None if self.checked.types[step[0]].name == VARIABLES else step
 
     def library(
         self, node: Call, name: str, args: list[Expression], nodes: list[Expr]

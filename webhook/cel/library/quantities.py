@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from webhook.cel.errors import EvaluationError
@@ -25,6 +26,9 @@ _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 MAX_DIGITS: Final = 200
 """Digits of a quantity that is read."""
+
+KEPT_MAX: Final = 1_000
+"""Texts whose quantities are kept: those of policies, and the usual ones of objects."""
 
 _LARGEST: Final = 2**63 - 1
 _NANO: Final = Fraction(1, 10**9)
@@ -119,8 +123,13 @@ def quantity(amount: Amount) -> Opaque:
 @form("quantity", str)
 def of_text(text: str) -> Opaque:
     """The quantity that a text writes."""
+    return Opaque(NAME, *_read_and_shown(text))
+
+
+@lru_cache(KEPT_MAX)
+def _read_and_shown(text: str) -> tuple[Amount, str]:
     amount = read(text)
-    return Opaque(NAME, amount, text if _is_canonical(text, amount) else shown(amount))
+    return amount, text if _is_canonical(text, amount) else shown(amount)
 
 
 def _is_canonical(text: str, amount: Amount) -> bool:

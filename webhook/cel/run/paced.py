@@ -23,6 +23,7 @@ AT_ONCE: Final = 500
 CHEAP: Final = 100
 """Characters of a text that nothing is paid for beside its node."""
 
+_DECODED: Final = frozenset({dict, list, str, bool, int, float, type(None)})
 _SIZED: Final = frozenset({str, bytes, list, dict})
 
 
@@ -127,8 +128,10 @@ def at_path(of: Value, keys: tuple[str, ...], other: Value) -> Value:
 
 
 def or_value(of: Value, other: Value) -> Value:
-    """``of.orValue(other)``, for another that is known."""
+    """``of.orValue(other)``, for another that is known; what is no optional stays as it is."""
     if type(of) is not Optional:
+        if type(of) in _DECODED:
+            return of
         raise Unsure
     return other if of.value is NOTHING else held(of)
 

@@ -43,7 +43,8 @@ when it excused something last.
 
 The API server's own policies follow, validating and mutating ones: whether a binding names them,
 whether parameters are there, what the API server's type check warns of, and how much of its limit of
-cost their expressions are estimated to use up. Kyverno's policies come last.
+cost their expressions are estimated to use up. Kyverno's policies follow. Synced kinds come last: which
+paths of their objects replicas keep for policies, and which templates wait for more.
 
 Read from the replicas' own status objects, so that it says the same whether or not
 they are aggregated into .status.byPod, beside a running Gatekeeper for instance.
@@ -83,12 +84,14 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     from webhook.cli.status.admission_policies import (  # noqa: PLC0415  # it brings CEL
         admission_policy_standings,
     )
+    from webhook.cli.status.synced import read_synced  # noqa: PLC0415  # it brings the compiler
     from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see command
     from webhook.policies.request_coverage import is_judged, read_coverage  # noqa: PLC0415  # see command
 
     # Objects first: a status is then at least as new as the object that it is compared with.
-    documents = await list_objects(client, TEMPLATES)
+    templates = await list_objects(client, TEMPLATES)
+    documents = [*templates]
     for resource in await Discovery(client).kinds(constraint.GROUP, "v1beta1"):
         documents += await list_objects(client, resource)
     for resource in (CONSTRAINT_GROUPS.resource, *EXTENSIONS):
@@ -125,13 +128,15 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     )
     standings = kyverno_standings(client, kyverno_mode(pods), coverage)
     kyverno = await _visible(standings, "Kyverno's policies")
+    kept = read_synced(client, namespace, templates, pods, objects)
+    synced = await _visible(kept, "synced kinds")
     return ClusterStanding(
-        replicas, objects, exceptions, coverage_states, admission_policies, kyverno
+        replicas, objects, exceptions, coverage_states, admission_policies, kyverno, synced
     )
 
 
 async def _visible(standings: Awaitable[list[_StandingT]], subject: str) -> list[_StandingT]:
-    """How policies stand; none for who may not see them."""
+    """What is to be shown; nothing for who may not see it."""
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
 
     try:

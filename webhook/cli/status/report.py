@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from webhook.cli.cluster_policies import KyvernoStanding
     from webhook.cli.status.admission_policies import AdmissionPolicyStanding
+    from webhook.cli.status.synced import SyncedKind
     from webhook.controllers.status.convergence import (
         Convergence,
         ExceptionStanding,
@@ -29,12 +30,15 @@ _PRUNED: Final = (
     "manifests/crds are a superset"
 )
 
+PATHS_SHOWN: Final = 5
+"""Paths of a synced kind in the table; JSON has all."""
+
 
 class ClusterStanding(NamedTuple):
     """The replicas, what they do about each object, the exceptions, and who is asked.
 
     ``coverage`` says by UID how far the API server asks about an object. ``admission_policies`` are the
-    API server's own, ``kyverno_policies`` Kyverno's.
+    API server's own, ``kyverno_policies`` Kyverno's, ``synced`` the kinds whose objects policies read.
     """
 
     replicas: Sequence[Replica]
@@ -43,15 +47,17 @@ class ClusterStanding(NamedTuple):
     coverage: Mapping[str, CoverageState]
     admission_policies: Sequence[AdmissionPolicyStanding] = ()
     kyverno_policies: Sequence[KyvernoStanding] = ()
+    synced: Sequence[SyncedKind] = ()
 
 
 def as_table(standing: ClusterStanding, namespace: str) -> str:
     """A line for each object and a column for each replica, then exceptions; each with what is wrong."""
-    replicas, objects, exceptions, coverage, admission_policies, kyverno = standing
+    replicas, objects, exceptions, coverage, admission_policies, kyverno, synced = standing
     others = [
         *_exceptions(exceptions),
         *_admission_policies(admission_policies),
         *_kyverno_policies(kyverno),
+        *_synced(synced),
     ]
     lines = [_replica_line(item) for item in replicas]
     if not lines:
@@ -111,6 +117,30 @@ def _kyverno_policies(policies: Sequence[KyvernoStanding]) -> list[str]:
     notes = [printable(f"{item.title}: {one}") for item in policies for one in item.notes]
     head = ["KYVERNO POLICY", "STATE", "ACTIONS"]
     return ["", *table([head, *rows]), *(["", *notes] if notes else [])]
+
+
+def _synced(synced: Sequence[SyncedKind]) -> list[str]:
+    """A line for each synced kind: its objects, what is kept of each, and who waits for more."""
+    if not synced:
+        return []
+    rows = [
+        [
+            f"{item.gvk.group_version}/{item.gvk.kind}",
+            "?" if item.objects is None else str(item.objects),
+            _kept(item),
+            ", ".join(item.waiting) or "-",
+        ]
+        for item in synced
+    ]
+    return ["", *table([["SYNCED KIND", "OBJECTS", "KEPT", "WAITING"], *rows])]
+
+
+def _kept(item: SyncedKind) -> str:
+    if item.why_whole:
+        return f"whole: {item.why_whole}"
+    shown = ", ".join(item.paths[:PATHS_SHOWN])
+    more = len(item.paths) - PATHS_SHOWN
+    return shown + (f" and {more} more" if more > 0 else "") or "names alone"
 
 
 def _exceptions(exceptions: Sequence[ExceptionStanding]) -> list[str]:
@@ -210,7 +240,7 @@ def _faults(item: Convergence) -> list[str]:
 
 def as_json(standing: ClusterStanding) -> str:
     """Everything, for programs."""
-    replicas, objects, exceptions, coverage, admission_policies, kyverno = standing
+    replicas, objects, exceptions, coverage, admission_policies, kyverno, synced = standing
     document = {
         "replicas": [_replica(item) for item in replicas],
         "objects": [
@@ -265,6 +295,18 @@ def as_json(standing: ClusterStanding) -> str:
                 "notes": list(item.notes),
             }
             for item in kyverno
+        ],
+        "syncedKinds": [
+            {
+                "group": item.gvk.group,
+                "version": item.gvk.version,
+                "kind": item.gvk.kind,
+                "objects": item.objects,
+                "paths": list(item.paths),
+                "whyWhole": item.why_whole or None,
+                "waitingTemplates": list(item.waiting),
+            }
+            for item in synced
         ],
     }
     return document_json(document)

@@ -1,0 +1,99 @@
+"""The stage of Kyverno's policies: which of them are asked about a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.webhook.kyverno.making import pod
+from webhook.api.admission import read_request
+from webhook.cli.clients import new_client
+from webhook.constraint import enforcement
+from webhook.constraint.review import AugmentedReview
+from webhook.kyverno.validating_policy import read_kyverno
+from webhook.review.kyverno_policies import KyvernoPolicies
+from webhook.review.loops import review
+from webhook.review.policy_set import PolicySet
+from webhook.review.subject import Subject
+
+Json = dict[str, Any]
+SNAPSHOT = new_client(native_validation=True).snapshot
+
+
+def policy(name: str, *, constraints: Json | None = None, **rule: Any) -> Json:
+    rules = [
+        {
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "operations": ["CREATE"],
+            "resources": ["pods"],
+            **rule,
+        }
+    ]
+    return {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "ValidatingPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": rules, **(constraints or {})},
+            "validations": [{"expression": "false", "message": name}],
+        },
+    }
+
+
+def request(resource: str = "pods", kind: str = "Pod", group: str = "", **more: Any) -> Any:
+    return read_request(
+        {
+            "uid": "u",
+            "kind": {"group": group, "version": "v1", "kind": kind},
+            "resource": {"group": group, "version": "v1", "resource": resource},
+            "operation": "CREATE",
+            "name": "web",
+            "namespace": "shop",
+            "object": pod() | {"kind": kind},
+            **more,
+        }
+    )
+
+
+@pytest.fixture
+def messages():
+    """The messages about a request, by policies that are kept from one to the next."""
+    stage = KyvernoPolicies(
+        [
+            read_kyverno(policy("pods")),
+            read_kyverno(policy("services", resources=["services"])),
+            read_kyverno(policy("named", resourceNames=["db"])),
+            read_kyverno(policy("updates", operations=["UPDATE"])),
+            read_kyverno(policy("clustered", scope="Cluster", resources=["*"])),
+            read_kyverno(
+                policy("labelled", constraints={"objectSelector": {"matchLabels": {"a": "b"}}})
+            ),
+        ]
+    )
+    policies = PolicySet(SNAPSHOT, stages=(stage,))
+
+    def messages_about(**more: Any) -> set[str]:
+        value = AugmentedReview(request(**more))
+        found = review(policies, Subject(value, enforcement.WEBHOOK))
+        return {one.msg for one in found.responses.results}
+
+    return messages_about
+
+
+def test_each_request_is_reviewed_by_the_policies_that_are_about_it(messages) -> None:
+    for _ in range(2):  # what was learned of the first says nothing else of the next
+        assert messages() == {"pods"}
+        assert messages(name="db") == {"pods", "named"}
+        assert messages(operation="UPDATE") == {"updates"}
+        assert messages(resource="services", kind="Service") == {"services"}
+        assert messages(resource="configmaps", kind="ConfigMap", namespace="") == {"clustered"}
+        assert messages(subResource="status") == set()
+        labelled = pod() | {"metadata": {"name": "web", "labels": {"a": "b"}}}
+        assert messages(object=labelled) == {"pods", "labelled"}
+
+
+def test_pod_controllers_are_reviewed_by_what_is_generated(messages) -> None:
+    # Not of a policy with a selector.
+    assert messages(resource="deployments", kind="Deployment", group="apps") == {"pods"}
