@@ -66,15 +66,18 @@ def parse_duration(text: str) -> int:
     return total
 
 
-def duration_seconds(text: str) -> float | None:
+def duration_seconds(text: str, *, too_long: float | None = None) -> float | None:
     """Seconds of a Go duration (``3s``, ``1m0s``, ``500ms``, ``0``), None where it is none.
 
-    Nor is one with a sign: nothing that is set so may be negative.
+    Nor is one with a sign: nothing that is set so may be negative. Of one that 64 bits of nanoseconds
+    do not hold it is ``too_long``.
     """
     if text[:1] in {"+", "-"}:
         return None
     try:
         return parse_duration(text) / 1e9
+    except TooLongDuration:
+        return too_long
     except InvalidDuration:
         return None
 

@@ -27,7 +27,7 @@ from webhook.cel.check.checker import check
 from webhook.cel.check.environment import Environment, Overload, functions
 from webhook.cel.check.types import DYN, Type
 from webhook.cel.engine import Expression, compile_expression
-from webhook.cel.errors import CompileError, EvaluationError
+from webhook.cel.errors import CompileError, EvaluationError, InstantiationError, ParseError
 from webhook.cel.exact.evaluator import exact_form
 from webhook.cel.kubernetes import admission
 from webhook.cel.run.meter import Meter
@@ -118,6 +118,10 @@ def _unchecked(source: str, environment: Environment) -> Expression:
     return Expression(source, DYN, exact_form(checked))
 
 
+_EARLY = (ParseError, InstantiationError)
+"""Errors of the text, or of a constant, and not of types."""
+
+
 def _verdict(test: dict[str, Any]) -> tuple[str, str]:
     """What our engine says of a case, as the oracle's runner judges it."""
     environment = _environment(test)
@@ -127,7 +131,9 @@ def _verdict(test: dict[str, Any]) -> tuple[str, str]:
     try:
         expression = make(test["expr"], environment)
     except CompileError as error:
-        return ("pass" if error.is_early and "evalError" in test else "compile"), str(error)
+        return ("pass" if isinstance(error, _EARLY) and "evalError" in test else "compile"), str(
+            error
+        )
     deduced = test.get("typedResult", {}).get("deducedType")
     if deduced is not None and read_type(deduced) != expression.type:
         return "fail", f"type {expression.type}"

@@ -22,7 +22,7 @@ import yaml
 
 from tests.differential.oracle import Oracle
 from tests.programs import build
-from webhook.rego.builtins.module_json import module_json
+from webhook.rego.builtins.module_json import module_value
 from webhook.rego.errors import RegoErrors
 from webhook.rego.format.module import Unformattable, error_text, formatted, lost
 from webhook.rego.format.options import Target
@@ -154,7 +154,7 @@ class Count:
 def tree(source: str, version: RegoVersion) -> str:
     """The tree of a module as text, without places, comments and the order of imports."""
     module = parse_module(source, FILE, version)
-    document = module_json(module)
+    document = module_value(module)
     document.pop("comments", None)
     document["imports"] = sorted(map(json.dumps, document.get("imports", [])))
     return json.dumps(document, sort_keys=True)

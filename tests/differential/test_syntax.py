@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from tests.conformance.gatekeeper import require
-from tests.differential.opa_syntax import comparable, module_json
+from tests.differential.opa_syntax import comparable
 from tests.differential.oracle import Oracle
 from tests.differential.policies import of_cases
 from tests.properties.rego_words import WORDS
+from webhook.rego.builtins.module_json import module_document
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax.parser import parse_module
 
@@ -44,7 +45,7 @@ def ours(source: str, version: Any) -> tuple[Any, Errors]:
         module = parse_module(source, "test-0.rego", version)
     except RegoErrors as errors:
         return None, [(one.message, one.location.row, one.location.col) for one in errors.errors]
-    return comparable(json.loads(json.dumps(module_json(module)))), []
+    return comparable(module_document(module)), []
 
 
 def theirs(opa: Oracle, source: str, version: str) -> tuple[Any, Errors]:

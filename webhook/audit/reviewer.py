@@ -8,7 +8,7 @@ leaves out.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from webhook.api.gvk import gvk_of, name_of, namespace_of
 from webhook.constraint import enforcement
@@ -23,7 +23,7 @@ from webhook.review.loops import NamespaceGone, review_async
 from webhook.review.subject import Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from webhook.api.resource import Resource
     from webhook.audit.namespaces import Namespaces
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     )
     from webhook.log import Logger
     from webhook.mutation.drift import Drift
+
+
+_FoundT = TypeVar("_FoundT")
 
 
 class PatientLimits:
@@ -109,10 +112,14 @@ class Reviewer:
         :class:`~webhook.cluster.errors.ApiUnreachable` where the Namespace cannot
         be read.
         """
+        return await self._answered(lambda answers: self.attempt(resource, obj, answers))
+
+    async def _answered(self, attempt: Callable[[AnswersSoFar], Awaitable[_FoundT]]) -> _FoundT:
+        """Try again with more answers of providers, until nothing is missing."""
         answers = no_answers()
         while True:
             try:
-                return await self.attempt(resource, obj, answers)
+                return await attempt(answers)
             except Unanswered as wanting:
                 requests = wanting.requests
             answers = await self.ask(answers, requests)
@@ -168,13 +175,7 @@ class Reviewer:
         Raises :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable` where its Namespace cannot be read.
         """
-        answers = no_answers()
-        while True:
-            try:
-                return await self.attempt_drifts(obj, answers)
-            except Unanswered as wanting:
-                requests = wanting.requests
-            answers = await self.ask(answers, requests)
+        return await self._answered(lambda answers: self.attempt_drifts(obj, answers))
 
     async def attempt_drifts(
         self, obj: Object, answers: AnswersSoFar, plural: str = ""

@@ -76,9 +76,6 @@ class CompileError(Exception):
         """By place; what is wrong at one place in the order in which it was found."""
         self.truncated_count = len(problems) - len(self.problems)
 
-    is_early: bool = False
-    """Whether it is one of the text, or of a constant, and not of types."""
-
     def __str__(self) -> str:
         lines = self.source.split("\n")
         texts = [_problem_text(problem, lines) for problem in self.problems]
@@ -90,13 +87,9 @@ class CompileError(Exception):
 class ParseError(CompileError):
     """A text that is no expression."""
 
-    is_early = True
-
 
 class InstantiationError(CompileError):
     """An expression with a constant that has no value."""
-
-    is_early = True
 
     def __init__(self, source: str, message: str) -> None:
         super().__init__(source, [Problem(1, 0, message)])

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from webhook.cli.policy_options import KUBECONFIG
+from webhook.cli.policy_options import KUBECONFIG, together
 from webhook.policy_kinds import known, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 NAMESPACE: Final = "waddle-system"
 REVIEW_SECONDS: Final = 10.0
 """Of one object: as much as an admission may have by default."""
+
+AGAIN_SECONDS: Final = 0.2
+"""Between two questions whether a kind is served by now."""
 
 PAGE_OBJECTS: Final = 500
 """As many as client-go asks for at once."""
@@ -38,31 +41,18 @@ CONTEXTS: Final = click.option(
 )
 
 
-def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which cluster, and which namespace of it is Waddle's."""
-    return _with_options(command, CONTEXT)
+_NAMESPACE: Final = click.option(
+    "-n",
+    "--namespace",
+    default=NAMESPACE,
+    show_default=True,
+    help="The namespace that Waddle runs in.",
+)
+cluster_options: Final = together(KUBECONFIG, CONTEXT, _NAMESPACE)
+"""The options that say which cluster, and which namespace of it is Waddle's."""
 
-
-def clusters_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a cluster to a command that may follow several."""
-    return _with_options(command, CONTEXTS)
-
-
-def _with_options(command: Callable[..., Any], context: Callable[..., Any]) -> Callable[..., Any]:
-    options = (
-        KUBECONFIG,
-        context,
-        click.option(
-            "-n",
-            "--namespace",
-            default=NAMESPACE,
-            show_default=True,
-            help="The namespace that Waddle runs in.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+clusters_options: Final = together(KUBECONFIG, CONTEXTS, _NAMESPACE)
+"""Those of a command that may follow several clusters."""
 
 
 async def list_objects(
@@ -105,9 +95,7 @@ async def list_objects(
         parameters["continue"] = token
 
 
-async def await_served(
-    client: ClusterClient, resource: Resource, *, within_seconds: float, again_seconds: float
-) -> None:
+async def await_served(client: ClusterClient, resource: Resource, *, within_seconds: float) -> None:
     """Return once the API server serves a kind; raises TimeoutError, and ApiError for another fault."""
     import asyncio  # noqa: PLC0415  # --help needs none of it
 
@@ -122,4 +110,4 @@ async def await_served(
                     raise
             else:
                 return
-            await asyncio.sleep(again_seconds)
+            await asyncio.sleep(AGAIN_SECONDS)

@@ -32,6 +32,17 @@ class InputPath(click.Path):
         return super().convert(STANDARD_INPUT if value == "-" else value, param, ctx)
 
 
+def together(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    """Combine several options into one decorator, in the order they are written."""
+
+    def decorate(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
 def filenames_option(text: str) -> Callable[[_Command], _Command]:
     """``-f FILE``, and the same as arguments: the command gets both as ``filenames``."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.cli.policy_options import InputPath
+from webhook.cli.policy_options import InputPath, together
 from webhook.cli.terminal import complain
 from webhook.printable import quantity, reason_of
 from webhook.values import dataclass
@@ -36,7 +36,7 @@ def _read_mirrors(
     return mirrors
 
 
-_OPTIONS = (
+_OPTIONS = together(
     click.option(
         "--registry-config",
         "configs",
@@ -81,12 +81,10 @@ def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
         given = {name: options.pop(name) for name in _NAMES}
         return command(registries=functools.partial(_options, **given), **options)
 
-    for option in reversed(_OPTIONS):
-        bound = option(bound)
-    return bound
+    return _OPTIONS(bound)
 
 
-_ARTIFACT_OPTIONS = (
+_ARTIFACT_OPTIONS = together(
     click.option(
         "--verification-policy",
         "verification",
@@ -171,10 +169,7 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         return command(source=ArtifactSource(registries, verification, catalogue), **options)
 
-    optional = registry_options(bound)
-    for option in reversed(_ARTIFACT_OPTIONS):
-        optional = option(optional)
-    return optional
+    return _ARTIFACT_OPTIONS(registry_options(bound))
 
 
 def image_option(argument: str, code: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

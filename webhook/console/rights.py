@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.cluster import authorization
@@ -98,9 +99,7 @@ class Rights:
             granted |= await self.granted(visitor, further)
         key = id(picture), granted
         known = self._pictures.get(key)
-        if (
-            known is None or known[0] is not picture
-        ):  # another one, at the place of one that is gone
+        if known is None or known[0] is not picture:  # another, at the place of one that is gone
             for old in [one for one, pair in self._pictures.items() if pair[0] is not picture]:
                 del self._pictures[old]
             known = picture, sight.seen(picture, granted, unasked)
@@ -117,16 +116,9 @@ class Rights:
         server = self._server()
         if server is None:
             raise ApiUnreachable("the API server was not asked anything yet")
-        attributes = {
-            "verb": right.verb,
-            "group": right.group,
-            "resource": right.resource,
-            "namespace": right.namespace,
-            "name": right.name,
-        }
         body = authorization.access_review(
             {"username": visitor.user, "groups": visitor.groups},
-            {"resourceAttributes": {name: text for name, text in attributes.items() if text}},
+            {"resourceAttributes": {name: text for name, text in asdict(right).items() if text}},
         )
         path = ACCESS_REVIEWS.collection()
         async with self._places:

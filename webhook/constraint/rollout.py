@@ -28,7 +28,7 @@ from webhook.api.shapes import object_of
 from webhook.api.timestamp import seconds_of, text_of
 from webhook.constraint import enforcement
 from webhook.constraint.errors import InvalidConstraint
-from webhook.duration import InvalidDuration, TooLongDuration, parse_duration
+from webhook.duration import duration_seconds
 from webhook.printable import type_of
 from webhook.values import dataclass
 
@@ -203,7 +203,7 @@ def _stage(words: Sequence[str], actions: Sequence[str]) -> Stage:
     conditions: dict[str, float] = {}
     for word in words[1:]:
         name, _, value = word.partition("=")
-        seconds = _seconds(value)
+        seconds = duration_seconds(value, too_long=math.inf)
         if name not in {"after", "quiet"} or name in conditions or seconds is None or seconds < 0:
             raise InvalidRollout(
                 f"{ANNOTATION}: expected after=DURATION or quiet=DURATION (as 24h), once each, "
@@ -216,18 +216,6 @@ def _stage(words: Sequence[str], actions: Sequence[str]) -> Stage:
             )
         conditions[name] = seconds
     return Stage(words[0], conditions.get("after"), conditions.get("quiet"))
-
-
-def _seconds(text: str) -> float | None:
-    """The seconds of a duration, infinitely many of one beyond all bounds; None for none."""
-    if text[:1] in {"+", "-"}:
-        return None
-    try:
-        return parse_duration(text) / 1e9
-    except TooLongDuration:
-        return math.inf
-    except InvalidDuration:
-        return None
 
 
 def _flag(annotations: Mapping[str, Any], name: str) -> bool:

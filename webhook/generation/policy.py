@@ -14,16 +14,17 @@ its evaluation. A policy of one constraint needs no such resource, and has the t
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.kinds import CONDITIONS_MAX, GROUP, POLICY
 from webhook.constraint import constraint as constraints
 from webhook.constraint.drivers.cel_source import ANY_OBJECT, INVENTORY, PARAMS, read_source
+from webhook.constraint.names import qualified_name_faults
 from webhook.constraint.targets.admission import NAME as ADMISSION
 from webhook.constraint.template import CEL, read_template
 from webhook.generation import conditions
 from webhook.generation.literal import literal
-from webhook.generation.refused import fault_of_texts
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -32,6 +33,37 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
     from webhook.constraint.drivers.cel_source import CelSource
     from webhook.generation.scope import PolicyScope
+
+
+_IDENTIFIER: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*", re.ASCII)
+
+_RESERVED: Final = re.compile(
+    "true|false|null|in|as|break|const|continue|else|for|function|if|import|let|loop|package|"
+    "namespace|return|var|void|while"
+)
+
+
+def fault_of_texts(source: CelSource) -> str:
+    """A name or message that no policy may have; or an empty text.
+
+    It is refused by pkg/apis/admissionregistration/validation of Kubernetes, and the webhook takes it.
+    """
+    for variable in source.variables:
+        if not _IDENTIFIER.fullmatch(variable.name) or _RESERVED.fullmatch(variable.name):
+            return f'its variable is named "{variable.name}", which is not an identifier of CEL'
+    for condition in source.match_conditions:
+        faults = qualified_name_faults(condition.name)
+        if faults:
+            return f'its match condition is named "{condition.name}": {faults[0]}'
+    for index, validation in enumerate(source.validations):
+        message = validation.message.strip()
+        if "\n" in message or "\r" in message:
+            return (
+                f"the message of validations[{index}] has line breaks, which that of a "
+                "ValidatingAdmissionPolicy may not have"
+            )
+    return ""
+
 
 NAME_PREFIX: Final = "gatekeeper-"
 OBJECT_NAME_MAX: Final = 253

@@ -167,7 +167,7 @@ class _Parser:
         if mark == ".":
             if self.here().text == "*":
                 self._next()
-                return QueryNode("values", None, (left, self._projected(20)))
+                return QueryNode("values", None, (left, self._projected(40)))
             return QueryNode("sub", None, (left, self._after_dot(40)))
         if mark in {"|", "||", "&&"}:
             kind = {"|": "pipe", "||": "or", "&&": "and"}[mark]

@@ -212,11 +212,6 @@ def _compared(at: str, operator: str, text: str) -> str:
     raise Unwritable(f"{operator}{text} is compared as neither number, quantity nor duration")
 
 
-def is_range(text: str) -> bool:
-    """Whether a text is two numbers or quantities that values lie between."""
-    return RANGE.fullmatch(text) is not None
-
-
 def text_matches(at: str, pattern: str) -> str:
     """Whether a text is as a pattern with ``*`` and ``?`` says."""
     if "{{" in pattern or "$(" in pattern:

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from webhook.api.gvk import text
 from webhook.constraint.errors import MatchError
 from webhook.constraint.match import MatchSubject, View
-from webhook.mutation.errors import (
-    ApplyError,
-    MutationError,
-    NotConverging,
-)
+from webhook.mutation.errors import ApplyError, MutationError, NotConverging
 from webhook.mutation.plan import Mutated
 from webhook.mutation.values import are_same
 

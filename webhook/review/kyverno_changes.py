@@ -17,13 +17,7 @@ from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.world import World, synced_known
 from webhook.mutation.mutator import OPERATIONS
 from webhook.mutation.values import are_same
-from webhook.review.admission_requests import (
-    as_given,
-    as_requested,
-    known_of,
-    looking,
-    request_of,
-)
+from webhook.review.admission_requests import as_given, as_requested, known_of, looking, request_of
 from webhook.review.policy_set import ChangedObject
 
 if TYPE_CHECKING:

@@ -35,7 +35,6 @@ from webhook.trials.job import (
     has_cel,
     text_of,
 )
-from webhook.trials.lane import Lane
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -45,6 +44,38 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
     from webhook.trials.job import Job, JobOutcome
     from webhook.trials.process import Branch, Worker
+
+
+class Turn:
+    """A lock whose next holder is who waits for it, rather than who has just had it."""
+
+    def __init__(self) -> None:
+        self._next = threading.Lock()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._next:
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class Lane:
+    """Trials that wait for each other, and their process."""
+
+    def __init__(self, memory_bytes: int, *, keeps: bool) -> None:
+        """``keeps`` is whether the process stays for the next trial."""
+        self.memory_bytes = memory_bytes
+        self.keeps = keeps
+        self.lock = Turn()
+        self.worker: Worker | Branch | None = None
+
+    def stop(self) -> None:
+        """End the process."""
+        if self.worker is not None:
+            self.worker.stop()
+
 
 LARGE_CHARACTERS: Final = 10_000
 """Source, as JSON, from which on a template is tried also before anything is served. The largest of

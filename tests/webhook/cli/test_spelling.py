@@ -6,7 +6,7 @@ import click
 import pytest
 
 from tests.conformance.gatekeeper import waddle
-from webhook.cli.spelling import spelled
+from webhook.cli.subcommands import spelled
 
 COMMAND = click.Command(
     "c",

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.server.warnings import CHARACTERS_MAX, TOTAL_BYTES_MAX, one_line, safe_warnings
+from webhook.server.verdict import CHARACTERS_MAX, TOTAL_BYTES_MAX, one_line, safe_warnings
 
 
 def test_a_clean_short_warning_is_left_alone() -> None:

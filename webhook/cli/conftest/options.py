@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.cli import exit_codes
-from webhook.cli.policy_options import boolean_option, dash_is_standard_input
+from webhook.cli.policy_options import boolean_option, dash_is_standard_input, together
 from webhook.conftest import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 
 class Flags(click.Command):
@@ -77,17 +77,6 @@ def lists(values: Sequence[str]) -> list[str]:
     return [one for value in values for one in settings.separated(value)]
 
 
-def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Combine several options into one decorator, in the order they are written."""
-
-    def decorate(command: Any) -> Any:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return decorate
-
-
 TLS = boolean_option(
     "-s",
     "--tls",
@@ -104,7 +93,7 @@ UPDATE = click.option(
 
 CONFIG_FILE = click.option("-c", "--config-file", default="", help="Path to configuration file.")
 
-LOADING = options(
+LOADING = together(
     click.option(
         "-p",
         "--policy",
@@ -138,7 +127,7 @@ LOADING = options(
     click.option("--proto-file-dirs", multiple=True, hidden=True, help="Not supported."),
 )
 
-SHOWING = options(
+SHOWING = together(
     click.option(
         "-o",
         "--output",

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from webhook.cli.demo.build import NoControlPlane
+from webhook.cli.demo.processes import end_process
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 START_SECONDS_MAX: Final = 150
 """It gives up by itself after 120."""
-
-_END_SECONDS_MAX: Final = 20
 
 
 class ControlPlane:
@@ -67,15 +65,7 @@ class ControlPlane:
 
     async def _end(self) -> None:
         assert self._process is not None
-        with suppress(ProcessLookupError):
-            self._process.terminate()
-        try:
-            async with asyncio.timeout(_END_SECONDS_MAX):
-                await self._process.wait()
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                self._process.kill()
-            await self._process.wait()
+        await end_process(self._process)
 
 
 def _tail(log: str) -> str:

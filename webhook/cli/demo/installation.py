@@ -99,7 +99,7 @@ class Installation:
             if not (_is_shared(crd) and await self._exists(CRDS, crd["metadata"]["name"])):
                 await self._client.create(CRDS, crd)
                 self._made.append(crd["metadata"]["name"])
-        await self._await_served(TEMPLATES)
+        await await_served(self._client, TEMPLATES, within_seconds=SERVED_SECONDS_MAX)
 
     async def remove_rest(self) -> None:
         """Remove what `waddle uninstall` leaves: CRDs of reports, if they were made, and namespaces."""
@@ -189,16 +189,8 @@ class Installation:
             resource = TEMPLATES
             if document["kind"] != TEMPLATES.gvk.kind:
                 resource = constraints_of(document["kind"])
-                await self._await_served(resource)
+                await await_served(self._client, resource, within_seconds=SERVED_SECONDS_MAX)
             await self._client.apply(resource, document)
-
-    async def _await_served(self, resource: Resource) -> None:
-        await await_served(
-            self._client,
-            resource,
-            within_seconds=SERVED_SECONDS_MAX,
-            again_seconds=_AGAIN_SECONDS,
-        )
 
     async def _when(self, status: int, resource: Resource, body: Object, namespace: str) -> Object:
         """Create it, again while it is refused so."""

@@ -31,6 +31,19 @@ class NotStarted(Exception):
     """A process ended, or said nothing, before it served; the message has what it said last."""
 
 
+async def end_process(process: asyncio.subprocess.Process) -> None:
+    """SIGTERM, in the end SIGKILL; it is gone afterwards."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        async with asyncio.timeout(END_SECONDS_MAX):
+            await process.wait()
+    except TimeoutError:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
 class Child:
     """A process whose standard error is kept in a file, and read for what it says of itself.
 
@@ -94,15 +107,7 @@ class Child:
     async def end(self) -> None:
         """SIGTERM, in the end SIGKILL; it is gone afterwards."""
         self.ending = True
-        with suppress(ProcessLookupError):
-            self._process.terminate()
-        try:
-            async with asyncio.timeout(END_SECONDS_MAX):
-                await self._process.wait()
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                self._process.kill()
-            await self._process.wait()
+        await end_process(self._process)
 
     async def _read(self) -> None:
         assert self._process.stderr is not None

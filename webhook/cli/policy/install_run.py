@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 SERVED_SECONDS_MAX: Final = 120.0
 """How long a constraint's kind may take to be served once its template is applied."""
 
-_AGAIN_SECONDS: Final = 0.5
-
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
@@ -178,7 +176,7 @@ class _Installation:
             await self._client.apply(TEMPLATES, one)
             write(f"{KIND}/{one['metadata']['name']}: applied")
         for kind, one in constraints:
-            await self._served(kind)
+            await await_served(self._client, kind, within_seconds=SERVED_SECONDS_MAX)
             await self._client.apply(kind, one)
             action = one["spec"].get("enforcementAction") or "deny"
             write(f"{one['kind']}/{one['metadata']['name']}: applied, {action}")
@@ -234,11 +232,3 @@ class _Installation:
             for resource, one in objects
             if (resource.gvk.kind, one["metadata"]["name"]) not in self._policies.keys
         ]
-
-    async def _served(self, kind: Resource) -> None:
-        await await_served(
-            self._client,
-            kind,
-            within_seconds=SERVED_SECONDS_MAX,
-            again_seconds=_AGAIN_SECONDS,
-        )

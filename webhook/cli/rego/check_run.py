@@ -13,11 +13,11 @@ from webhook.cli.rego.context import (
     sources,
     version_of,
 )
-from webhook.cli.rego.json import OrderedFields, indented
 from webhook.cli.rego.report import document, load_fault
 from webhook.cli.terminal import complain
 from webhook.rego.engine import compile_modules
 from webhook.rego.errors import RegoErrors
+from webhook.rego.run.text import OrderedFields, indented
 
 
 def run(  # noqa: PLR0913  # one for each option of the command

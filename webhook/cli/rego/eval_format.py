@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import duration
-from webhook.cli.rego.json import OrderedFields, indented
 from webhook.cli.rego.report import coverage_document
 from webhook.cli.table import framed
 from webhook.printable import printable
-from webhook.rego.run.text import json_of_affordable, laid_out
+from webhook.rego.run.text import OrderedFields, indented, json_of_affordable, laid_out
 from webhook.values import dataclass
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from webhook.cli.rego.context import (
     version_of,
 )
 from webhook.cli.rego.eval_format import FORMATS, QueryOutcome
-from webhook.cli.rego.json import OrderedFields, indented
 from webhook.cli.rego.report import document, fault, load_fault
 from webhook.cli.terminal import complain, write
 from webhook.policies.rego_files import read_input, system_words
@@ -31,6 +30,7 @@ from webhook.rego.engine import UNDEFINED, EvaluationContext, compile_modules
 from webhook.rego.errors import BuiltinError, EvaluationError, RegoErrors
 from webhook.rego.results import ResultQuery
 from webhook.rego.run.limits import UNBOUNDED_STEPS
+from webhook.rego.run.text import OrderedFields, indented
 from webhook.rego.syntax.parser import parse_module, parse_query, parse_ref
 from webhook.rego.syntax.unparse import unparse
 from webhook.rego.trace.events import KINDS

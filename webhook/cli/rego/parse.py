@@ -59,12 +59,13 @@ def command(
     """Parse and print."""
     from webhook.cli.rego.check_run import as_json  # noqa: PLC0415  # the engine: help does without
     from webhook.cli.rego.context import version_of  # noqa: PLC0415
-    from webhook.cli.rego.json import OrderedFields, indented  # noqa: PLC0415
     from webhook.cli.rego.report import document, load_fault  # noqa: PLC0415
-    from webhook.cli.rego.syntax_tree import module_document, pretty_lines  # noqa: PLC0415
+    from webhook.cli.rego.syntax_tree import pretty_lines  # noqa: PLC0415
     from webhook.cli.terminal import complain  # noqa: PLC0415
     from webhook.policies.rego_files import system_words  # noqa: PLC0415
+    from webhook.rego.builtins.module_json import module_document  # noqa: PLC0415
     from webhook.rego.errors import RegoErrors  # noqa: PLC0415
+    from webhook.rego.run.text import OrderedFields, indented  # noqa: PLC0415
     from webhook.rego.syntax.metadata import block_faults  # noqa: PLC0415
     from webhook.rego.syntax.parser import parse_module  # noqa: PLC0415
 

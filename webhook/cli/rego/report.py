@@ -7,8 +7,8 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from webhook import duration
-from webhook.cli.rego.json import OrderedFields, indented
 from webhook.printable import printable
+from webhook.rego.run.text import OrderedFields, indented
 from webhook.rego.tester import RULER
 
 if TYPE_CHECKING:

@@ -41,7 +41,9 @@ are listed and not run.
 @click.argument(
     "paths", metavar="PATH...", nargs=-1, required=True, callback=dash_is_standard_input
 )
-@click.option("-r", "--run", "wanted", metavar="REGEX", default="", help="Run only what matches.")
+@click.option(
+    "-r", "--run", "selection", metavar="REGEX", default="", help="Run only what matches."
+)
 @click.option(
     "-f",
     "--format",

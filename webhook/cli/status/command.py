@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -28,16 +28,13 @@ from webhook.policy_kinds.table import CONSTRAINT_GROUPS, EXCEPTION_KINDS
 from webhook.replicas.pods import WEBHOOK_PODS, replica
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Mapping
 
-    from webhook.cli.cluster_policies import KyvernoStanding
-    from webhook.cli.status.admission_policies import AdmissionPolicyStanding
-    from webhook.cli.status.synced import SyncedKind
     from webhook.cluster.client import ClusterClient
     from webhook.cluster.store import Object
-    from webhook.controllers.status.convergence import Convergence
-    from webhook.policies.request_coverage import RequestCoverage
     from webhook.webhook_rules.coverage import CoverageState
+
+_StandingT = TypeVar("_StandingT")
 
 _HELP = """Show templates, constraints, mutators and ExpansionTemplates, and which of Waddle's replicas enforce them.
 
@@ -83,7 +80,11 @@ def command(*, kubeconfig: str | None, context: str | None, namespace: str, outp
 
 async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
     """The replicas, what they do about each object that they follow, and how far each is asked."""
-    from webhook.cli.cluster_policies import kyverno_mode  # noqa: PLC0415  # see command
+    from webhook.cli.cluster_policies import kyverno_mode, kyverno_standings  # noqa: PLC0415  # see command
+    from webhook.cli.status.admission_policies import (  # noqa: PLC0415  # it brings CEL
+        admission_policy_standings,
+    )
+    from webhook.cli.status.synced import read_synced  # noqa: PLC0415  # it brings the compiler
     from webhook.cli.webhook_configurations import read_webhook_configurations  # noqa: PLC0415  # see command
     from webhook.cluster.discovery import Discovery  # noqa: PLC0415  # see command
     from webhook.policies.request_coverage import is_judged, read_coverage  # noqa: PLC0415  # see command
@@ -122,61 +123,26 @@ async def read(client: ClusterClient, namespace: str) -> ClusterStanding:
         for document in documents
         if is_judged(document) and (asking := coverage(document)) is not None
     }
-    admission_policies = await _admission_policies(client)
-    kyverno = await _kyverno_policies(client, kyverno_mode(pods), coverage)
-    synced = await _synced_kinds(client, namespace, templates, pods, objects)
+    admission_policies = await _visible(
+        admission_policy_standings(client), "the API server's own policies"
+    )
+    standings = kyverno_standings(client, kyverno_mode(pods), coverage)
+    kyverno = await _visible(standings, "Kyverno's policies")
+    kept = read_synced(client, namespace, templates, pods, objects)
+    synced = await _visible(kept, "synced kinds")
     return ClusterStanding(
         replicas, objects, exceptions, coverage_states, admission_policies, kyverno, synced
     )
 
 
-async def _synced_kinds(
-    client: ClusterClient,
-    namespace: str,
-    templates: Sequence[Object],
-    pods: Sequence[Object],
-    converged: Sequence[Convergence],
-) -> list[SyncedKind]:
-    """Returns rows of synced kinds; none for a user who may not see Config and SyncSets."""
-    from webhook.cli.status.synced import read_synced  # noqa: PLC0415  # it brings the compiler
+async def _visible(standings: Awaitable[list[_StandingT]], subject: str) -> list[_StandingT]:
+    """Returns rows to show; none for a user who may not see them."""
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
 
     try:
-        return await read_synced(client, namespace, templates, pods, converged)
+        return await standings
     except ApiError as error:
         if not error.is_forbidden:
             raise
-        complain(f"synced kinds are not shown: {error}")
-        return []
-
-
-async def _kyverno_policies(
-    client: ClusterClient, mode: str, coverage: RequestCoverage
-) -> list[KyvernoStanding]:
-    """How Kyverno's policies stand; none where it is not installed, and for who may not see them."""
-    from webhook.cli.cluster_policies import kyverno_standings  # noqa: PLC0415  # see command
-    from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
-
-    try:
-        return await kyverno_standings(client, mode, coverage)
-    except ApiError as error:
-        if not error.is_forbidden:
-            raise
-        complain(f"Kyverno's policies are not shown: {error}")
-        return []
-
-
-async def _admission_policies(client: ClusterClient) -> list[AdmissionPolicyStanding]:
-    """How the API server's own policies stand; none for who may not see them."""
-    from webhook.cli.status.admission_policies import (  # noqa: PLC0415  # it brings CEL
-        admission_policy_standings,
-    )
-    from webhook.cluster.errors import ApiError  # noqa: PLC0415  # see command
-
-    try:
-        return await admission_policy_standings(client)
-    except ApiError as error:
-        if not error.is_forbidden:
-            raise
-        complain(f"the API server's own policies are not shown: {error}")
+        complain(f"{subject} are not shown: {error}")
         return []

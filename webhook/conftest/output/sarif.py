@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from webhook.conftest.result import RuleResult, exit_code, totals
-from webhook.rego.run.text import json_string, laid_out
+from webhook.rego.run.text import OrderedFields, indented
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,31 +38,28 @@ def write(results: Sequence[CheckResult], options: OutputOptions) -> str:
         outcome = "Policy violations found"
     elif counted.warnings:
         outcome = "Policy warnings found"
-    driver = {
-        "informationUri": "https://github.com/open-policy-agent/conftest",
-        "name": "conftest",
-        "rules": run.rules,
-        "version": options.version,
-    }
-    invocation = {
-        "executionSuccessful": True,
-        "exitCode": exit_code(results),
-        "exitCodeDescription": outcome,
-    }
-    document = {
-        "version": "2.1.0",
-        "$schema": _SCHEMA,
-        "runs": [{"tool": {"driver": driver}, "invocations": [invocation], "results": run.results}],
-    }
-    return f"{_indented(document, 0)}\n"
+    driver = OrderedFields(
+        informationUri="https://github.com/open-policy-agent/conftest",
+        name="conftest",
+        rules=run.rules,
+        version=options.version,
+    )
+    invocation = OrderedFields(
+        executionSuccessful=True, exitCode=exit_code(results), exitCodeDescription=outcome
+    )
+    whole = OrderedFields(
+        tool=OrderedFields(driver=driver), invocations=[invocation], results=run.results
+    )
+    document = OrderedFields({"version": "2.1.0", "$schema": _SCHEMA, "runs": [whole]})
+    return f"{indented(document)}\n"
 
 
 class _Run:
     """The rules and results of the one run."""
 
     def __init__(self) -> None:
-        self.rules: list[dict[str, Any]] = []
-        self.results: list[dict[str, Any]] = []
+        self.rules: list[OrderedFields] = []
+        self.results: list[OrderedFields] = []
         self._indices: dict[str, int] = {}
 
     def tell(self, result: CheckResult) -> None:
@@ -85,43 +82,27 @@ class _Run:
         if rule not in self._indices:
             self._indices[rule] = len(self.rules)
             self.rules.append(_rule(rule, kind, finding.metadata))
-        file, region = result.file, {}
+        file, region = result.file, OrderedFields()
         if finding.place is not None:
             line = int(finding.place.line) if finding.place.line.isdigit() else 0
             file = finding.place.file
-            region = {"region": {"startLine": line, "endLine": line}}
-        physical = {"artifactLocation": {"uri": quote(file, safe="/-_.~$&+,:;=@!*'()")}, **region}
+            region["region"] = OrderedFields(startLine=line, endLine=line)
+        artifact = OrderedFields(uri=quote(file, safe="/-_.~$&+,:;=@!*'()"))
+        physical = OrderedFields(artifactLocation=artifact, **region)
         self.results.append(
-            {
-                "ruleId": rule,
-                "ruleIndex": self._indices[rule],
-                "level": level,
-                "message": {"text": finding.message},
-                "locations": [{"physicalLocation": physical}],
-            }
+            OrderedFields(
+                ruleId=rule,
+                ruleIndex=self._indices[rule],
+                level=level,
+                message=OrderedFields(text=finding.message),
+                locations=[OrderedFields(physicalLocation=physical)],
+            )
         )
 
 
-def _rule(rule: str, kind: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    description = _DESCRIPTIONS[kind]
-    described: dict[str, Any] = {"id": rule, "shortDescription": {"text": description}}
+def _rule(rule: str, kind: str, metadata: Mapping[str, Any]) -> OrderedFields:
+    description = OrderedFields(text=_DESCRIPTIONS[kind])
+    described = OrderedFields(id=rule, shortDescription=description)
     if metadata:
-        described["properties"] = _Sorted(metadata)
+        described["properties"] = dict(metadata)
     return described
-
-
-class _Sorted(dict[str, Any]):
-    """An object whose names are sorted, as Go writes maps; others keep their order."""
-
-
-def _indented(value: Any, depth: int) -> str:
-    line = "\n" + "  " * (depth + 1)
-    end = "\n" + "  " * depth
-    if type(value) is dict and value:
-        parts = [f"{json_string(name)}: {_indented(one, depth + 1)}" for name, one in value.items()]
-        return f"{{{line}{f',{line}'.join(parts)}{end}}}"
-    if type(value) is list and value:
-        parts = [_indented(one, depth + 1) for one in value]
-        return f"[{line}{f',{line}'.join(parts)}{end}]"
-    plain = dict(value) if isinstance(value, _Sorted) else value
-    return laid_out(plain, "  " * depth, "  ")

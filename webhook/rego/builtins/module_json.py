@@ -6,24 +6,22 @@ import base64
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.golang.strings import utf8
-from webhook.rego.run.numbers import number
-from webhook.rego.run.text import json_text
+from webhook.rego.run.numbers import Numeral, number
+from webhook.rego.run.text import OrderedFields
 from webhook.rego.syntax import ast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from webhook.api.shapes import Json
+    from webhook.rego.syntax.ast import Body, Head, Literal_, Module, RegoVersion, Rule, Term, With
 
+_TRUE: Final = OrderedFields(type="boolean", value=True)
+_ROOTS: Final = ("input", "data")
+"""What stands alone for a document is a reference, too."""
 
-_COMPREHENSIONS: Final[dict[type, str]] = {
-    ast.ArrayComprehension: "arraycomprehension",
-    ast.SetComprehension: "setcomprehension",
-}
-# OPA's order of the kinds of terms (v1/ast/compare.go, sortOrder).
 RANKS: Final = {
-    name: rank
-    for rank, name in enumerate(
+    kind: rank
+    for rank, kind in enumerate(
         (
             *("null", "boolean", "number", "string", "var", "ref", "array", "object", "set"),
             *("arraycomprehension", "objectcomprehension", "setcomprehension", "call"),
@@ -31,170 +29,239 @@ RANKS: Final = {
         )
     )
 }
+"""OPA's order of terms by their types (v1/ast/compare.go, sortOrder)."""
 
 
-def module_json(module: ast.Module) -> Json:
-    """Return the module as OPA's ``encoding/json`` writes it."""
-    document: Json = {"package": {"path": _elements(module.package)}}
+def module_value(module: Module) -> dict[str, Any]:
+    """The tree of a module as a value of Rego, without annotations: ``rego.parse_module`` reads none."""
+    return _plain(module_document(module))  # type: ignore[no-any-return]
+
+
+def _plain(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {name: _plain(one) for name, one in node.items() if name != "annotations"}
+    if isinstance(node, list):
+        return [_plain(one) for one in node]
+    return number(node.text) if isinstance(node, Numeral) else node
+
+
+def module_document(module: Module, *, comments: bool = True) -> OrderedFields:
+    """The tree of a module, as ``opa parse`` prints it."""
+    document = OrderedFields(package=OrderedFields(path=_path(module.package)))
     if module.imports:
         document["imports"] = [_import(one) for one in module.imports]
+    if annotations := [_annotation(one) for one in module.annotations]:
+        document["annotations"] = annotations
     if module.rules:
-        document["rules"] = [_rule(one) for one in module.rules]
-    if module.comments:
+        document["rules"] = [_rule(one, module.version) for one in module.rules]
+    if comments and module.comments:
         document["comments"] = [
-            {
-                "Text": base64.b64encode(utf8(text)).decode("ascii"),
-                "Location": {"file": place.file, "row": place.row, "col": place.col},
-            }
-            for place, text in module.comments
+            OrderedFields(
+                Text=base64.b64encode(utf8(comment)).decode("ascii"),
+                Location=OrderedFields(file=module.file, row=at.row, col=at.col),
+            )
+            for at, comment in module.comments
         ]
     return document
 
 
-def _import(one: ast.Import) -> Json:
-    document: Json = {"path": _term(one.path)}
-    if one.alias is not None:
-        document["alias"] = one.alias
-    return document
+def _annotation(one: ast.Annotations) -> OrderedFields:
+    fields = {**one.value, "scope": one.scope}
+    if "authors" in fields:
+        fields["authors"] = [
+            OrderedFields({name: one[name] for name in ("name", "email") if name in one})
+            for one in fields["authors"]
+        ]
+    if "schemas" in fields:
+        fields["schemas"] = [
+            OrderedFields(
+                {name: _names(part) if name != "definition" else part for name, part in one.items()}
+            )
+            for one in fields["schemas"]
+        ]
+    return OrderedFields(sorted(fields.items()))
 
 
-def _rule(rule: ast.Rule) -> Json:
-    document: Json = {"head": _head(rule.head), "body": _body(rule.body)}
-    if not rule.body:
-        true = {"type": "boolean", "value": True}
-        document["body"] = [{"generated": True, "index": 0, "terms": true}]
+def _names(path: list[str]) -> list[OrderedFields]:
+    """A reference of names."""
+    return [_var(path[0]), *map(_string, path[1:])]
+
+
+def _import(one: ast.Import) -> OrderedFields:
+    path = OrderedFields(path=_term(one.path))
+    return path if one.alias is None else OrderedFields(alias=one.alias, **path)
+
+
+def _rule(rule: Rule, version: RegoVersion, *, is_else: bool = False) -> OrderedFields:
+    document = OrderedFields()
+    if rule.annotations:
+        document["annotations"] = [_annotation(one) for one in rule.annotations]
+    document["body"] = _body(rule.body) or [OrderedFields(generated=True, index=0, terms=_TRUE)]
     if rule.default:
         document["default"] = True
     if rule.else_ is not None:
-        document["else"] = _rule(rule.else_)
+        document["else"] = _rule(rule.else_, version, is_else=True)
+    has_body = is_else or (bool(rule.body) and version == "v1")
+    document["head"] = _head(rule.head, has_body=has_body)
     return document
 
 
-def _head(head: ast.Head) -> Json:
-    document: Json = {"ref": _elements(head.ref)}
-    if isinstance(head.ref.head, ast.Var) and not head.ref.path:
-        document["name"] = head.ref.head.name
+def _head(head: Head, *, has_body: bool) -> OrderedFields:
+    """A head as OPA keeps it: the last of two parts of its reference is its key, too."""
+    path = _path(head.ref)
+    last = head.ref.path[-1] if head.ref.path else None
+    is_pair = len(path) == 2 and head.args is None and head.key is None
+    is_named = len(path) == 1 or (is_pair and head.value is not None)
+    document = OrderedFields()
+    if is_named or (len(path) == 2 and head.args is not None and has_body):
+        document["name"] = path[0]["value"]
     if head.args:
-        document["args"] = [_term(arg) for arg in head.args]
+        document["args"] = [_term(one) for one in head.args]
     if head.key is not None:
         document["key"] = _term(head.key)
-    elif head.value is not None:
+    elif is_pair and (isinstance(last, ast.Var) or (head.value is not None and not has_body)):
+        document["key"] = path[-1]
+    if head.value is not None:
         document["value"] = _term(head.value)
-    else:
-        document["value"] = {"type": "boolean", "value": True}
+    elif head.key is None:
+        document["value"] = _TRUE
     if head.assign:
         document["assign"] = True
+    document["ref"] = path
     return document
 
 
-def _elements(ref: ast.Ref | ast.Var) -> list[Json]:
-    if isinstance(ref, ast.Var):
-        return [_var(ref)]
-    head = _var(ref.head) if isinstance(ref.head, ast.Var) else _term(ref.head)
-    return [head, *map(_term, ref.path)]
+def _body(body: Body) -> list[OrderedFields]:
+    return [_literal(one, index) for index, one in enumerate(body)]
 
 
-def _var(var: ast.Var) -> Json:
-    return {"type": "var", "value": var.name}
-
-
-def _term(term: ast.Term) -> Json:
-    if isinstance(term, ast.Var) and term.name not in ("input", "data"):
-        return _var(term)
-    if isinstance(term, ast.Ref | ast.Var):
-        return {"type": "ref", "value": _elements(term)}
-    if isinstance(term, ast.Null):
-        return {"type": "null", "value": {}}
-    if isinstance(term, ast.Boolean):
-        return {"type": "boolean", "value": term.value}
-    if isinstance(term, ast.Number):
-        return {"type": "number", "value": number(term.text)}
-    if isinstance(term, ast.String):
-        return {"type": "string", "value": term.value}
-    if isinstance(term, ast.Call):
-        return {"type": "call", "value": _call(term)}
-    if isinstance(term, ast.Object):
-        pairs = sorted(([_term(k), _term(v)] for k, v in term.items), key=_pair_order)
-        return {"type": "object", "value": pairs}
-    if isinstance(term, ast.ObjectComprehension):
-        pair = {"key": _term(term.key), "value": _term(term.value), "body": _body(term.body)}
-        return {"type": "objectcomprehension", "value": pair}
-    if isinstance(term, ast.TemplateString):
-        parts = [_part(part) for part in term.parts]
-        return {"type": "templatestring", "value": {"parts": parts, "multi_line": term.raw}}
-    if isinstance(term, ast.Set):
-        return {"type": "set", "value": sorted(map(_term, term.items), key=_order)}
-    if isinstance(term, ast.Array):
-        return {"type": "array", "value": [_term(item) for item in term.items]}
-    return {
-        "type": _COMPREHENSIONS[type(term)],
-        "value": {"term": _term(term.term), "body": _body(term.body)},
-    }
-
-
-def _order(term: Json) -> tuple[int, Any]:
-    """Return the key by which OPA orders the terms of sets and objects."""
-    value = term["value"]
-    kind = term["type"]
-    return RANKS[kind], value if isinstance(value, str | int | float) else json_text(value)
-
-
-def _pair_order(pair: list[Json]) -> tuple[int, Any]:
-    return _order(pair[0])
-
-
-def _call(call: ast.Call) -> list[Json]:
-    return [{"type": "ref", "value": _elements(call.operator)}, *map(_term, call.args)]
-
-
-def _part(part: Any) -> Json:
-    if isinstance(part, str):
-        return {"type": "string", "value": part}
-    if isinstance(part, ast.Null | ast.Boolean | ast.Number | ast.String):
-        return _term(part)
-    if isinstance(part, ast.Expr | ast.Not | ast.Logic):
-        return _literal(0, part)
-    return _literal(0, ast.Expr(part))
-
-
-def _body(body: Iterable[ast.Literal_]) -> list[Json]:
-    return [_literal(index, literal) for index, literal in enumerate(body)]
-
-
-def _literal(index: int, literal: ast.Literal_) -> Json:
-    document: Json = {"index": index, "terms": _terms(literal)}
-    if getattr(literal, "negated", False):
+def _literal(literal: Literal_, index: int) -> OrderedFields:
+    document = OrderedFields(index=index)
+    with_: tuple[With, ...] = ()
+    negated = False
+    terms: Any
+    match literal:
+        case ast.Expr(term, negated, with_):
+            terms = _statement(term)
+        case ast.SomeDecl(names):
+            terms = OrderedFields(symbols=[_term(one) for one in names])
+        case ast.SomeIn(key, value, domain, with_):
+            name = "member_2" if key is None else "member_3"
+            args = [one for one in (key, value, domain) if one is not None]
+            operator = ref_term([_var("internal"), _string(name)])
+            terms = OrderedFields(symbols=[_typed("call", [operator, *map(_term, args)])])
+        case ast.Every(key, value, domain, body, negated, with_):
+            terms = OrderedFields(
+                body=_body(body),
+                domain=_term(domain),
+                key=None if key is None else _term(key),
+                value=_term(value),
+            )
+        case ast.Not(body, with_):
+            terms = OrderedFields(body=_body(body), type="not")
+        case ast.Logic(operator, left, right, negated, with_):
+            terms = OrderedFields(lhs=_body(left), rhs=_body(right), type=operator)
+    if negated:
         document["negated"] = True
-    if not isinstance(literal, ast.SomeDecl) and literal.with_:
+    document["terms"] = terms
+    if with_:
         document["with"] = [
-            {"target": _term(one.target), "value": _term(one.value)} for one in literal.with_
+            OrderedFields(target=_term(one.target), value=_term(one.value)) for one in with_
         ]
     return document
 
 
-def _terms(literal: ast.Literal_) -> Any:
-    if isinstance(literal, ast.Expr):
-        term = literal.term
-        return _call(term) if isinstance(term, ast.Call) else _term(term)
-    if isinstance(literal, ast.SomeDecl):
-        return {"symbols": [_term(name) for name in literal.names]}
-    if isinstance(literal, ast.SomeIn):
-        return {"symbols": [_term(_membership(literal))]}
-    if isinstance(literal, ast.Every):
-        return {
-            "key": None if literal.key is None else _term(literal.key),
-            "value": _term(literal.value),
-            "domain": _term(literal.domain),
-            "body": _body(literal.body),
-        }
-    if isinstance(literal, ast.Not):
-        return {"type": "not", "body": _body(literal.body)}
-    sides = {"lhs": _body(literal.left), "rhs": _body(literal.right)}
-    return {"type": literal.operator, **sides}
+def _statement(term: Term) -> Any:
+    if isinstance(term, ast.Call):
+        return [_operator(term), *map(_term, term.args)]
+    return _term(term)
 
 
-def _membership(literal: ast.SomeIn) -> ast.Call:
-    keys = () if literal.key is None else (literal.key,)
-    name = "member_3" if keys else "member_2"
-    operator = ast.Ref(ast.Var("internal"), (ast.String(name),))
-    return ast.Call(operator, (*keys, literal.value, literal.domain))
+def _operator(call: ast.Call) -> OrderedFields:
+    named = call.operator
+    return _term(named) if isinstance(named, ast.Ref) else ref_term([_var(named.name)])
+
+
+def _path(ref: ast.Ref) -> list[OrderedFields]:
+    head = _var(ref.head.name) if isinstance(ref.head, ast.Var) else _term(ref.head)
+    return [head, *map(_term, ref.path)]
+
+
+def _typed(kind: str, value: Any) -> OrderedFields:
+    return OrderedFields(type=kind, value=value)
+
+
+def ref_term(path: list[OrderedFields]) -> OrderedFields:
+    """A reference of these terms."""
+    return _typed("ref", path)
+
+
+def _var(name: str) -> OrderedFields:
+    return _typed("var", name)
+
+
+def _string(value: str) -> OrderedFields:
+    return _typed("string", value)
+
+
+def _term(term: Term) -> OrderedFields:  # one for each kind of term
+    match term:
+        case ast.Null():
+            return _typed("null", OrderedFields())
+        case ast.Boolean(value):
+            return _typed("boolean", value)
+        case ast.Number(text):
+            return _typed("number", Numeral(text))
+        case ast.String(value):
+            return _string(value)
+        case ast.Var(name):
+            return ref_term([_var(name)]) if name in _ROOTS else _var(name)
+        case ast.Ref():
+            return ref_term(_path(term))
+        case ast.Array(items):
+            return _typed("array", [_term(one) for one in items])
+        case ast.Set(items):
+            return _typed("set", _sorted(_term(one) for one in items))
+        case ast.Object(items):
+            pairs = [[_term(key), _term(value)] for key, value in items]
+            return _typed("object", sorted(pairs, key=lambda pair: _rank(pair[0])))
+        case ast.ArrayComprehension(head, body) | ast.SetComprehension(head, body):
+            kind = "array" if isinstance(term, ast.ArrayComprehension) else "set"
+            fields = OrderedFields(term=_term(head), body=_body(body))
+            return _typed(f"{kind}comprehension", fields)
+        case ast.ObjectComprehension(key, value, body):
+            fields = OrderedFields(key=_term(key), value=_term(value), body=_body(body))
+            return _typed("objectcomprehension", fields)
+        case ast.Call():
+            return _typed("call", [_operator(term), *map(_term, term.args)])
+        case ast.TemplateString(parts, raw):
+            fields = OrderedFields(parts=[_part(one) for one in parts], multi_line=raw)
+            return _typed("templatestring", fields)
+
+
+def _part(part: str | Term | Literal_) -> OrderedFields:
+    if isinstance(part, str):
+        return _string(part)
+    if isinstance(part, ast.Null | ast.Boolean | ast.Number | ast.String):
+        return _term(part)
+    if isinstance(part, ast.Expr | ast.SomeDecl | ast.SomeIn | ast.Every | ast.Not | ast.Logic):
+        return _literal(part, 0)
+    return OrderedFields(index=0, terms=_statement(part))
+
+
+def _sorted(terms: Iterable[OrderedFields]) -> list[OrderedFields]:
+    """The members of a set, each once, in OPA's order."""
+    once = {repr(_rank(term)): term for term in reversed([*terms])}
+    return sorted(once.values(), key=_rank)
+
+
+def _rank(term: Any) -> Any:
+    """Return the key by which OPA sorts terms."""
+    if isinstance(term, OrderedFields) and "type" in term:
+        kind, value = term["type"], term["value"]
+        return (RANKS[kind], _rank(value))
+    if isinstance(term, OrderedFields):
+        return [_rank(one) for one in term.values()]
+    if isinstance(term, list):
+        return [_rank(one) for one in term]
+    return term.ratio if isinstance(term, Numeral) else term

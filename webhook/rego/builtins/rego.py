@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.rego.builtins.module_json import module_json
+from webhook.rego.builtins.module_json import module_value
 from webhook.rego.builtins.registry import Context, builtin
 from webhook.rego.errors import BuiltinError, RegoErrors
 from webhook.rego.types import ANY, ARRAY, NAMED, STRING
@@ -28,7 +28,7 @@ def rego_parse_module(context: Context, filename: str, source: str) -> dict[str,
     # The parser knows the names of built-ins: imported at the top it would close a circle.
     parser = import_module("webhook.rego.syntax.parser")
     try:
-        return module_json(parser.parse_module(source, filename, "v1"))
+        return module_value(parser.parse_module(source, filename, "v1"))
     except RegoErrors as errors:
         raise BuiltinError(str(errors)) from None
 

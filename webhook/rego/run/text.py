@@ -292,6 +292,30 @@ def _indented(value: Value, prefix: str, indent: str, depth: int) -> str:
     return f"{opening}{line}{f',{line}'.join(lines)}\n{prefix}{indent * depth}{closing}"
 
 
+class OrderedFields(dict[str, Any]):
+    """An object whose fields are written in the order that they were put in."""
+
+
+def indented(value: Any, prefix: str = "") -> str:
+    """A command's own result as Go's encoder indents it.
+
+    Fields of :class:`OrderedFields` are in their order, those of values within in order of keys.
+    """
+    inner = f"{prefix}  "
+    if isinstance(value, OrderedFields) and value:
+        lines = [f"{json_string(name)}: {indented(one, inner)}" for name, one in value.items()]
+        opening, closing = "{", "}"
+    elif isinstance(value, list) and any(isinstance(one, OrderedFields | list) for one in value):
+        lines = [indented(one, inner) for one in value]
+        opening, closing = "[", "]"
+    elif isinstance(value, OrderedFields):
+        return "{}"
+    else:
+        return laid_out(value, prefix, "  ")
+    line = f"\n{inner}"
+    return f"{opening}{line}{f',{line}'.join(lines)}\n{prefix}{closing}"
+
+
 def to_json(value: Value) -> Any:
     """The value in JSON's terms: sets as sorted arrays, non-string keys as their JSON text.
 
