@@ -33,6 +33,7 @@ from webhook.decisions.wire.framing import (
     StreamID,
     decode_client_line,
 )
+from webhook.serving.recorder import Reviewed
 
 STREAM = StreamID("uid", "process")
 
@@ -322,6 +323,38 @@ def test_a_row_that_cannot_be_written_is_a_record_behind_those_before_it() -> No
     assert [record["sequence"] for record in records] == [1, 2, 3, 4]
     assert records[2]["results"][0]["details"] == {"n": float(2**70)}
     assert [record["id"].rpartition("-")[2] for record in records] == ["1", "2", "3", "4"]
+    assert balanced(exporter)
+
+
+def test_each_way_into_the_queue_numbers_its_record_behind_the_rows_before_it() -> None:
+    """Of a request without an answer, of one that cannot be read, of an event and of an audit."""
+    exporter = exporter_of()
+    recorder = AdmissionRecorder(exporter)
+    request = read_request({"uid": "u", "object": {"metadata": {"name": "n"}}})
+    unanswered = Reviewed(request, None, None, (1.0, 1.5))
+    later: tuple[Callable[[], object], ...] = (
+        lambda: recorder.unanswered(unanswered, 504, "late"),
+        lambda: recorder.unread("uid", "malformed"),
+        lambda: recorder.event("policies"),
+        lambda: asyncio.run(exporter.put({"auditID": "a"})),
+    )
+    for write in later:
+        decide(exporter, 2, recorder=recorder)
+        assert exporter.noted.count == 2
+        write()
+    records = queued(exporter)
+    assert [record["sequence"] for record in records] == list(range(1, 13))
+    assert [record.get("verdict") == "allow" for record in records] == [True, True, False] * 4
+    assert balanced(exporter)
+
+
+def test_what_an_audit_leaves_out_has_a_number_behind_the_rows_before_it() -> None:
+    exporter = exporter_of()
+    decide(exporter, 2)
+    assert exporter.noted.count == 2
+    assert not asyncio.run(exporter.put({"auditID": "a", "other": ["x" * 2**20]}))
+    decide(exporter, 1)
+    assert [record["sequence"] for record in queued(exporter)] == [1, 2, 4]
     assert balanced(exporter)
 
 

@@ -324,24 +324,31 @@ class Exporter:
         """
         if not self._is_kept(record):
             return False
+        self.settle()
         line = self._encode_bounded(record)
         self._counters.offered += 1
         if line is None:
             return False
         # Room is reserved for admissions: a sweep alone would keep the queue full.
         try:
-            while not self._closing and not (
-                self.queued < self.outbox.max_records // 2 + 1
-                and self.outbox.queued_bytes <= self.outbox.max_bytes // 2
-                and self._has_room(len(line) + 20)
-            ):
+            while not (self._may_add(len(line) + 20) or self._closing):
                 self._room.clear()
                 await self._room.wait()
         except asyncio.CancelledError:
+            self.settle()
             self._sequence += 1  # the sidecar sees the gap
             self._counters.drop("audit_timeout")
             raise
         return self._add(line)
+
+    def _may_add(self, size: int) -> bool:
+        """Whether a record that can wait may be queued now, behind what was decided before it."""
+        self.settle()
+        return (
+            self.queued < self.outbox.max_records // 2 + 1
+            and self.outbox.queued_bytes <= self.outbox.max_bytes // 2
+            and self._has_room(size)
+        )
 
     async def run(self) -> None:
         """Connect and send until :meth:`drain`; for ever otherwise."""
