@@ -28,9 +28,10 @@ KEPT_MIB_MAX = 128
 
 @dataclass(frozen=True, slots=True)
 class Flood:
-    """The same body from each of some connections: some times, or for some seconds.
+    """A body from each of some connections: some times, or for some seconds.
 
     ``make`` is a function of a module, or a partial of one: the flood comes from another process.
+    Connections send its body, and those of ``more``, in turn.
     """
 
     make: Callable[[], bytes]
@@ -38,19 +39,26 @@ class Flood:
     times: int = 1_000_000
     seconds: float = 60.0
     path: bytes = b"/v1/admit?timeout=3s"
+    more: tuple[Callable[[], bytes], ...] = ()
 
     def carry_out(self, port: int) -> None:
         """Send it all, and read whatever comes back."""
-        raw = whole(self.make()).replace(b"/v1/admit ", self.path + b" ", 1)
+        raws = [
+            whole(make()).replace(b"/v1/admit ", self.path + b" ", 1)
+            for make in (self.make, *self.more)
+        ]
         until = time.monotonic() + self.seconds
 
-        def repeat() -> None:
+        def repeat(raw: bytes) -> None:
             for _ in range(self.times):
                 if time.monotonic() >= until:
                     break
                 send(port, raw)
 
-        threads = [threading.Thread(target=repeat) for _ in range(self.connections)]
+        threads = [
+            threading.Thread(target=repeat, args=(raws[number % len(raws)],))
+            for number in range(self.connections)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

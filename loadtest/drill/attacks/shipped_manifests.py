@@ -9,8 +9,9 @@ from typing import Any
 from loadtest.drill import shipped
 from loadtest.drill.attacks import console
 from loadtest.drill.attacks.crowding import slow
-from loadtest.drill.attacks.large_bodies import keys
-from loadtest.drill.attacks.review_memory import dense
+from loadtest.drill.attacks.large_bodies import keys, text
+from loadtest.drill.attacks.review_memory import dense, policies
+from loadtest.drill.attacks.review_memory import trying as making
 from loadtest.drill.drill import Bystander, Row, library, limited, server
 from loadtest.drill.floods import (
     RATIO_MAX,
@@ -25,7 +26,7 @@ from loadtest.drill.floods import (
 from loadtest.drill.floor import apart, bare
 from loadtest.slow_objects import many_capabilities, many_containers
 from tests.behaviour.serving import pod, review, thing
-from tests.webhook.mutation.documents import assign, label
+from tests.webhook.mutation.documents import assign, label, modify_set
 
 SECONDS = 10
 MARKER = "made-up-value-of-a-secret"
@@ -98,23 +99,29 @@ def slow_objects() -> Iterator[Row]:
 
 def crowd() -> Iterator[Row]:
     """One user with three namespaces."""
-    flood = Flood(partial(slow, "mallory", "namespace-1", 3_000), 64, seconds=SECONDS)
+    make, *more = (partial(slow, "mallory", f"namespace-{one}", 3_000) for one in range(3))
+    flood = Flood(make, 64, seconds=SECONDS, more=tuple(more))
     with server(*shipped.flags(), documents=library()) as running, limited(running):
         yield from beside("64 connections of one user, slow Pods", running, flood)
 
 
 def bodies() -> Iterator[Row]:
     """Large bodies without credentials."""
-    flood = Flood(keys, 6, seconds=SECONDS)
-    with server(*shipped.flags(), documents=library()) as running, limited(running):
-        yield from beside("6 bodies of 450,000 keys", running, flood, notes=95_000)
+    for name, make in {"6 bodies of 450,000 keys": keys, "6 bodies of 38 MiB": text}.items():
+        flood = Flood(make, 6, seconds=SECONDS)
+        with server(*shipped.flags(), documents=library()) as running, limited(running):
+            yield from beside(name, running, flood, notes=95_000)
 
 
 def memory() -> Iterator[Row]:
-    """Dense reviews."""
-    flood = Flood(partial(dense, b"[]"), 4, times=3)
-    with server(*shipped.flags(), documents=library()) as running, limited(running):
-        yield from beside("4 dense reviews of 2.9 MB", running, flood, kept=True)
+    """Dense reviews, and evaluations that make long ranges."""
+    for name, make in {
+        "4 dense reviews of 2.9 MB": partial(dense, b"[]"),
+        "4 reviews that make ranges": partial(making, "ranges"),
+    }.items():
+        flood = Flood(make, 4, times=3)
+        with server(*shipped.flags(), documents=policies()) as running, limited(running):
+            yield from beside(name, running, flood, kept=True)
 
 
 def mutation() -> Iterator[Row]:
@@ -129,24 +136,36 @@ def mutation() -> Iterator[Row]:
     flags = (*shipped.flags(), "--operation=mutation-webhook")
     with server(*flags, documents=documents) as running, limited(running):
         yield from beside("Pods of 5,000 containers to /v1/mutate", running, flood)
+    flood = Flood(partial(slow, "mallory", "shop", 1), 5, seconds=SECONDS, path=flood.path)
+    documents = (*library(), *map(json.dumps, chained()))
+    with server(*flags, documents=documents) as running, limited(running):
+        yield from beside("Pods to /v1/mutate and 700 chained mutators", running, flood)
+
+
+def chained() -> Iterator[dict[str, Any]]:
+    """700 mutators, each of which waits for the label of the one that comes after it."""
+    for number in range(700):
+        match = {"labelSelector": {"matchLabels": {f"l{number - 1}": "x"}}} if number else {}
+        yield label(f"m{700 - number:03}", f"l{number}", "x", match=match)
 
 
 def expansions() -> list[dict[str, Any]]:
     """Two templates a level, 18 levels."""
-    return [
-        {
-            "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
-            "kind": "ExpansionTemplate",
-            "metadata": {"name": f"t{level:02}{side}"},
-            "spec": {
-                "applyTo": [{"groups": [""], "versions": ["v1"], "kinds": [kind(level)]}],
-                "templateSource": "data",
-                "generatedGVK": {"group": "", "version": "v1", "kind": kind(level + 1)},
-            },
-        }
-        for level in range(18)
-        for side in "ab"
-    ]
+    return [template(level, side) for level in range(18) for side in "ab"]
+
+
+def template(level: int, side: str) -> dict[str, Any]:
+    """An ExpansionTemplate by which what a level holds implies what the next one does."""
+    return {
+        "apiVersion": "expansion.gatekeeper.sh/v1alpha1",
+        "kind": "ExpansionTemplate",
+        "metadata": {"name": f"t{level:02}{side}"},
+        "spec": {
+            "applyTo": [{"groups": [""], "versions": ["v1"], "kinds": [kind(level)]}],
+            "templateSource": "data",
+            "generatedGVK": {"group": "", "version": "v1", "kind": kind(level + 1)},
+        },
+    }
 
 
 def kind(level: int) -> str:
@@ -163,11 +182,16 @@ def generator() -> bytes:
 
 
 def expansion() -> Iterator[Row]:
-    """Templates by which one object implies half a million."""
-    documents = (*library(), *map(json.dumps, expansions()))
+    """Templates by which one object implies half a million, and a chain of 1,500."""
     flood = Flood(generator, 3, seconds=SECONDS)
-    with server(*shipped.flags(), documents=documents) as running, limited(running):
-        yield from beside("ConfigMaps and 36 ExpansionTemplates", running, flood)
+    chain = [template(level, "a") for level in range(1_500)]
+    for name, templates in {
+        "ConfigMaps and 36 ExpansionTemplates": expansions(),
+        "ConfigMaps and a chain of 1,500 templates": chain,
+    }.items():
+        documents = (*library(), *map(json.dumps, templates))
+        with server(*shipped.flags(), documents=documents) as running, limited(running):
+            yield from beside(name, running, flood)
 
 
 def exemption() -> Iterator[Row]:
@@ -183,19 +207,24 @@ def exemption() -> Iterator[Row]:
 
 
 def secret() -> Iterator[Row]:
-    """A mutator of the wrong type that meets a Secret."""
-    wrong = assign("wrong", "stringData.token[name: x].y", "z")
-    wrong["spec"]["applyTo"] = [{"groups": [""], "versions": ["v1"], "kinds": ["Secret"]}]
+    """Mutators of the wrong type that meet a Secret."""
+    applied = {"applyTo": [{"groups": [""], "versions": ["v1"], "kinds": ["Secret"]}]}
     document = {**thing("Secret", namespace="shop"), "stringData": {"token": MARKER}}
     flags = (*shipped.flags(), "--operation=mutation-webhook", "--log-mutations")
-    with server(*flags, documents=(*library(), json.dumps(wrong))) as running:
-        answers = [
-            running.post(review(document), path).body.decode()
-            for path in (ADMIT, "/v1/mutate?timeout=1s")
-        ]
-        running.admit(pod())
-    shown = [*answers, *map(json.dumps, running.events)]
-    yield Row("a Secret and a mutator", "values shown", sum(MARKER in text for text in shown), 0)
+    for wrong in (
+        assign("wrong", "stringData.token[name: x].y", "z"),
+        modify_set("wrong", "stringData.token", "merge", ["z"]),
+    ):
+        wrong["spec"] |= applied
+        with server(*flags, documents=(*library(), json.dumps(wrong))) as running:
+            answers = [
+                running.post(review(document), path).body.decode()
+                for path in (ADMIT, "/v1/mutate?timeout=1s")
+            ]
+            running.admit(pod())
+        shown = [*answers, *map(json.dumps, running.events)]
+        name = f"a Secret and a mutator of the kind {wrong['kind']}"
+        yield Row(name, "values shown", sum(MARKER in text for text in shown), 0)
 
 
 def large_policies() -> Iterator[Row]:
