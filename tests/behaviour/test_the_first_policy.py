@@ -39,11 +39,11 @@ def test_each_command_on_files_gives_what_the_page_says(first: Path) -> None:
 
 
 def test_the_server_answers_the_review_of_the_page_as_the_page_shows(first: Path) -> None:
-    (asked,) = re.findall(r"`review.json`:\n\n```json\n(.*?)```", PAGE, re.DOTALL)
+    (review,) = re.findall(r"`review.json`:\n\n```json\n(.*?)```", PAGE, re.DOTALL)
     (answer,) = re.findall(r"^\$ curl .* -d @review\.json\n(.*)$", PAGE, re.MULTILINE)
     with Server(first) as server:
         server.ready()
-        assert server.post(asked.encode(), "/v1/admit").body.decode().strip() == answer
+        assert server.post(review.encode(), "/v1/admit").body.decode().strip() == answer
 
 
 def test_a_broken_rule_is_named_with_its_line(first: Path) -> None:
