@@ -15,9 +15,7 @@ from tests.programs import ROOT
 PAGE = (ROOT / "docs" / "exceptions.md").read_text()
 FILES = dict(re.findall(r"`(excused/[\w.]+)`:\n\n```yaml\n(.*?)```", PAGE, re.DOTALL))
 TYPED = re.findall(r"^\$ waddle (.*)$", PAGE, re.MULTILINE)
-DENIAL = (
-    'admission webhook "validation.gatekeeper.sh" denied the request: [nobody] db is privileged'
-)
+(DENIAL,) = re.findall(r"`denial.txt`:\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture(autouse=True)

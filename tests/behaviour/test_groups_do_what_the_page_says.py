@@ -14,6 +14,7 @@ from tests.programs import ROOT
 
 PAGE = (ROOT / "docs" / "groups.md").read_text()
 FILES = dict(re.findall(r"`(groups/[\w.]+)`:\n\n```yaml\n(.*?)```", PAGE, re.DOTALL))
+TYPED = re.findall(r"^\$ waddle (.*)$", PAGE, re.MULTILINE)
 LIBRARY = ("allowed-registries", "image-digests", "replicas")
 
 
@@ -33,8 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def typed() -> list[str]:
-    (command,) = re.findall(r"^\$ waddle (.*)$", PAGE, re.MULTILINE)
-    return [*command.split(), "-f", "policies/general/replicas/template.yaml"]
+    return [*TYPED[0].split(), "-f", "policies/general/replicas/template.yaml"]
 
 
 def test_only_the_pod_that_is_neither_is_denied(folder: Path) -> None:
@@ -44,6 +44,13 @@ def test_only_the_pod_that_is_neither_is_denied(folder: Path) -> None:
     assert re.findall(r"Pod (\S+)\n  (\w+) +(\S+) +(.*)", done.stdout) == [
         ("shop/neither", "deny", "ConstraintGroup/images-we-trust", message)
     ]
+
+
+def test_parameters_by_case_can_be_used(folder: Path) -> None:
+    _, check = TYPED
+    done = waddle(*check.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 policies can be used" in done.stdout
 
 
 def test_the_details_are_those_of_the_page(folder: Path) -> None:

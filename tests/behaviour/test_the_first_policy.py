@@ -38,6 +38,14 @@ def test_each_command_on_files_gives_what_the_page_says(first: Path) -> None:
         assert "the label owner is missing" in str(server.admit(thing))
 
 
+def test_the_server_answers_the_review_of_the_page_as_the_page_shows(first: Path) -> None:
+    (review,) = re.findall(r"`review.json`:\n\n```json\n(.*?)```", PAGE, re.DOTALL)
+    (answer,) = re.findall(r"^\$ curl .* -d @review\.json\n(.*)$", PAGE, re.MULTILINE)
+    with Server(first) as server:
+        server.ready()
+        assert server.post(review.encode(), "/v1/admit").body.decode().strip() == answer
+
+
 def test_a_broken_rule_is_named_with_its_line(first: Path) -> None:
     template = first / "template.yaml"
     template.write_text(template.read_text().replace('[{"msg": msg}]', '[{"msg": mgs}]'))

@@ -97,6 +97,14 @@ HELD = {
         "tests/system/test_groups.py",
         "put_template",
     ),
+    "waddle check -f policies/general/replicas/template.yaml -f groups/replicas.yaml": (
+        "tests/behaviour/test_groups_do_what_the_page_says.py",
+        "waddle(*check.split())",
+    ),
+    "waddle wait ConstraintTemplate/allowregistries ConstraintTemplate/requireimagedigests": (
+        "tests/system/test_groups.py",
+        "ConstraintTemplate/requireimagedigests",
+    ),
     "kubectl apply -f groups/images.yaml": ("tests/system/test_groups.py", "groups/images.yaml"),
     "waddle test -f first/template.yaml -f ratchet/": (
         "tests/behaviour/test_denying_from_today_does_what_the_page_says.py",
@@ -128,6 +136,11 @@ HELD = {
     "waddle verify tags --verbose": (
         "tests/behaviour/test_writing_policies.py",
         "waddle(*verify)",
+    ),
+    "curl -sk https://127.0.0.1:8443/v1/admit -H 'Content-Type: application/json'"
+    " -d @review.json": (
+        "tests/behaviour/test_the_first_policy.py",
+        "test_the_server_answers_the_review_of_the_page_as_the_page_shows",
     ),
     "waddle verify first": ("tests/behaviour/test_the_first_policy.py", "waddle(*verify)"),
     "waddle serve --policies first --host 127.0.0.1": (

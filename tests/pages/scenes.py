@@ -123,10 +123,12 @@ def cel(folder: Path) -> None:
 def admission_policies(folder: Path) -> None:
     """The files of the page about ValidatingAdmissionPolicies."""
     page = (ROOT / "docs" / "admission-policies.md").read_text()
-    policies, deployment, *_ = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    (labels,) = re.findall(r"`labels.yaml`:\n\n```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    files = {"vap/replicas.yaml": policies, "deployment.yaml": deployment, "labels.yaml": labels}
-    write(folder, **files)
+    shown = r"`([\w/.]+)`[^`\n]*(?:`[^`\n]*`[^`\n]*)?:\n\n```yaml\n(.*?)^```"
+    files = dict(re.findall(shown, page, re.MULTILINE | re.DOTALL))
+    (more,) = re.findall(r"for the suite:\n\n```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    files["suite.yaml"] += more
+    labelled = files["deployment.yaml"].replace("shop}", "shop, labels: {team: shop}}")
+    write(folder, **files, **{"labelled.yaml": labelled})
 
 
 def conftest(folder: Path) -> None:

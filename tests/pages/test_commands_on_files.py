@@ -44,6 +44,7 @@ HERE = {
     "waddle mutate -f labels.yaml -f deployment.yaml -o patch": Typed(
         scenes.admission_policies, 0, "MutatingAdmissionPolicy/labels"
     ),
+    "waddle verify suite.yaml": Typed(scenes.admission_policies, 0, "2 cases: 2 passed, 0 failed"),
     "waddle cel check 'object.spec.replicas > 1 && 1 == \"a\"'": Typed(
         scenes.cel, 1, "found no matching overload for '_==_' applied to '(int, string)'"
     ),

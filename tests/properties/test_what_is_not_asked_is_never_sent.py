@@ -15,7 +15,10 @@ from webhook.webhook_rules.needs import need_of
 
 NAMES = "kubernetes.io/metadata.name"
 NAMESPACES = ("kube-system", "shop")
-LABELS: tuple[dict[str, str], ...] = ({}, {"a": "1"}, {"a": "2"})
+OTHER = "other"
+"""A namespace that no selector and no policy names: a cluster has more than those that are named."""
+LABELS: tuple[dict[str, str], ...] = ({}, {"a": "1"}, {"a": "2"}, {"a": "3"})
+"""The last one is a value that no selector names."""
 
 
 class Sent(NamedTuple):
@@ -32,17 +35,18 @@ class Sent(NamedTuple):
 
 RESOURCES = (
     ("", "pods", ("", "Pod"), True, ("CREATE", "UPDATE", "DELETE")),
-    ("coordination.k8s.io", "leases", ("coordination.k8s.io", "Lease"), True, ("CREATE", "UPDATE")),
+    ("coordination.k8s.io", "leases", ("coordination.k8s.io", "Lease"), True, ("CREATE", "UPDATE", "DELETE")),
     ("rbac.authorization.k8s.io", "clusterroles", ("rbac.authorization.k8s.io", "ClusterRole"), False, ("CREATE", "UPDATE", "DELETE")),
     ("", "pods/exec", ("", "PodExecOptions"), True, ("CONNECT",)),
     ("apps", "deployments/scale", ("autoscaling", "Scale"), True, ("UPDATE",)),
+    ("", "replicationcontrollers/scale", ("autoscaling", "Scale"), True, ("UPDATE",)),
 )  # fmt: skip
 
 WORLD = [
     (Sent(group, resource, kind[1], operation, namespace, old, new), kind)
     for group, resource, kind, namespaced, operations in RESOURCES
     for operation in operations
-    for namespace in (NAMESPACES if namespaced else ("",))
+    for namespace in ((*NAMESPACES, OTHER) if namespaced else ("",))
     for old, new in product(LABELS, LABELS)
     if operation == "UPDATE" or old == new
 ]
@@ -168,7 +172,7 @@ def is_matched(
             )
         )
         and match.get("scope", "*") in ("*", scope)
-        and (not one.namespace or one.namespace in match.get("namespaces", NAMESPACES))
+        and (not one.namespace or one.namespace in match.get("namespaces", (*NAMESPACES, OTHER)))
         and any(
             selected(match.get("labelSelector", {"matchExpressions": []}), labels)
             for labels in (one.new, one.old)

@@ -16,6 +16,7 @@ from tests.system.conftest import ALL_OPERATIONS, control_plane
 from tests.system.replicas import NAMESPACE, WORKLOADS, Plane, Replica, until
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
 
 LATEST = """package nolatest
@@ -160,11 +161,17 @@ def test_what_runs_goes_on_and_what_is_new_is_refused(plane: Plane) -> None:
 
 
 def _baseline(plane: Plane) -> None:
-    done = waddle(
-        *("except", "--baseline", "--constraint", "latest", "--reason", "from before"),
-        *("-n", WORKLOADS, "--waddle-namespace", NAMESPACE),
-        *("--kubeconfig", str(plane.cluster.kubeconfig)),
-    )
+    def written(name: str) -> subprocess.CompletedProcess[str]:
+        return waddle(
+            *("except", "--baseline", "--constraint", name, "--reason", "from before"),
+            *("-n", WORKLOADS, "--waddle-namespace", NAMESPACE),
+            *("--kubeconfig", str(plane.cluster.kubeconfig)),
+        )
+
+    misspelt = written("lastest")
+    assert misspelt.returncode == 2
+    assert "--constraint lastest: the cluster has no constraint of this name" in misspelt.stderr
+    done = written("latest")
     assert done.returncode == 0, done.stderr
     made = list(yaml.safe_load_all(done.stdout))
     matches = {

@@ -85,13 +85,12 @@ def refusal(plane: Plane, pod: dict[str, Any]) -> str:
 def test_a_group_lives_as_constraints_do(plane: Plane, replica: Replica) -> None:
     group = yaml.safe_load(FILES["groups/images.yaml"])
     pods = {one["metadata"]["name"]: one for one in yaml.safe_load_all(FILES["groups/pods.yaml"])}
+    reached = ("--timeout=60s", "--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
+    templates = "ConstraintTemplate/allowregistries ConstraintTemplate/requireimagedigests"
+    shown = waddle("wait", *templates.split(), *reached)
+    assert shown.returncode == 0, shown.stderr
     until(lambda: put(plane, group) == "", "its templates are known, and it is admitted")
-    shown = waddle(
-        "wait",
-        "ConstraintGroup/images-we-trust",
-        "--timeout=60s",
-        *("--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE),
-    )
+    shown = waddle("wait", "ConstraintGroup/images-we-trust", *reached)
     assert shown.returncode == 0, shown.stderr
     message = "[images-we-trust] Use an image of registry.example.com, or name its digest."
     until(lambda: message in refusal(plane, pods["neither"]), "what is neither is refused")

@@ -261,9 +261,9 @@ def test_what_violates_is_reported_and_counted_and_no_admission_is_denied(plane:
             replica.wait_ready()
             until(lambda: "bad" in by_scope(plane, SPACE), "the violation is reported")
             results = by_scope(plane, SPACE)["bad"]["results"]
-            told = {(one["policy"], one["rule"]): one["message"] for one in results}
-            assert told["ValidatingPolicy", "audited"] == MESSAGE
-            changes = told["MutatingPolicy", "drifting"]
+            messages = {(one["policy"], one["rule"]): one["message"] for one in results}
+            assert messages["ValidatingPolicy", "audited"] == MESSAGE
+            changes = messages["MutatingPolicy", "drifting"]
             assert changes.startswith("once it is enforced, would change /metadata/labels")
             until(
                 lambda: metric(replica, "waddle_kyverno_policy_violations", **labels) >= 1,

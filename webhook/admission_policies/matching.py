@@ -41,8 +41,8 @@ _SPARED: Final = frozenset(
         ),
     }
 )
-"""No policy is requested about policies, nor about who somebody is and what they may do: nobody shall
-lock themselves out (pkg/kubeapiserver/admission/exclusion/resources.go)."""
+"""No policy reviews requests about policies, or about identities and rights, so that no policy locks
+users out (pkg/kubeapiserver/admission/exclusion/resources.go)."""
 
 _EVENTS: Final = (("", "v1"), ("events.k8s.io", "v1"))
 

@@ -181,7 +181,7 @@ class Process:
         return self._certificate
 
     def _provider_requests(self, lines: Log) -> ProviderRequests | None:
-        """Make what asks providers; without it nobody may call for it."""
+        """Make the part that asks providers; None where external data is turned off."""
         settings = self._settings
         if not settings.deciding.enable_external_data:
             self._disabled |= {EXTERNAL_DATA}

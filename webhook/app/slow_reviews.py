@@ -129,9 +129,9 @@ class SlowReviews:
         return lane is not None and lane.bytes_min <= request.size
 
     def rests_of(self, user: str) -> int:
-        """How much longer a user's other work rests than it lasts; 0 where no other is reviewed.
+        """How many times as long as a user's work lasts its next work waits; 0 without other users.
 
-        What is decoded for one takes the processor from what is reviewed for another.
+        Decoding for one user takes the processor from reviews of others.
         """
         with self._changed:
             others = self._queue.others_than(user)

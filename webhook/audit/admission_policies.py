@@ -76,7 +76,7 @@ class AdmissionPolicyReader:
         *,
         mutating: bool = False,
     ) -> None:
-        """``seconds`` are between two readings; ``mutating`` is whether drift is told."""
+        """``seconds`` are between two readings; ``mutating`` is whether drift is reported."""
         serving.awaits_admission_policies = True
         self._seconds = seconds
         self._mutating = mutating

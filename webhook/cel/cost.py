@@ -80,7 +80,7 @@ def cost_together(of: Sequence[Checked], entries: int = ENTRIES) -> int:
 def cost_warning(of: Sequence[Checked], limit: int, noun: str, by: str = "an API server") -> str:
     """Why an evaluator would end expressions that share a limit; empty where it would not.
 
-    ``noun`` the limit is for stands in the text, and ``by`` whom it would be ended.
+    ``noun`` names in the text what the limit is for, ``by`` who would end the expressions.
     """
     if cost_together(of) <= limit:
         return ""

@@ -227,9 +227,9 @@ class Playground:
         return {"error": _ended(ended)}
 
 
-def _reads_data(said: Attempt, picture: Picture) -> bool:
+def _reads_data(attempt: Attempt, picture: Picture) -> bool:
     """Whether policies of others are typed, or in force: templates are tried on what was typed."""
-    return any(group in said.policy for group in _FOREIGN_GROUPS) or any(
+    return any(group in attempt.policy for group in _FOREIGN_GROUPS) or any(
         is_foreign_policy(gvk_of(item.document)) for item in picture.policies
     )
 

@@ -125,7 +125,7 @@ def _policies(job: Job) -> dict[str, Any]:
 
 
 def _objects(typed: Iterable[Any]) -> list[dict[str, Any]]:
-    """What of the documents that were typed is no policy, and no answer of a provider."""
+    """Returns the typed documents that are no policy and no answer of a provider."""
     return [
         item
         for item in typed

@@ -57,7 +57,7 @@ SWEEP_SECONDS: Final = 30.0
 """How often answers that are too old are let go, and clients of Providers that are no more."""
 
 TAKEN_AT_ONCE: Final = 8
-"""Of an audit's questions, in a turn of the loop: half a millisecond of them."""
+"""An audit's questions that one turn of the loop takes: half a millisecond of work."""
 
 UNKNOWN: Final = "key is not found in provider cache"
 """Gatekeeper's word for a provider that is not known."""

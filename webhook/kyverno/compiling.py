@@ -68,7 +68,7 @@ def compiled(
 ) -> tuple[Expression, Checked]:
     """The expression of a field, and what the checker knows of it.
 
-    Raises :class:`InvalidPolicy` that names ``noun`` has it.
+    Raises :class:`InvalidPolicy`, which names the field below ``noun``.
     """
     text = one.get(field)
     if not isinstance(text, str):

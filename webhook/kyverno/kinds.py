@@ -52,10 +52,14 @@ OLD_POLICY: Final = "Policy"
 OLD_GROUP: Final = "kyverno.io"
 """Of the policies before CEL."""
 
-_TO_BE_WRITTEN: Final = "each rule becomes a template and a constraint (waddle migrate kyverno)"
+_TO_BE_WRITTEN: Final = (
+    "waddle migrate kyverno --converted FILE writes its rules as policies in CEL"
+)
 IMAGE_POLICY: Final = "ImageValidatingPolicy"
 NAMESPACED_IMAGE_POLICY: Final = "NamespacedImageValidatingPolicy"
-_TO_BE_VERIFIED: Final = "it becomes VerificationPolicies and a constraint (waddle migrate kyverno)"
+_TO_BE_VERIFIED: Final = (
+    "waddle migrate kyverno --converted FILE writes VerificationPolicies and a constraint"
+)
 
 NOT_RUN: Final = {
     CLUSTER_POLICY: _TO_BE_WRITTEN,

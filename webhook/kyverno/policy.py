@@ -186,12 +186,12 @@ class CompiledSpec:
         return environment(self.types, namespaced=bool(self.namespace))
 
     def compiled(
-        self, one: Json, field: str, known: Environment, result: Type | None, what: str
+        self, one: Json, field: str, known: Environment, result: Type | None, noun: str
     ) -> Expression:
         """Compile the expression of a field of the spec, as :func:`compiled` does."""
-        expression, checked = compiled(one, field, known, result, what)
+        expression, checked = compiled(one, field, known, result, noun)
         self.parts[expression] = Part(checked, expression.tells)
-        self._checked.append((what, checked))
+        self._checked.append((noun, checked))
         return expression
 
     def cost_warnings(self) -> tuple[str, ...]:
@@ -208,8 +208,8 @@ class CompiledSpec:
         )
         return tuple(
             f"{field}: {text}. Write fewer loops within loops"
-            for field, parts, limit, what in warned
-            if (text := cost_warning(parts, limit, what, "Waddle"))
+            for field, parts, limit, noun in warned
+            if (text := cost_warning(parts, limit, noun, "Waddle"))
         )
 
     def _conditions(self, spec: Json) -> list[Expression]:

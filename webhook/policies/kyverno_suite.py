@@ -201,7 +201,7 @@ class KyvernoSuite:
         return [item.document for item in self.manifests(name, *others)]
 
     def manifests(self, name: str, *others: str) -> list[Manifest]:
-        """The same, each with its file and line."""
+        """Returns the objects, each with its file and line; raises :class:`InvalidSuite`."""
         items: list[Manifest] = []
         for one in (name, *others):
             named = self.document.get(one) or []
@@ -698,7 +698,7 @@ def _objects(file: Path, where: str) -> list[Json]:
 
 
 def _manifests(file: Path, where: str) -> list[Manifest]:
-    """The same, each with its file and line."""
+    """Returns the objects, each with its file and line; raises :class:`InvalidSuite`."""
     items: list[Manifest] = []
     for one in _files(file):
         for read in _documents_of(one, where):

@@ -163,8 +163,8 @@ class SuiteRunner:
             except AssertionFailure as failure:
                 error = str(failure)
             if is_read and extensions.tried:
-                told = foreign_warnings(_policies(own, extensions), extensions.tried)
-                warnings.update(dict.fromkeys(told))
+                warned = foreign_warnings(_policies(own, extensions), extensions.tried)
+                warnings.update(dict.fromkeys(warned))
             seconds = time.perf_counter() - start
             results.append(CaseResult(case.name, error, False, seconds, tuple(printed)))
         return tuple(results)

@@ -83,7 +83,7 @@ class ReportWriter:
     async def write(
         self, name: str, namespace: str, desired: Json | None, *, is_new: bool = False
     ) -> WriteOutcome:
-        """Make the report ``desired``, or be none; see :meth:`revise`."""
+        """Write the report ``desired``, or delete it for None; see :meth:`revise`."""
         return await self.revise(name, namespace, lambda _: desired, is_new=is_new)
 
     async def revise(

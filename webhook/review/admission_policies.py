@@ -253,7 +253,7 @@ class AdmissionPolicies:
         )
 
     def drifts(self, subject: Subject, snapshot: Snapshot) -> Iterator[Drift]:
-        """What each that mutates would change by itself in an object that is written again."""
+        """Yields what each mutating policy alone would change in an object that is written again."""
         if (before := subject.object) is None:
             return
         for name, alone in sorted(self._alone.items()):

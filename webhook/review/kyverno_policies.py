@@ -163,7 +163,7 @@ class KyvernoPolicies:
         return any(one.constrains(gvk) for one in self._mutating)
 
     def drifts(self, subject: Subject, snapshot: Snapshot) -> Iterator[Drift]:
-        """What each that mutates would change by itself in an object that is written again."""
+        """Yields what each mutating policy alone would change in an object that is written again."""
         if (before := subject.object) is None:
             return
         for one in self._changes.policies:

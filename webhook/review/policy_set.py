@@ -90,7 +90,7 @@ class ChangedObject:
     def drift_of(
         self, mutator: MutatorId, before: dict[str, Any], *, is_preview: bool = False
     ) -> Iterator[Drift]:
-        """What one policy would change in an object; nothing where it changes nothing, or is at fault."""
+        """Yields the change of one policy; nothing where it changes nothing, or is at fault."""
         if self.by and not self.faults:
             paths = tuple(item["path"] for item in make_patch(before, self.object))
             yield Drift(mutator, paths, is_preview)
@@ -135,7 +135,7 @@ class ForeignStage(Protocol):
         """Whether one that mutates is about updates of objects of a kind."""
 
     def drifts(self, subject: Subject, snapshot: Snapshot) -> Iterator[Drift]:
-        """What each that mutates would change by itself in an object that is written again."""
+        """Yields what each mutating policy alone would change in an object that is written again."""
 
 
 @runtime_checkable

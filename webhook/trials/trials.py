@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Turn:
-    """A lock whose next holder is who waits for it, rather than who has just had it."""
+    """A lock that goes to a waiting thread before the one that has just released it."""
 
     def __init__(self) -> None:
         self._next = threading.Lock()

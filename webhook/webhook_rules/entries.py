@@ -139,14 +139,19 @@ class WebhookEntry:
             return False
         if request.labels is not None:
             return not _selects(selector, request.labels)
-        named = {"matchLabels": {NAMESPACE_NAME: request.place}} if request.place else {}
+        # API servers give each Namespace a label with its name.
+        named: Mapping[str, Any] = {
+            "matchExpressions": [{"key": NAMESPACE_NAME, "operator": "Exists"}]
+        }
+        if request.place:
+            named = {"matchLabels": {NAMESPACE_NAME: request.place}}
         return are_contrary(selector, named, request.namespace_selector or {})
 
     def _selects_no_object(self, request: SentRequest) -> bool:
         """Of an update the old object may be selected, and the new one be what a policy is about."""
         selector = object_of(self.document.get("objectSelector"))
-        is_decided = request.operation != "UPDATE" and request.object_selector is not None
-        return is_decided and are_contrary(selector, request.object_selector or {})
+        is_decided = request.operation != "UPDATE"
+        return are_contrary(selector, (is_decided and request.object_selector) or {})
 
 
 def _of_repairs(*namespaces: str) -> Iterator[SentRequest]:

@@ -127,8 +127,8 @@ def test_verify_names_it_once_for_a_suite(tmp_path: Path, case: str):
     head = {"apiVersion": "test.gatekeeper.sh/v1alpha1", "kind": "Suite"}
     suite = tmp_path / "suite.yaml"
     suite.write_text(json.dumps({**head, "tests": [test]}))
-    told = waddle("verify", suite).stderr
-    assert told.count(f"WARNING - {file}:{2 * number - 1}: {text}") == 1
+    output = waddle("verify", suite).stderr
+    assert output.count(f"WARNING - {file}:{2 * number - 1}: {text}") == 1
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -148,8 +148,8 @@ def test_verify_names_it_in_kyverno_s_tests(tmp_path: Path, case: str):
         "results": [result],
     }
     (tmp_path / "kyverno-test.yaml").write_text(json.dumps(test))
-    told = waddle("verify", tmp_path).stderr
-    assert told.count(f"WARNING - {file}:{2 * number - 1}: {text}") == 1
+    output = waddle("verify", tmp_path).stderr
+    assert output.count(f"WARNING - {file}:{2 * number - 1}: {text}") == 1
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -159,11 +159,11 @@ def test_serve_logs_it_once_at_load(tmp_path: Path, case: str):
     loader = Loader(tmp_path)
     for _ in range(2):
         loader.loader.load()
-    told = [json.loads(line)["policy"] for line in loader.lines if b'"policy"' in line]
-    assert len([one for one in told if one.startswith(f"{file}:{2 * number - 1}: {text}")]) == 1
+    output = [json.loads(line)["policy"] for line in loader.lines if b'"policy"' in line]
+    assert len([one for one in output if one.startswith(f"{file}:{2 * number - 1}: {text}")]) == 1
     is_policy = documents[0]["kind"] == "ValidatingAdmissionPolicy"
-    said = f"{file}:1: ValidatingAdmissionPolicy p: {API_SERVERS}"
-    assert told.count(said) == is_policy
+    notice = f"{file}:1: ValidatingAdmissionPolicy p: {API_SERVERS}"
+    assert output.count(notice) == is_policy
 
 
 @pytest.mark.parametrize("door", ["test", "check", "serve"])
@@ -183,13 +183,13 @@ def test_a_policy_of_kyverno_that_is_doubtful_is_named_as_well(tmp_path: Path, d
     if door == "serve":
         loader = Loader(file, kyverno="enforce")
         loader.loader.load()
-        told = b"".join(loader.lines).decode().replace("\\", "")
+        output = b"".join(loader.lines).decode().replace("\\", "")
     else:
         done = waddle(door, "-f", file, "-f", reviewed)
-        told = done.stdout + done.stderr
+        output = done.stdout + done.stderr
     begun = f"{file}:1: ValidatingPolicy/k: "
-    assert f'{begun}its matchConstraints.resourceRules[0].resources names "pod": is pods' in told
-    assert f"{begun}spec: Waddle would end it where lists and maps have" in told
+    assert f'{begun}its matchConstraints.resourceRules[0].resources names "pod": is pods' in output
+    assert f"{begun}spec: Waddle would end it where lists and maps have" in output
 
 
 @pytest.mark.parametrize("door", ["test", "check", "verify"])
@@ -209,7 +209,7 @@ def test_a_field_that_no_api_server_takes_is_named(tmp_path: Path, door: str):
 
 
 @pytest.mark.parametrize(
-    ("missing", "field", "what"),
+    ("missing", "field", "subject"),
     [
         ("template", "tests[0].template", "ConstraintTemplate"),
         ("constraint", "tests[0].constraint", "ValidatingAdmissionPolicyBinding"),
@@ -218,7 +218,7 @@ def test_a_field_that_no_api_server_takes_is_named(tmp_path: Path, door: str):
     ],
 )
 def test_a_test_that_names_a_file_that_is_not_there_says_where(
-    tmp_path: Path, missing: str, field: str, what: str
+    tmp_path: Path, missing: str, field: str, subject: str
 ):
     (tmp_path / "policy.yaml").write_text(json.dumps(policy("true")))
     (tmp_path / "binding.yaml").write_text(json.dumps(binding()))
@@ -234,7 +234,7 @@ def test_a_test_that_names_a_file_that_is_not_there_says_where(
     done = waddle("verify", suite)
     assert done.returncode != 0
     assert (
-        f'{suite}:{line}: {field}: reading {what} from "{tmp_path}/nothing.yaml": '
+        f'{suite}:{line}: {field}: reading {subject} from "{tmp_path}/nothing.yaml": '
         "No such file or directory; correct the name, or add the file"
     ) in done.stdout
 

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from tests.policies import constraint
 from tests.programs import ROOT
 from tests.webhook.cli.in_process import waddle
-from tests.webhook.mutation.documents import pod
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,25 +18,15 @@ if TYPE_CHECKING:
 PAGE = (ROOT / "docs" / "external-data.md").read_text()
 
 
-def shown(word: str) -> str:
-    """The one example in YAML that has a word."""
-    (text,) = (one for one in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if word in one)
-    return text
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What the page shows, and a Pod with both images."""
-    image = "registry.example/"
-    for name, text in (
-        ("template", shown("kind: ConstraintTemplate")),
-        ("constraint", json.dumps(constraint("SignedImages", "all", kinds=["Pod"]))),
-        ("pod", json.dumps(pod(f"{image}app:v1", f"{image}db:v2"))),
-        ("answers", shown("items:\n")),
-        ("away", "systemError: no disk"),
-        ("suite", shown("kind: Suite")),
-    ):
-        (tmp_path / f"{name}.yaml").write_text(text)
+    """The files of the page, each by the name that stands before it."""
+    files = dict(re.findall(r"`(\w+\.yaml)`:\n\n```yaml\n(.*?)```", PAGE, re.DOTALL))
+    assert files.keys() == {
+        f"{name}.yaml" for name in ("template", "constraint", "pod", "answers", "away", "suite")
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
     return tmp_path
 
 

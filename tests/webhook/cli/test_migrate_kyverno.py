@@ -254,22 +254,22 @@ def with_tests(folder: Path, test: dict[str, Any]) -> None:
 
 def test_the_tests_of_policies_are_run_by_what_they_become(tmp_path: Path) -> None:
     with_tests(tmp_path, kyverno_test(expected("pass", "good"), expected("fail", "bad")))
-    code, told, _ = output_of(tmp_path, MIGRATE, cluster_policy(OWNER))
+    code, output, _ = output_of(tmp_path, MIGRATE, cluster_policy(OWNER))
     assert code == 0
-    assert "Their tests (kyverno-test.yaml): 2 of 2 cases equal" in told
+    assert "Their tests (kyverno-test.yaml): 2 of 2 cases equal" in output
 
 
 def test_each_case_that_differs_is_named(tmp_path: Path) -> None:
     test = kyverno_test(expected("pass", "good"), expected("pass", "bad"), expected("fail", "gone"))
     with_tests(tmp_path, test)
-    code, told, _ = output_of(tmp_path, MIGRATE, cluster_policy(OWNER))
+    code, output, _ = output_of(tmp_path, MIGRATE, cluster_policy(OWNER))
     place = f"{tmp_path}/.kyverno-test/kyverno-test.yaml:1"
     assert code == 1
-    assert "1 of 3 cases equal" in told
-    assert f"  {place}: old/owner: Pod bad is to pass: expected pass, got fail: no owner" in told
-    assert "no Pod gone is in the files of resources" in told
-    code, told, _ = output_of(tmp_path, [*MIGRATE, "-o", "json"], cluster_policy(OWNER))
-    rows = json.loads(told)
+    assert "1 of 3 cases equal" in output
+    assert f"  {place}: old/owner: Pod bad is to pass: expected pass, got fail: no owner" in output
+    assert "no Pod gone is in the files of resources" in output
+    code, output, _ = output_of(tmp_path, [*MIGRATE, "-o", "json"], cluster_policy(OWNER))
+    rows = json.loads(output)
     assert [(one["kind"], one["grade"]) for one in rows] == [
         ("ClusterPolicy", "differs"),
         ("Test", "differs"),
@@ -287,6 +287,6 @@ def test_a_test_that_cannot_be_read_leaves_the_answer_open(tmp_path: Path) -> No
 
 def test_a_test_that_names_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with_tests(tmp_path, kyverno_test(expected("pass", "good"), resources=["gone.yaml"]))
-    code, told, _ = output_of(tmp_path, MIGRATE, cluster_policy(OWNER))
+    code, output, _ = output_of(tmp_path, MIGRATE, cluster_policy(OWNER))
     assert code == 1
-    assert "gone.yaml: No such file or directory; correct the name, or add the file" in told
+    assert "gone.yaml: No such file or directory; correct the name, or add the file" in output

@@ -160,29 +160,29 @@ def test_parameters_in_force_are_given_to_who_may_list_them():
             for one in (limited, everywhere)
         )
     )
-    said = Attempt.of({"mode": "policy", "policy": POLICY, "input": json.dumps(admission_pod())})
+    attempt = Attempt.of({"mode": "policy", "policy": POLICY, "input": json.dumps(admission_pod())})
 
     def reviewed_for(may: bool) -> dict[str, Any]:
         playground = Playground(PATIENCE_SECONDS)
-        asked: list[Right] = []
+        rights: list[Right] = []
 
         def may_list(right: Right) -> bool:
-            asked.append(right)
+            rights.append(right)
             return may
 
-        trying_it = playground.attempt(said, lambda: in_force, shown, None, may_list)
+        trying_it = playground.attempt(attempt, lambda: in_force, shown, None, may_list)
         found = asyncio.run(trying_it)
         playground.stop()
-        assert asked == [Right("", "configmaps")]
-        (told,) = found["reviews"]
-        return told
+        assert rights == [Right("", "configmaps")]
+        (review,) = found["reviews"]
+        return review
 
     assert [one["message"] for one in reviewed_for(may=True)["violations"]] == [
         "[binding all] failed expression: object.metadata.name == params.data.name"
     ]
-    told = reviewed_for(may=False)
-    assert told["violations"] == []
-    assert "you may not list them" in told["notDecided"][0]
+    review = reviewed_for(may=False)
+    assert review["violations"] == []
+    assert "you may not list them" in review["notDecided"][0]
 
 
 def test_rego_answers_a_query_over_an_input(attempt: Try):

@@ -344,7 +344,7 @@ def documents(*listed: dict[str, Any]) -> str:
     return "\n---\n".join(json.dumps(one) for one in listed)
 
 
-def said(mode: str, found: dict[str, Any]) -> list[str]:
+def messages_in(mode: str, found: dict[str, Any]) -> list[str]:
     """The messages about the Pod, or the one record."""
     rows = found["rows"] if mode == "recorded" else found["reviews"]
     return [one["message"] for row in rows for one in row["violations"]]
@@ -367,7 +367,7 @@ def test_parameters_may_be_typed_or_in_force(mode: str, place: str) -> None:
         typed=documents(NAMES) if place == "beside the objects" else "",
         known=[NAMES] if place == "in force" else [],
     )
-    assert said(mode, found) == [NOT_DB]
+    assert messages_in(mode, found) == [NOT_DB]
     assert found["constraints"] == 1
 
 
@@ -377,23 +377,23 @@ def test_what_was_typed_takes_the_place_of_a_parameter_in_force(mode: str) -> No
     found = tried_on_web(
         mode, documents(LIMITED, EVERYWHERE), typed=documents(other), known=[NAMES]
     )
-    assert said(mode, found) == []
+    assert messages_in(mode, found) == []
 
 
 @pytest.mark.parametrize("mode", ["policy", "recorded"])
 def test_a_policy_of_kyverno_reads_the_data_that_are_given(mode: str) -> None:
     found = tried_on_web(mode, documents(ASKS_THE_WORLD), typed=documents(NAMES))
-    assert said(mode, found) == ["CEL expression validation failed at index 0"]
+    assert messages_in(mode, found) == ["CEL expression validation failed at index 0"]
     unknown = tried_on_web(mode, documents(ASKS_THE_WORLD))
-    assert said(mode, unknown) == []
-    asked = unknown["undecided"] if mode == "recorded" else unknown["reviews"][0]["notDecided"]
-    assert asked
+    assert messages_in(mode, unknown) == []
+    undecided = unknown["undecided"] if mode == "recorded" else unknown["reviews"][0]["notDecided"]
+    assert undecided
 
 
 def test_parameters_that_may_not_be_listed_leave_a_policy_undecided() -> None:
     unknown = [["", "v1", "ConfigMap", "you may not list them"]]
     found = tried_on_web("policy", documents(LIMITED, EVERYWHERE), unknown=unknown)
-    assert said("policy", found) == []
+    assert messages_in("policy", found) == []
     assert "you may not list them" in found["reviews"][0]["notDecided"][0]
 
 
@@ -401,7 +401,7 @@ def test_what_the_api_server_enforces_itself_changes_no_recorded_decision() -> N
     in_force: dict[str, Any] = {"extensions": [LIMITED, EVERYWHERE], "known": [NAMES]}
     typed = POLICY + CONSTRAINT
     assert tried_on_web("recorded", typed, **in_force)["rows"] == []
-    assert said("policy", tried_on_web("policy", typed, **in_force)) == [NOT_DB]
+    assert messages_in("policy", tried_on_web("policy", typed, **in_force)) == [NOT_DB]
 
 
 def test_what_a_policy_of_kyverno_said_when_it_was_recorded_is_not_counted_twice() -> None:

@@ -111,10 +111,13 @@ def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
     if documents:
         write("\n---\n".join(map(as_yaml, documents)))
         complain(f"{quantity(len(documents), 'exception')} until {terms.expires}")
-    if not outcome.whole:
+    unknown = sorted(part.only - {name for _, name in outcome.totals})
+    for name in unknown:
+        complain(f"--constraint {name}: the cluster has no constraint of this name")
+    if unknown or not outcome.whole:
         return exit_codes.UNKNOWN
     if not documents:
-        complain("nothing violates what it was asked about")
+        complain("no violation was found, so there is nothing to excuse")
         return exit_codes.NO
     return exit_codes.OK
 

@@ -92,7 +92,7 @@ def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
 
 
 class _Tests(NamedTuple):
-    """What became of Kyverno's own tests of the policies."""
+    """Results of Kyverno's own tests of the policies."""
 
     rows: list[Judged]
     """One for each test: a note says what differs."""
@@ -102,7 +102,7 @@ class _Tests(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The same in words; none where there is no test."""
+        """Lines that tell the results; none where there is no test."""
         if not self.rows:
             return []
         cases = self.equal + self.different

@@ -119,22 +119,22 @@ def command(  # noqa: PLR0913  # each is an option
     # For people each suite is told when it has run; a file gets everything when all have.
     at_once = Output("table") in outputs
     results: list[SuiteResult] = []
-    told: set[str] = set()
+    warned: set[str] = set()
     for suite, shown in suites:
         result = runner.run(suite, shown) if isinstance(suite, Suite) else suite.run(shown, filter_)
         results.append(result)
-        _warn(result, told)
+        _warn(result, warned)
         if at_once and (verbose or result.ran or result.skipped):
             write(verify_report.suite_text(result, verbose=verbose))
     nothing = _nothing(paths, selected, bool(suites))
     return _report(results, outputs, nothing, verbose=verbose)
 
 
-def _warn(result: SuiteResult, told: set[str]) -> None:
+def _warn(result: SuiteResult, warned: set[str]) -> None:
     """Say what is odd about the policies of a suite's tests, and was not said before."""
     for text in dict.fromkeys(text for test in result.tests for text in test.warnings):
-        if text not in told:
-            told.add(text)
+        if text not in warned:
+            warned.add(text)
             complain(f"WARNING - {text}")
 
 
