@@ -111,7 +111,12 @@ PROGRAMS: dict[str, Source] = {
 OF_BENCHES = frozenset(("kyverno",))
 """Programs that no test runs, and that take long to build."""
 
-ORACLES = ("tests/oracles/opa", "tests/oracles/opa-1.17.1", "tests/oracles/mutation")
+ORACLES = (
+    "tests/oracles/kyverno",
+    "tests/oracles/mutation",
+    "tests/oracles/opa",
+    "tests/oracles/opa-1.17.1",
+)
 AHEAD = (*(name for name in PROGRAMS if name not in OF_BENCHES), *ORACLES)
 """What `python -m tests.programs` builds, so that no test has to: all that tests use."""
 

@@ -68,7 +68,10 @@ def _messages(policy: AdmissionPolicy, case: Json) -> list[str]:
         operation = "UPDATE" if number else "CREATE"
         old = case["objects"][number - 1] if number else None
         obj.setdefault("metadata", {}).setdefault("namespace", "default")
-        namespace = dict(namespace_for(obj, {}) or {})
+        name = obj["metadata"]["namespace"]
+        labels = {"kubernetes.io/metadata.name": name}
+        known_one = {"metadata": {"name": name, "labels": labels}}
+        namespace = dict(namespace_for(obj, {name: known_one}) or {})
         request = played(obj, namespace, operation, old).request.document
         messages = []
         if not (policy.matches(request, namespace) and binding.matches(request, namespace)):

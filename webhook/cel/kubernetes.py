@@ -34,7 +34,8 @@ def _message(name: str) -> Type:
 _KIND: Final = _message("kubernetes.GroupVersionKind")
 _RESOURCE: Final = _message("kubernetes.GroupVersionResource")
 _USER: Final = _message("kubernetes.UserInfo")
-_REQUEST: Final = _message("kubernetes.AdmissionRequest")
+ADMISSION_REQUEST: Final = "kubernetes.AdmissionRequest"
+_REQUEST: Final = _message(ADMISSION_REQUEST)
 _METADATA: Final = _message("kubernetes.NamespaceMetadata")
 _SPEC: Final = _message("kubernetes.NamespaceSpec")
 _STATUS: Final = _message("kubernetes.NamespaceStatus")

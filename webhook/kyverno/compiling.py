@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cel.check.types import DYN
 from webhook.cel.engine import compile_checked
 from webhook.cel.errors import CompileError
-from webhook.cel.kubernetes import admission
+from webhook.cel.kubernetes import ADMISSION_REQUEST, admission
 from webhook.kyverno import library
 from webhook.kyverno.kinds import InvalidPolicy
 
@@ -45,6 +45,14 @@ def environment(types: Mapping[str, Type], *, namespaced: bool = False) -> Envir
     return replace(
         base,
         variables={**base.variables, **library.VARIABLES, "images": DYN, "exceptions": DYN},
+        messages={
+            **base.messages,
+            ADMISSION_REQUEST: {
+                **base.messages[ADMISSION_REQUEST],
+                "object": DYN,
+                "oldObject": DYN,
+            },
+        },
         functions=library.kyverno_functions(namespaced=namespaced),
     )
 

@@ -22,7 +22,7 @@ from webhook.cel.library.regex import paid
 from webhook.cel.library.registry import form
 from webhook.cel.run.values import NOTHING, Opaque, Optional
 from webhook.golang.strings import from_utf8, utf8
-from webhook.kyverno import world
+from webhook.kyverno import extensions, world
 from webhook.kyverno.images import ImageReference, read_reference
 from webhook.rego.errors import BuiltinError
 
@@ -80,6 +80,7 @@ REFUSED: Final = {
     "post": "resource.Post() would write to the cluster, and a review writes nothing",
     "Post": "resource.Post() would write to the cluster, and a review writes nothing",
     "compress": "gzip.compress() is not built",
+    "cel": "cel.bind() is not built: give the value a name among spec.variables",
 }
 """Functions of Kyverno that no policy may use here, and why."""
 
@@ -88,7 +89,8 @@ REFUSED: Final = {
 def kyverno_functions(*, namespaced: bool) -> Mapping[str, tuple[Overload, ...]]:
     """The functions of Kubernetes' environment and Kyverno's own, for a policy of that scope."""
     declared = dict(functions())
-    table = _OVERLOADS.strip() + world.overloads(namespaced=namespaced)
+    own = f"{_OVERLOADS.strip()}\n{extensions.OVERLOADS}\n"
+    table = own + world.overloads(namespaced=namespaced)
     for name, overloads in read_overloads("\n".join(filter(None, table.splitlines()))).items():
         declared[name] = (*declared.get(name, ()), *overloads)
     return declared

@@ -85,6 +85,8 @@ class PolicyQuestion:
         known = self._given.get(namespace)
         if known is None:
             variables = variables_of({**self.request, "namespaceObject": self.namespace})
+            objects = {name: variables[name] for name in ("object", "oldObject")}
+            variables["request"] = {**variables["request"], **objects}
             known = self._given[namespace] = self.with_world(variables, namespace)
         return known
 

@@ -162,6 +162,10 @@ def test_objects_and_images_are_those_that_are_given() -> None:
         ({"validationActions": ["Refuse"]}, "spec.validationActions: none but Deny, Warn, Audit"),
         ({"validations": [{"expression": "random() == 'a'"}]}, "a decision must be the same"),
         (
+            {"validations": [{"expression": "cel.bind(a, 1, a == 1)"}]},
+            "a name among spec.variables",
+        ),
+        (
             {"validations": [{"expression": "random.random() == 'a'"}]},
             "a decision must be the same",
         ),
@@ -325,6 +329,21 @@ def test_a_policy_in_a_namespace_asks_for_that_namespace_alone() -> None:
         "yaml.parse('a: [1]').a[0] == 1.0",
         "hash.md5('') == md5('')",
         "math.round(2.345, 2) == 2.35 && math.round(-0.5, 0) == -1.0",
+        "math.ceil(1.2) == 2.0 && math.floor(-1.2) == -2.0 && math.trunc(-1.7) == -1.0",
+        "math.round(2.5) == 3.0 && math.round(-0.5) == -1.0 && math.round(0.49999999999999994) == 0.0",
+        "math.abs(-2) == 2 && math.abs(-2.5) == 2.5 && math.abs(2u) == 2u",
+        "math.sign(-9) == -1 && math.sign(2.5) == 1.0 && math.sign(0u) == 0u",
+        "math.sqrt(81) == 9.0 && math.isNaN(math.sqrt(-1.0)) && math.isInf(1.0 / 0.0)",
+        "math.isFinite(1.0) && !math.isFinite(-1.0 / 0.0)",
+        "math.bitAnd(6, 3) == 2 && math.bitOr(6u, 3u) == 7u && math.bitXor(6, 3) == 5",
+        "math.bitNot(1) == -2 && math.bitNot(0u) == 18446744073709551615u",
+        "math.bitShiftLeft(1, 3) == 8 && math.bitShiftRight(-1024, 3) == 2305843009213693824",
+        "math.bitShiftLeft(1u, 64) == 0u && math.bitShiftLeft(1, 63) < 0",
+        "math.greatest(1, 3, 2) == 3 && math.least([2, 1]) == 1 && math.greatest(-1) == -1",
+        "math.least(1, 0.5) == 0.5 && math.greatest(1u, 2, 3, 4, 5, 6) == 6",
+        "base64.decode('aGk=') == b'hi' && base64.decode('aGk') == b'hi'",
+        "string(base64.decode(base64.encode(bytes('é')))) == 'é'",
+        "request.object.metadata.name == object.metadata.name && request.oldObject == null",
         "listObjToMap([{'n': 'a'}], [{'v': 1}], 'n', 'v') == {'a': 1}",
         "parseImageReference('nginx').tag() == 'latest'",
         r"regex.replace('foo bar', '(fo)o (ba)r', r'\2 \1 \\') == 'ba fo \\'",
@@ -346,13 +365,18 @@ def test_pure_functions_of_kyverno_are_there(expression: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
+        ("math.abs(-9223372036854775807 - 1) == 0", "integer overflow"),
+        ("math.bitShiftLeft(1, -1) == 0", "math.bitShiftLeft() negative offset: -1"),
+        ("math.greatest([]) == 0", "math.greatest(list) argument must not be empty"),
+        ("math.least(dyn('a'), 1) == 0", "no such overload"),
+        ("base64.decode('!') == b''", "illegal base64 data"),
         (r"regex.replace('a', '(.)', r'\2') == ''", "replacement string references group 2 of 1"),
         (r"regex.replace('a', '(.)', r'\v') == ''", "invalid replacement string: "),
         ("regex.extract('a@b', '(.*)@(.*)').hasValue()", "more than one capturing group"),
         ("regex.replace('a', '(', 'b') == ''", "given regex is invalid: "),
     ],
 )
-def test_what_a_regular_expression_cannot_be_is_an_error(expression: str, message: str) -> None:
+def test_what_a_function_cannot_take_is_an_error(expression: str, message: str) -> None:
     verdict = verdict_of(expression)
     assert verdict.result == "error"
     assert message in verdict.message

@@ -1,0 +1,169 @@
+"""Libraries of CEL that Kyverno has beyond Kubernetes: numbers and Base64 (cel-go, ext/math.go).
+
+Kyverno has ``math.greatest`` and ``math.least`` of any count of numbers; here of six at most.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.cel.errors import EvaluationError
+from webhook.cel.library.registry import form
+from webhook.cel.run.values import Uint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.cel.run.meter import Meter
+
+_ARGUMENTS_MAX: Final = 6
+_BITS: Final = 64
+
+
+def _declared() -> str:
+    """Returns the overloads of the libraries, one a line."""
+    lines = ["base64.encode (bytes) string", "base64.decode (string) bytes"]
+    lines += [f"math.{name} (double) double" for name in ("ceil", "floor", "trunc", "round")]
+    lines += [f"math.{name} (double) bool" for name in ("isNaN", "isInf", "isFinite")]
+    for of in ("int", "uint", "double"):
+        lines += [f"math.{name} ({of}) {of}" for name in ("abs", "sign")]
+        lines.append(f"math.sqrt ({of}) double")
+    for of in ("int", "uint"):
+        lines += [f"math.{name} ({of}, {of}) {of}" for name in ("bitAnd", "bitOr", "bitXor")]
+        lines += [f"math.{name} ({of}, int) {of}" for name in ("bitShiftLeft", "bitShiftRight")]
+        lines.append(f"math.bitNot ({of}) {of}")
+    for count in range(1, _ARGUMENTS_MAX + 1):
+        dyns = ", ".join(["dyn"] * count)
+        lines += [f"math.{name} ({dyns}) dyn" for name in ("greatest", "least")]
+    return "\n".join(lines)
+
+
+OVERLOADS: Final = _declared()
+
+
+# --- Base64 ---------------------------------------------------------------------------------------
+
+
+@form("base64.encode", bytes, charges=True)
+def encode(meter: Meter, raw: bytes) -> str:
+    """Encodes bytes, padded."""
+    meter.charge(len(raw) // 10)
+    text = base64.b64encode(raw).decode()
+    meter.made(text)
+    return text
+
+
+@form("base64.decode", str, charges=True)
+def decode(meter: Meter, text: str) -> bytes:
+    """Decodes what is padded, or not at all, as cel-go does."""
+    meter.charge(len(text) // 10)
+    plain = text.replace("\r", "").replace("\n", "")
+    padded = plain if "=" in plain else plain + "=" * (-len(plain) % 4)
+    try:
+        return base64.b64decode(padded.encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise EvaluationError("base64.decode: illegal base64 data") from None
+
+
+# --- Numbers --------------------------------------------------------------------------------------
+
+
+def _of_double(compute: Callable[[float], float]) -> Callable[[float], float]:
+    """Returns a function that leaves infinite numbers and what is no number as they are."""
+    return lambda number: compute(number) if math.isfinite(number) else number
+
+
+def _half_away(number: float) -> float:
+    whole = math.floor(abs(number))
+    return math.copysign(whole + (abs(number) - whole >= 0.5), number)
+
+
+form("math.ceil", float)(_of_double(lambda number: math.copysign(math.ceil(number), number)))
+form("math.floor", float)(_of_double(lambda number: math.copysign(math.floor(number), number)))
+form("math.trunc", float)(_of_double(lambda number: math.copysign(math.trunc(number), number)))
+form("math.round", float)(_of_double(_half_away))
+form("math.isNaN", float)(math.isnan)
+form("math.isInf", float)(math.isinf)
+form("math.isFinite", float)(math.isfinite)
+
+
+@form("math.abs", int)
+def absolute(number: int) -> int:
+    """Returns the absolute value; the smallest integer has none."""
+    return _within(abs(number))
+
+
+form("math.abs", float)(abs)
+form("math.abs", Uint)(lambda number: number)
+form("math.sign", int)(lambda number: (number > 0) - (number < 0))
+form("math.sign", Uint)(lambda number: Uint(number > 0))
+form("math.sign", float)(
+    lambda number: number if math.isnan(number) or not number else math.copysign(1.0, number)
+)
+
+
+@form("math.sqrt", float)
+@form("math.sqrt", int)
+@form("math.sqrt", Uint)
+def root(number: float) -> float:
+    """Returns the square root; of a negative number there is none."""
+    return math.sqrt(number) if number >= 0 else math.nan
+
+
+def _within(number: int) -> int:
+    if not -(1 << (_BITS - 1)) <= number < 1 << (_BITS - 1):
+        raise EvaluationError("integer overflow")
+    return number
+
+
+def _signed(number: int) -> int:
+    """Returns the integer whose lowest 64 bits these are."""
+    bits = number & ((1 << _BITS) - 1)
+    return bits - (1 << _BITS) if bits >> (_BITS - 1) else bits
+
+
+def _unsigned(number: int) -> Uint:
+    return Uint(int(number) & ((1 << _BITS) - 1))
+
+
+def _shifted(number: int, offset: int, name: str) -> int:
+    if offset < 0:
+        raise EvaluationError(f"math.{name}() negative offset: {offset}")
+    if offset >= _BITS:
+        return 0
+    raw = int(number) & ((1 << _BITS) - 1)
+    return raw << offset if name == "bitShiftLeft" else raw >> offset
+
+
+def _bits(of: type, made: Callable[[int], int]) -> None:
+    """Registers the functions on the bits of one type of integer."""
+    form("math.bitAnd", of, of)(lambda one, other: made(int(one) & int(other)))
+    form("math.bitOr", of, of)(lambda one, other: made(int(one) | int(other)))
+    form("math.bitXor", of, of)(lambda one, other: made(int(one) ^ int(other)))
+    form("math.bitNot", of)(lambda one: made(~int(one)))
+    for name in ("bitShiftLeft", "bitShiftRight"):
+        form(f"math.{name}", of, int)(
+            lambda one, offset, name=name: made(_shifted(one, offset, name))
+        )
+
+
+_bits(int, _signed)
+_bits(Uint, _unsigned)
+
+
+def _extreme(name: str, choose: Callable[..., Any], *given: Any) -> Any:
+    numbers = given[0] if len(given) == 1 and type(given[0]) is list else given
+    if not numbers:
+        raise EvaluationError(f"math.{name}(list) argument must not be empty")
+    if any(type(one) not in {int, Uint, float} for one in numbers):
+        raise EvaluationError(f"no such overload: math.{name} of what is no number")
+    return choose(numbers)
+
+
+for _count in range(1, _ARGUMENTS_MAX + 1):
+    _operands = [None] * _count
+    form("math.greatest", *_operands)(lambda *given: _extreme("greatest", max, *given))
+    form("math.least", *_operands)(lambda *given: _extreme("least", min, *given))
