@@ -215,12 +215,15 @@ def _join(call: CallToCost) -> CallCost:
 
 def _searched(call: CallToCost) -> int:
     text = by_factor(plus(call.subject.size[1], 1), CHARACTER)
-    pattern = call.args[1 if call.target is None else 0]
-    return times(text, by_factor(pattern.size[1], PATTERN))
+    return times(text, by_factor(call.args[0].size[1], PATTERN))
 
 
 def _find(call: CallToCost) -> CallCost:
     return _searched(call), (0, call.subject.size[1])
+
+
+def _matches(call: CallToCost) -> CallCost | None:
+    return None if call.target is None else (_searched(call), None)
 
 
 def _ip(call: CallToCost) -> CallCost:
@@ -317,7 +320,7 @@ _ESTIMATES: Final[dict[str, Callable[[CallToCost], CallCost | None]]] = {
     "join": _join,
     "find": _find,
     "findAll": _find,
-    "matches": lambda call: (_searched(call), None),
+    "matches": _matches,
     "ip": _ip,
     "ip.isCanonical": _through(2 * CHARACTER),
     "containsIP": _contains_address(0),

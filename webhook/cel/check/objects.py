@@ -66,8 +66,11 @@ _RESERVED: Final = frozenset(
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _NAME: Final = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*", re.ASCII)
 _ESCAPED: Final = re.compile(r"__|[./-]")
-_NAME_MAX: Final = 253
-"""The longest name of an object."""
+_NAMED: Final[Schema] = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}},
+}
+
 
 REQUEST_BYTES: Final = 3 * 1024 * 1024
 """The largest request that an API server takes: nothing within an object is longer."""
@@ -199,20 +202,8 @@ class _Reader:
         ):
             return schema
         string = {"type": "string"}
-        names = {
-            "name": _of_at_most(metadata_properties.get("name"), _NAME_MAX),
-            # What is generated adds a character at least.
-            "generateName": _of_at_most(metadata_properties.get("generateName"), _NAME_MAX - 1),
-        }
-        named = {"type": "object", "properties": names}
-        more = {"kind": string, "apiVersion": string, "metadata": named}
+        more = {"kind": string, "apiVersion": string, "metadata": _NAMED}
         return {**schema, "properties": {**fields, **more}}
-
-
-def _of_at_most(schema: Schema | None, most: int) -> Schema:
-    """A text of the length that the schema declares, but of so many characters at most."""
-    limit = (schema or {}).get("maxLength")
-    return {"type": "string", "maxLength": most if limit is None else min(limit, most)}
 
 
 def _reference(schema: Schema) -> str | None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 GO_MINIMUM: Final = (1, 26)
-"""What Kubernetes 1.37 says in its go.mod, and Gatekeeper v3.23.1 in its own."""
+"""What Kubernetes 1.36 says in its go.mod, and Gatekeeper v3.23.1 in its own."""
 
-KUBERNETES_VERSION: Final = "1.37.2"
+KUBERNETES_VERSION: Final = "1.36.3"
 
 BUILD_SECONDS_MAX: Final = 40 * 60
 """A cold build of the API server took 634 CPU seconds; twice that, on one busy core, and a margin."""
