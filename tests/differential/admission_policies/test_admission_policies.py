@@ -1,5 +1,7 @@
 """The API server's verdict of its own policies beside ours, over policies made by a seed."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.cluster import Cluster
@@ -10,6 +12,21 @@ from tests.differential.admission_policies.beside import (
     said_by_us,
 )
 from tests.differential.admission_policies.made import cases
+from tests.programs import Programs
+
+
+@pytest.fixture(scope="module")
+def cluster(program: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """An API server of its own.
+
+    Where policies with ConfigMaps for parameters came and all went, an API server sees no newer
+    ConfigMap as a parameter (1.36.3, 1.37.2): it keeps the list of the first ones.
+    """
+    started = Cluster.start(program("testcluster"), tmp_path_factory.mktemp("cluster"))
+    try:
+        yield started
+    finally:
+        started.stop()
 
 
 @pytest.mark.parametrize(("mutating", "count"), [(False, 30), (True, 18)])
