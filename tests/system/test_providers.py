@@ -59,7 +59,7 @@ def test_what_cannot_be_used_is_told_and_the_last_good_one_answers(
         assert provider_status(plane)["active"] is True
         broken = provider.manifest(NAME, url="http://plain.invalid/")
         plane.api.apply(PATH, broken)
-        until(lambda: provider_status(plane).get("active") is False, "the fault is told")
+        until(lambda: provider_status(plane).get("active") is False, "the status names the fault")
         entry = provider_status(plane)
         assert (entry["observedGeneration"], entry["activeGeneration"]) == (2, 1)
         assert entry["errors"] == [

@@ -179,7 +179,7 @@ def test_who_logs_does_not_wait_for_a_reader_and_what_is_dropped_is_told() -> No
             lines.append(json.loads(reader.readline())["number"])
         assert lines == list(range(count - dropped))
         assert writer.drain(PATIENCE_SECONDS)
-        until(lambda: counts == [dropped], "it is told what was dropped")
+        until(lambda: counts == [dropped], "the count of dropped records arrives")
         logger.info("after")
         assert json.loads(reader.readline())["msg"] == "after"
     os.close(writes)

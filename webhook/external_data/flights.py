@@ -71,7 +71,7 @@ class _Question(NamedTuple):
     known: Lookup
     requester: str
     round: ProviderRound | None
-    """The round that waits for it; None for an answer that is asked for to be kept."""
+    """The round that waits for the answer; None where it is fetched ahead for the cache."""
 
 
 class _Flight:

@@ -373,7 +373,7 @@ class Decoding:
     ) -> None:
         """``begin`` is called first by each thread; ``give_back`` when what was large is gone.
 
-        ``times`` is told of all work. ``rests_of`` says how many times as long as its work was a
+        ``times`` records the seconds of all work. ``rests_of`` says how many times as long as its work was a
         user's next waits, for reviews of others.
         """
         self.rests_of = rests_of

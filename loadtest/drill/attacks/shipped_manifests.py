@@ -143,7 +143,7 @@ def mutation() -> Iterator[Row]:
 
 
 def chained() -> Iterator[dict[str, Any]]:
-    """700 mutators, each of which waits for the label of the one that comes after it."""
+    """700 mutators; each waits for the label that the next one sets."""
     for number in range(700):
         match = {"labelSelector": {"matchLabels": {f"l{number - 1}": "x"}}} if number else {}
         yield label(f"m{700 - number:03}", f"l{number}", "x", match=match)

@@ -105,7 +105,7 @@ def test_a_bug_with_one_resource_is_told_and_it_is_tried_again_with_all_that_was
     known = {one[0]: one[1:] for one in cluster.put_}
     assert known == {name: (True, {POLICY, Policy("Other", name)}) for name in "abc"}
     assert dict(refresher.lost) == {}
-    assert log.errors == [BUG]  # the same is told once
+    assert log.errors == [BUG]  # the log has the same bug once
     assert log.registry.counters[OBJECT_FAULTS] == {("report",): 2}
 
 
