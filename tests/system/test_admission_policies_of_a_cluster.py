@@ -74,8 +74,10 @@ def test_what_exists_is_reviewed_by_the_cluster_s_own_policies(
 ) -> None:
     with Replica(plane, "own-auditor", *AUDIT) as replica:
         replica.wait_ready()
-        until(lambda: "bad" in by_scope(plane, SPACE), "the violation is reported")
-        assert set(by_scope(plane, SPACE)) == {"bad"}
+        until(
+            lambda: reporting_policies(plane) == {"bad": ["ValidatingAdmissionPolicy"]},
+            "the violation is reported, and nothing of an audit before",
+        )
         (result,) = by_scope(plane, SPACE)["bad"]["results"]
         assert (result["policy"], result["rule"]) == ("ValidatingAdmissionPolicy", "limited")
         assert result["message"].startswith("[binding everywhere] failed expression: ")
@@ -141,10 +143,22 @@ def test_what_mutating_policies_would_change_in_what_exists_is_told(
                 lambda: metric(replica, "waddle_mutation_drift_objects", **named) == len(stored),
                 "the audit counts each object that it would change",
             )
+            until(
+                lambda: "MutatingAdmissionPolicy" in reporting_policies(plane).get("good", []),
+                "the report names the policy",
+            )
     finally:
         plane.delete_pod("drift-auditor")
         remove(plane, f"{GROUP}/mutatingadmissionpolicybindings/drifts")
         remove(plane, f"{MUTATING}/drifting")
+
+
+def reporting_policies(plane: Plane) -> dict[str, list[str]]:
+    """The kinds of policy with a result in each object's report, by the object's name."""
+    return {
+        name: [result["policy"] for result in report["results"]]
+        for name, report in by_scope(plane, SPACE).items()
+    }
 
 
 def remove(plane: Plane, path: str) -> None:
