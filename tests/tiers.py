@@ -27,6 +27,7 @@ CHEAP = {
     "record_testsuite_property",
     "worker_id",
     "testrun_uid",
+    "no_leftovers_of_module",
 }
 """Fixtures of a whole run that cost nothing to have in each worker."""
 

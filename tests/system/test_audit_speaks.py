@@ -142,17 +142,21 @@ RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBi
 
 
 def test_the_audit_of_the_manifests_has_the_rights_that_it_needs_and_no_admission_port(
-    policies: Plane, tmp_path: Path
+    policies: Plane, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """With their arguments, as their account, Events in the objects' namespaces included."""
     objects = kustomized(MANIFESTS / "base")
     for (kind, _, name), item in objects.items():
         if kind in RIGHTS and name == "waddle-audit":
-            policies.api.apply(path_of(item), item)
+            path = path_of(item)
+            policies.api.apply(path, item)
+            request.addfinalizer(lambda path=path: policies.api.request("DELETE", path))
     every_kind = next(
         item for item in audited.constraints() if item["metadata"]["name"] == "every-kind"
     )
     policies.put_constraint(every_kind)
+    request.addfinalizer(lambda: policies.delete_constraint("every-kind", "labelled"))
+    request.addfinalizer(lambda: policies.delete_pod("audit-installed"))
     (container,) = pod_of(objects, "waddle-audit")["spec"]["containers"]
     ports = ("serve", "--kubernetes", "--health-addr", "--prometheus-port", "--audit-interval")
     flags = [item for item in container["args"] if not item.startswith(ports)]
@@ -173,8 +177,6 @@ def test_the_audit_of_the_manifests_has_the_rights_that_it_needs_and_no_admissio
         for part in ("audit", "status"):
             failures = f'waddle_api_write_failures_total{{what="{part}"}}'
             assert not replica.metric(failures)
-    policies.delete_pod("audit-installed")
-    policies.delete_constraint("every-kind", "labelled")
 
 
 def account(plane: Plane, folder: Path) -> Path:
@@ -198,8 +200,9 @@ def test_synced_data_is_audited_in_place_of_lists(policies: Plane) -> None:
         "metadata": {"name": "audited"},
         "spec": {"gvks": [{"group": "", "version": "v1", "kind": "ConfigMap"}]},
     }
-    policies.api.apply(SYNC_SET, sync_set)
     with ExitStack() as stack:
+        policies.api.apply(SYNC_SET, sync_set)
+        stack.callback(policies.api.request, "DELETE", SYNC_SET)
         replica = audit(stack, policies, "audit-cached", "--audit-from-cache")
 
         def is_told() -> bool:
@@ -219,4 +222,3 @@ def test_synced_data_is_audited_in_place_of_lists(policies: Plane) -> None:
         )
         until(is_told, "totals of what is synced")
         assert all(event.get("kinds_failed", []) == [] for event in replica.events)
-    policies.api.request("DELETE", SYNC_SET)

@@ -152,6 +152,7 @@ def with_replicas(cluster, place, log_file, work, count=REPLICAS, **options):
                     for task in running:
                         task.cancel()
             finally:
+                await client.delete(NAMESPACE, place.namespace)
                 await client.delete(WEBHOOK_CONFIGURATIONS, place.configuration)
                 if place.mutating_configuration:
                     await client.delete(MUTATING_CONFIGURATIONS, place.mutating_configuration)

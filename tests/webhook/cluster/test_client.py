@@ -197,9 +197,19 @@ async def may_read(client):
     return True
 
 
-def test_a_token_that_was_revoked_is_replaced_by_the_one_in_the_file(cluster, tmp_path):
+@pytest.fixture
+def rotated(cluster, tmp_path):
+    """The kubeconfig of an account that ends with the test, and what renews its token."""
+    yield service_account(cluster, tmp_path, "rotated")
+    core = "/api/v1/namespaces/default"
+    bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    for path in (f"{core}/secrets", f"{core}/serviceaccounts/rotated", f"{bindings}/rotated"):
+        cluster.api.request("DELETE", path)
+
+
+def test_a_token_that_was_revoked_is_replaced_by_the_one_in_the_file(cluster, rotated):
     """Deleting the object that a token is bound to revokes it; the file has a new one by then."""
-    kubeconfig, renew = service_account(cluster, tmp_path, "rotated")
+    kubeconfig, renew = rotated
     renew("first")
     credentials = load_credentials(kubeconfig)
 
