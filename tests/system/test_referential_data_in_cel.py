@@ -29,7 +29,7 @@ CONSTRAINT = f"{CONSTRAINTS}/unique/words"
 AUDIT = ("--operation=audit", "--audit-interval=2")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A control plane whose Config syncs nothing yet."""
     with control_plane(tmp_path_factory.mktemp("referential")) as made:
