@@ -34,7 +34,7 @@ def nothing_stays(plane: Plane) -> Iterator[None]:
     """Policies and objects end with their test."""
     yield
     try_request(plane.api, "DELETE", SYNC_SET)
-    for name in ("unsynced", "large"):
+    for name in ("unsynced", "weighty"):
         plane.delete_template(name)
     plane.api.request("DELETE", CONFIG_MAPS)
 
@@ -94,10 +94,10 @@ def test_an_audit_of_large_objects_keeps_within_its_memory(
     bodies = ((CONFIG_MAPS, large(name)) for name in names)
     create(plane.api, bodies)
     replica = start("auditor-of-large", *AUDIT, EVERY_SECOND).wait_ready()
-    plane.put_template(template("Large"))
-    plane.put_constraint(constraint("one", "large", "Large"))
+    plane.put_template(template("Weighty"))
+    plane.put_constraint(constraint("one", "large", "Weighty"))
     until(
-        lambda: status_of(plane, "Large", "one").get("totalViolations") == OBJECTS,
+        lambda: status_of(plane, "Weighty", "one").get("totalViolations") == OBJECTS,
         "every object is counted",
     )
     status = Path(f"/proc/{replica.process.pid}/status").read_text()
