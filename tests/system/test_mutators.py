@@ -41,7 +41,7 @@ def path_of(document: dict[str, Any]) -> str:
 
 @pytest.fixture
 def mutating(plane: Plane, start: StartReplica) -> Iterator[Replica]:
-    """A replica that the API server asks to mutate ConfigMaps; the mutators go with the test."""
+    """A replica that the API server asks to mutate ConfigMaps; these and mutators end with the test."""
     with mutating_replica(plane, start) as replica:
         yield replica
 
@@ -91,9 +91,8 @@ def mutating_replica(plane: Plane, start: StartReplica, *flags: str) -> Iterator
         yield replica
     finally:
         plane.api.request("DELETE", f"{CONFIGURATIONS}/{NAME}")
-        for kind in ("assign", "assignmetadata"):
-            for item in plane.api.request("GET", f"{MUTATORS}/{kind}")["items"]:
-                plane.api.request("DELETE", f"{MUTATORS}/{kind}/{item['metadata']['name']}")
+        for path in (f"{MUTATORS}/assign", f"{MUTATORS}/assignmetadata", EXPANSIONS, CONFIG_MAPS):
+            plane.api.request("DELETE", path)
 
 
 def by_pod(plane: Plane, path: str, pod: str = "mutating-0") -> dict[str, Any]:
@@ -194,7 +193,6 @@ def test_templates_of_a_circle_all_say_so_until_it_is_broken(
     path = f"{EXPANSIONS}/a-b"
     until(lambda: by_pod(plane, path) and "errors" not in by_pod(plane, path), "it is taken back")
     assert mutating.metric('gatekeeper_expansion_templates{status="active"}') == 1
-    plane.api.request("DELETE", path)
 
 
 def condition(plane: Plane, path: str, name: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Three replicas beside a real API server: what is applied is enforced by all, and said so."""
 
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,14 @@ from tests.system.rounds import rest
 from webhook.api.revision import digest_of
 
 CONFIG = f"/apis/config.gatekeeper.sh/v1alpha1/namespaces/{NAMESPACE}/configs/config"
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(plane: Plane) -> Iterator[None]:
+    """What is synced, and the Config that says so, end with a test."""
+    yield
+    try_request(plane.api, "DELETE", CONFIG)
+    try_request(plane.api, "DELETE", f"{CONFIG_MAPS}/marker")
 
 
 def all_deny(replicas: list[Replica], word: str) -> None:
@@ -230,7 +239,6 @@ def test_a_template_waits_for_the_data_it_asks_for(plane: Plane, trio: list[Repl
     all_allow(trio, "data")
     until(is_withheld, "the template is withheld again")
     plane.delete_template("withdata")
-    plane.api.request("DELETE", CONFIG)
 
 
 def test_config_excludes_namespaces(plane: Plane, trio: list[Replica]) -> None:
