@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,7 @@ def test_the_audit_of_the_manifests_has_the_rights_that_it_needs_and_no_admissio
         if kind in RIGHTS and name == "waddle-audit":
             path = path_of(item)
             policies.api.apply(path, item)
-            request.addfinalizer(lambda path=path: policies.api.request("DELETE", path))
+            request.addfinalizer(partial(policies.api.request, "DELETE", path))
     every_kind = next(
         item for item in audited.constraints() if item["metadata"]["name"] == "every-kind"
     )
