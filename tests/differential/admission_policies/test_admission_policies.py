@@ -29,6 +29,7 @@ def cluster(program: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iter
         started.stop()
 
 
+@pytest.mark.leaves("the API server would not see parameters that were made anew")
 @pytest.mark.parametrize(("mutating", "count"), [(False, 30), (True, 18)])
 def test_the_api_server_says_what_we_say(cluster: Cluster, mutating: bool, count: int) -> None:
     made = list(cases(0, count, mutating=mutating))
