@@ -5,7 +5,7 @@ few milliseconds. These are not compared:
 
 - what the API server makes for itself, some of it after its start, and Events and Leases;
 - Namespaces and accounts: an empty one violates nothing, and an account alone has no rights;
-- CRDs of this repository: a test that needs one applies it, and none needs it gone;
+- CRDs of this repository, but for openreports.io: who needs one applies it, and nobody needs it gone;
 - what ends with a template, a policy or a Pod, by the garbage collector or by replicas;
 - what a test makes that is marked `leaves`.
 """
@@ -33,7 +33,7 @@ IGNORED = (
 )
 CRD = "apiextensions.k8s.io/customresourcedefinitions/"
 TEMPLATE = "templates.gatekeeper.sh/constrainttemplates/"
-OUR_GROUPS = ("gatekeeper.sh", "waddle.dev", "wgpolicyk8s.io", "openreports.io")
+OUR_GROUPS = ("gatekeeper.sh", "waddle.dev", "wgpolicyk8s.io")
 CONSTRAINT = "constraints.gatekeeper.sh/"
 GENERATED = "gatekeeper-"
 """How names of policies begin that replicas generate, and of their bindings."""
