@@ -57,6 +57,12 @@ def templates(count):
     return [template(kind=f"K8sDeny{number:03}", rego=rego(number)) for number in range(count)]
 
 
+@pytest.fixture(autouse=True)
+def alone():
+    """Without processes of an earlier test: they end a moment after they are stopped."""
+    until(lambda: not workers(), "no process of an earlier test")
+
+
 @pytest.fixture
 def two_processors(monkeypatch):
     """As if the machine had two."""
