@@ -157,6 +157,7 @@ def test_what_was_compiled_elsewhere_is_in_the_cache(tmp_path, two_processors):
     for document in made:
         replica.client.add_template(document)
     replica.trials.stop()
+    until(lambda: not workers(), "no process")
     assert len(list(tmp_path.iterdir())) == LEAST
     assert CodeCache(tmp_path).holds_some
 
