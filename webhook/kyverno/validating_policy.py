@@ -168,8 +168,15 @@ class Rule(CompiledSpec):
         composed = Composed(self.variables, given, None)
         meter = Meter(COST, question.look)
         composed.meter = meter
+        already = len(question.world.missing)
         for at, validation in enumerate(self._validations):
-            if validation.expression.evaluate(composed.env, meter) is not True:
+            try:
+                holds = validation.expression.evaluate(composed.env, meter) is True
+            except EvaluationError as error:
+                text, missing = fault_text(error, given, question, already)
+                text = f"validations[{at}].expression resulted in error: {text}"
+                return KyvernoVerdict("error", text, missing)
+            if not holds:
                 message = _message(validation, at, composed, meter)
                 return KyvernoVerdict("fail", message, annotations=self.annotated(composed, meter))
         return KyvernoVerdict("pass", annotations=self.annotated(composed, meter))
