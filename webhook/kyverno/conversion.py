@@ -236,9 +236,9 @@ def _rule_for(rule: Json, requester: Json) -> Json:
         filters = objects_of(block.get(joint)) if joint else [block]
         if not any(one.get(field) for one in filters for field in _SUBJECTS):
             continue
-        found = [_filter_for(one, requester, excludes=name == "exclude") for one in filters]
-        kept = [one for one in found if one is not None]
-        matches = len(kept) == len(found) if joint == "all" else bool(kept)
+        read = (_filter_for(one, requester, excludes=name == "exclude") for one in filters)
+        kept = [one for one in read if one is not None]
+        matches = len(kept) == len(filters) if joint == "all" else bool(kept)
         if name == "exclude":
             # A filter that names nothing else excludes whatever there is.
             excludes_all = matches and not (any(kept) if joint == "all" else all(kept))

@@ -628,11 +628,11 @@ def _requester(files: Iterable[Json]) -> Json:
     """Reads the requester of a UserInfo: its user and roles; empty where there is none."""
     for one in files:
         given = one if "spec" not in one else object_of(one["spec"])
-        found = {
+        requester = {
             name: given[name] for name in ("userInfo", "roles", "clusterRoles") if given.get(name)
         }
-        if found:
-            return found
+        if requester:
+            return requester
     return {}
 
 

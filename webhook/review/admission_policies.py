@@ -426,7 +426,7 @@ def _fault_of_parameters(
 
 
 def _sought(reference: Json) -> str:
-    """What a paramRef says of parameters, for messages; empty where it takes any."""
+    """Names the parameters of a paramRef, for messages; empty where it takes any."""
     name, place = reference.get("name"), reference.get("namespace")
     labels = object_of(object_of(reference.get("selector")).get("matchLabels"))
     parts = [f" {name}"] if name else []
