@@ -251,7 +251,9 @@ class Policies:
         foreign = policies.foreign
         if not (report.constraints or foreign.keys or foreign.document_keys):
             named = ", ".join(map(str, (*paths, *(texts or ())))) or "the values"
-            raise InvalidPoliciesError([f"there is no constraint in {named}"])
+            inventory = policies.snapshot.inventory
+            reasons = [f"{kind}/{name}: {text}" for kind, name, text in foreign.warnings(inventory)]
+            raise InvalidPoliciesError([f"there is no constraint in {named}", *reasons])
         for one in advice_on(policies.snapshot):
             warnings.warn(str(one), PolicyWarning, stacklevel=2)
         for kind, name, text in foreign.warnings(policies.snapshot.inventory):

@@ -98,6 +98,11 @@ class Matching:
         self.reads_names = any(one.get("resourceNames") for one in (*self._rules, *self._excluded))
         """Whether a rule is about objects of some names alone."""
 
+    @property
+    def has_selectors(self) -> bool:
+        """Whether there is a selector of namespaces or objects."""
+        return self._selects_namespace is not None or self._selects_object is not None
+
     def __call__(self, request: Json, namespace: Json | None) -> bool:
         """Whether a request is one of them."""
         requested = requested_resource(request)

@@ -235,6 +235,11 @@ class CompiledSpec:
         """Whether a rule is about objects of some names alone."""
         return self._matches.reads_names
 
+    @property
+    def has_selectors(self) -> bool:
+        """Whether there is a selector of namespaces or objects."""
+        return self._matches.has_selectors
+
     def constrains(self, gvk: GroupVersionKind) -> bool:
         """Whether it names the kind, or all kinds."""
         plural = plural_of(gvk.kind)

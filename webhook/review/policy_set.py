@@ -128,6 +128,9 @@ class ForeignStage(Protocol):
     def concerns(self, gvk: GroupVersionKind) -> bool:
         """Whether an audit has to look at objects of a kind for it."""
 
+    def loose(self) -> Iterator[tuple[str, str, str]]:
+        """Kind and name of what nothing is reviewed by, and why."""
+
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Kind and name of what has no effect, or probably not the one that is meant, and why."""
 
@@ -215,6 +218,11 @@ class ForeignPolicies:
     def concerns(self, gvk: GroupVersionKind) -> bool:
         """Whether an audit has to look at objects of a kind for one of them."""
         return any(stage.concerns(gvk) for stage in self.stages)
+
+    def loose(self) -> Iterator[tuple[str, str, str]]:
+        """Kind and name of what nothing is reviewed by, and why."""
+        for stage in self.stages:
+            yield from stage.loose()
 
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Kind and name of what has no effect, or probably not the one that is meant, and why."""

@@ -118,7 +118,7 @@ def test_parameters_that_are_not_there(tmp_path, action, failure, code, message)
     done = reviewed(tmp_path, document, bound, pod())
     assert done.returncode == code
     assert message in done.stdout
-    assert "its paramRef finds no ConfigMap among what was given" in done.stderr
+    assert "its paramRef finds no ConfigMap x among what was given" in done.stderr
 
 
 def test_an_object_without_a_namespace_goes_into_default(tmp_path):
@@ -159,7 +159,7 @@ def test_check_tells_of_faults_with_file_and_line(tmp_path):
     line = next(at for at, one in enumerate(lines, 1) if "1 == 'a'" in one)
     assert f"{file}:{line}: ValidatingAdmissionPolicy/wrong: spec.validations[1]." in done.stdout
     assert "there is no ValidatingAdmissionPolicy none" in done.stdout
-    assert "its paramRef finds no ConfigMap among what was given: failurePolicy" in done.stdout
+    assert "its paramRef finds no ConfigMap limits among what was given: failure" in done.stdout
     assert "3 policies can be used, 1 cannot" in done.stdout
     assert "ValidatingAdmissionPolicy/limited: 0 violations now, 1 then (+1 -0)" in done.stdout
 
@@ -219,6 +219,8 @@ def test_the_library_reviews_by_them():
     assert not policies.unmatched
     with pytest.raises(InvalidPoliciesError, match="no matching overload"):
         Policies.load(values=[policy("1 == 'a'"), binding()])
+    with pytest.raises(InvalidPoliciesError, match="named: no binding names it"):
+        Policies.load(values=[NAMED])
     with pytest.raises(NoVerdictError, match="authorizer"):
         Policies.load(values=[ASKING, binding("b", "asking")]).review(pod())
     with warnings.catch_warnings(record=True) as caught:
