@@ -7,7 +7,6 @@ one another's data, and lets their packages have any name.
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint.errors import InvalidTemplate
@@ -22,10 +21,6 @@ ENTRY: Final = "template"
 """The package and file name under which a template's own module is compiled."""
 
 RULE: Final = "violation"
-
-_DATA: Final = re.compile(r"\bdata\b", re.ASCII)
-_IMPORTED_DATA: Final = re.compile(r"^[ \t]*import[ \t]+data\b", re.ASCII | re.MULTILINE)
-"""Of a line of its own: nothing but an import can begin so."""
 
 
 def library_file(index: int) -> str:
@@ -58,23 +53,13 @@ def check_references(libraries: Sequence[ast.Module], entry: ast.Module) -> None
         for item in module.imports:
             _check_import(item)
     for module in (*libraries, entry):
-        if not _may_refer_to_data(module.source):
-            continue
-        refused = [ref for rule in module.rules for ref in _data_refs(rule) if not _allowed(ref)]
+        refused = [ref for rule in module.rules for ref in data_refs(rule) if not _allowed(ref)]
         if refused:
             lines = "".join(f"disallowed ref {ref_text(ref)}\n" for ref in refused)
             raise _invalid(
                 f"invalid data references: check refs failed on module {{{module.file}}}: "
                 f"errors ({len(refused)}):\n{lines}"
             )
-
-
-def _may_refer_to_data(source: str) -> bool:
-    """Whether rules may name ``data``: beside imports and the package there is such a word.
-
-    Most modules have none, and need no walk through all of their rules.
-    """
-    return len(_DATA.findall(source)) > len(_IMPORTED_DATA.findall(source))
 
 
 def as_entry(module: ast.Module) -> ast.Module:
@@ -110,7 +95,7 @@ def _path(ref: ast.Ref) -> list[str]:
     return [head, *names]
 
 
-def _data_refs(node: Any) -> Iterator[ast.Ref]:
+def data_refs(node: Any) -> Iterator[ast.Ref]:
     """Every reference into data below a node; the bare ``data`` is one too."""
     kind = type(node)
     if kind is ast.Var:
@@ -119,13 +104,13 @@ def _data_refs(node: Any) -> Iterator[ast.Ref]:
     elif kind is ast.Ref and type(node.head) is ast.Var and node.head.name == "data":
         yield node
         for item in node.path:
-            yield from _data_refs(item)
+            yield from data_refs(item)
     elif kind is tuple:
         for item in node:
-            yield from _data_refs(item)
+            yield from data_refs(item)
     else:
         for name in _branches(kind):
-            yield from _data_refs(getattr(node, name))
+            yield from data_refs(getattr(node, name))
 
 
 _BRANCHES: Final[dict[type, tuple[str, ...]]] = {}
