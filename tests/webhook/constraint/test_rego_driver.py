@@ -48,6 +48,14 @@ def compile_rego(rego, *libs, version="v0", driver=None):
             ),
         ),
         (
+            f"package x\nimport data.lib.y.z\n{VIOLATION}",
+            ["package lib.y\nimport data.lib.y.z as a\nq { input.x; data.zork }"],
+            (
+                f'{INVALID}invalid data references: check refs failed on module {{libs["lib_0"]}}: '
+                "errors (1):\ndisallowed ref data.zork\n"
+            ),
+        ),
+        (
             f"package x\nimport data.foo\n{VIOLATION}",
             [],
             f'{INVALID}invalid import: bad import: "data.foo"',
