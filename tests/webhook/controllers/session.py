@@ -114,6 +114,7 @@ class Session:
 
     def __init__(self, storage: Refusing) -> None:
         self.storage = storage
+        self.api_server: ApiServer = None  # type: ignore[assignment]  # until it begins
         self.serving = Serving()
         self.registry = Registry()
         self.lines: list[bytes] = []
@@ -195,6 +196,7 @@ async def session(
         PODS, NAMESPACE, {"metadata": {"name": "waddle-1", "labels": LABELS}, "status": ready}
     )
     made = Session(storage)
+    made.api_server = server
     if is_covered:
         storage.create(CONFIGURATIONS, "", configuration(resources=["*/*"]))
     prepare(made)
