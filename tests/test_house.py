@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -325,17 +326,33 @@ def test_names_are_no_riddles():
     ] == []
 
 
-BEGINNINGS = re.compile(r"(What|Who|Whom|Whose|Which|Those|The same|That of)\b")
+BEGINNINGS = re.compile(r"(Whether what|What|Who|Whom|Whose|Which|Those|The same|That of)\b")
+
+
+def docstrings(tree: ast.Module) -> Iterator[str]:
+    """The docstrings of a module, of its classes and functions, and those below fields and constants."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+        body = getattr(node, "body", None)
+        for named, below in pairwise(body if isinstance(body, list) else ()):
+            match named, below:
+                case ast.Assign() | ast.AnnAssign(), ast.Expr(ast.Constant(str(text))):
+                    yield text
 
 
 def test_a_docstring_begins_with_what_a_thing_is_or_does():
     """Such a beginning leaves the noun or the verb to the reader: "Returns …", "The rules of …"."""
+    tree = ast.parse('"""A."""\nclass C:\n    "Those."\n    a: int = 0\n    """What it is."""\n')
+    assert [text for text in docstrings(tree) if BEGINNINGS.match(text)] == [
+        "Those.",
+        "What it is.",
+    ]
     assert [
         f"{module}: {text.splitlines()[0]}"
         for module, path in modules().items()
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if BEGINNINGS.match(text := ast.get_docstring(node) or "")
+        for text in docstrings(ast.parse(path.read_text()))
+        if BEGINNINGS.match(text)
     ] == []
 
 

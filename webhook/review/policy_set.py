@@ -81,9 +81,9 @@ class ChangedObject:
     again: Callable[[dict[str, Any]], ChangedObject] | None = None
     """Asks those once more that want it, of what others made of it; None where none does."""
     parties: tuple[MutatingParty, ...] = ()
-    """Those of ``by`` that records and metrics name as they name mutators."""
+    """The policies among ``by`` that records and metrics name as they name mutators."""
     skipped: tuple[tuple[str, str], ...] = ()
-    """Those that are passed over, named as mutators are, with why."""
+    """The policies that are passed over, named as mutators are, with why."""
     at_fault: str = ""
     """The first of ``faults``, named likewise."""
 
