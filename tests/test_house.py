@@ -326,6 +326,24 @@ def test_names_are_no_riddles():
     ] == []
 
 
+HELPER_RIDDLES = frozenset(["asked", "heard", "made", "meant", "said", "spoiled", "told"])
+"""Words of the names of helpers in tests. A test's name is a sentence: it has all but ``told``."""
+
+NAMED_BY_OTHERS = {"connection_made", "is_asked", "made_up"}
+"""A method of asyncio's, the question whether a webhook is called, and a kind that tests make up."""
+
+
+def test_functions_of_tests_are_named_by_what_they_do():
+    """``made`` says nothing of what is made: ``policy_event`` does."""
+    assert [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, Function) and node.name not in NAMED_BY_OTHERS
+        if {*node.name.split("_")} & ({"told"} if node.name.startswith("test_") else HELPER_RIDDLES)
+    ] == []
+
+
 BEGINNINGS = re.compile(r"(Whether what|What|Who|Whom|Whose|Which|Those|The same|That of)\b")
 
 

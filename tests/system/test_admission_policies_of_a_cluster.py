@@ -118,7 +118,7 @@ def test_what_exists_is_reviewed_by_the_cluster_s_own_policies(
     plane.delete_pod("own-auditor")
 
 
-def test_what_mutating_policies_would_change_in_what_exists_is_told(
+def test_what_mutating_policies_would_change_in_what_exists_is_reported(
     plane: Plane, tmp_path: Path
 ) -> None:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}

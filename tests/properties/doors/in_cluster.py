@@ -132,14 +132,14 @@ def audits(folder: Path, world: World, files: Files) -> dict[str, Findings]:
 
 
 async def _audits(folder: Path, world: World, files: Files) -> dict[str, Findings]:
-    def prepare(made: Session) -> None:
-        hold(made.storage, (*world.policies, *files.stored.values()))
-        once.api_server = made.api_server, asyncio.get_running_loop()
+    def prepare(replica: Session) -> None:
+        hold(replica.storage, (*world.policies, *files.stored.values()))
+        once.api_server = replica.api_server, asyncio.get_running_loop()
 
-    async with session(folder, "audit", prepare=prepare, kyverno="enforce") as made:
-        await made.until(lambda: _is_held(made.serving.revision, world), "the world in force")
+    async with session(folder, "audit", prepare=prepare, kyverno="enforce") as replica:
+        await replica.until(lambda: _is_held(replica.serving.revision, world), "the world in force")
         return {
-            "audit in a cluster": await _by_replica(made, folder, files),
+            "audit in a cluster": await _by_replica(replica, folder, files),
             "audit --once": await asyncio.to_thread(
                 _by_command, folder, files, "--kyverno-policies=audit"
             ),
@@ -149,17 +149,17 @@ async def _audits(folder: Path, world: World, files: Files) -> dict[str, Finding
         }
 
 
-async def _by_replica(made: Session, folder: Path, files: Files) -> Findings:
-    log, revision, swept = Log(lambda _: None).logger("audit"), made.serving.revision, Swept()
+async def _by_replica(replica: Session, folder: Path, files: Files) -> Findings:
+    log, revision, swept = Log(lambda _: None).logger("audit"), replica.serving.revision, Swept()
     assert revision is not None
     async with ClusterClient(load_credentials(folder / "kubeconfig")) as client:
         sweeps = Sweeps(
             client,
-            made.serving,
+            replica.serving,
             OPTIONS,
             Shares(client, NAMESPACE, ""),
             lambda: UNLIMITED,
-            registry=made.registry,
+            registry=replica.registry,
             log=log,
             sinks=[swept],
             events=None,
