@@ -7,7 +7,12 @@ import pytest
 from tests.webhook.constraint.policies import constraint, template
 from webhook.constraint.template import read_template
 from webhook.policies.advice import advice_on_document, nearest
-from webhook.policies.request_reads import deciding_places, is_never_there, request_reads
+from webhook.policies.request_reads import (
+    absent_libraries,
+    deciding_places,
+    is_never_there,
+    request_reads,
+)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +174,28 @@ def test_a_library_that_decides_by_a_request_is_known() -> None:
     ):
         document = template(rego=text, target={"libs": [library]})
         assert request_reads(read_template(document)) == {"input.review.operation"}, text
+
+
+@pytest.mark.parametrize(
+    ("text", "absent"),
+    [
+        (
+            'package p\nimport data.lib.pods\nviolation[{"msg": "x"}] { pods.bad }',
+            ["data.lib.pods"],
+        ),
+        (rego("data.lib.pods.bad"), ["data.lib.pods.bad"]),
+        ('package p\nimport data.lib.images\nviolation[{"msg": "x"}] { images.bad }', []),
+        ('package p\nimport data.lib.images.bad\nviolation[{"msg": "x"}] { bad }', []),
+        ('package p\nimport data.lib\nviolation[{"msg": "x"}] { lib.images.bad }', []),
+        (rego("data.lib[_].bad"), []),
+        (rego("data.inventory.cluster"), []),
+    ],
+)
+def test_a_library_that_is_not_there_is_named(text: str, absent: list[str]) -> None:
+    """Gatekeeper takes such a template in silence, and it never denies."""
+    library = "package lib.images\nbad { input.review.object.bad }\n"
+    document = template(rego=text, target={"libs": [library]})
+    assert absent_libraries(read_template(document)) == absent
 
 
 def test_what_decides_by_a_request_is_reported_with_its_lines() -> None:
