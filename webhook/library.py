@@ -77,7 +77,7 @@ if TYPE_CHECKING:
         | ToldOfKeys
         | Callable[[list[str]], ToldOfKeys | Awaitable[ToldOfKeys]],
     ]
-    """Who answers for a provider, by its name."""
+    """The source of each provider's answers, by the provider's name."""
 
 __all__ = [
     "Answer",

@@ -248,7 +248,7 @@ def test_bytes_that_wait_are_bounded_together(tmp_path: Path) -> None:
         await_true(lambda: server.metric("waddle_waiting_bytes") == 0)
 
 
-def test_handshakes_that_never_begin_are_bounded_and_told_of(tmp_path: Path) -> None:
+def test_handshakes_that_never_begin_are_bounded_and_reported(tmp_path: Path) -> None:
     """5,000 connections that said nothing held 5,000 descriptors and 330 MiB."""
     policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"))
     with Server(policies, "--handshake-timeout=60s") as server, ExitStack() as stack:

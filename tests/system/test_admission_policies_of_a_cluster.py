@@ -139,7 +139,7 @@ def test_what_exists_is_reviewed_by_the_cluster_s_own_policies(
     until(lambda: not by_scope(plane, SPACE), "what is bound no more is reported no more")
 
 
-def test_what_mutating_policies_would_change_in_what_exists_is_told(
+def test_what_mutating_policies_would_change_in_what_exists_is_reported(
     plane: Plane, audit: StartReplica, tmp_path: Path
 ) -> None:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}

@@ -214,7 +214,7 @@ def test_synced_data_is_audited_in_place_of_lists(policies: Plane) -> None:
         stack.callback(policies.api.request, "DELETE", SYNC_SET)
         replica = audit(stack, policies, "audit-cached", "--audit-from-cache")
 
-        def is_told() -> bool:
+        def is_left_out() -> bool:
             """Nothing is said of what was not looked at: no 0 stands over what there was."""
             found = audited.totals(policies)
             unseen = found.pop("cluster-scoped")
@@ -229,5 +229,5 @@ def test_synced_data_is_audited_in_place_of_lists(policies: Plane) -> None:
             ),
             "a sweep of what is synced",
         )
-        until(is_told, "totals of what is synced")
+        until(is_left_out, "totals of what is synced")
         assert all(event.get("kinds_failed", []) == [] for event in replica.events)

@@ -95,7 +95,7 @@ def answer_to_caller(replica: Replica, token: str | None) -> Answer:
     return answers[-1]
 
 
-def test_a_caller_is_told_what_its_rights_allow(empty_plane: Plane, replica: Replica) -> None:
+def test_a_caller_is_informed_what_its_rights_allow(empty_plane: Plane, replica: Replica) -> None:
     """Nothing, whether policies are valid, or their effects too."""
     plane = empty_plane
     assert answer_to_caller(replica, None).status == 401

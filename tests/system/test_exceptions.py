@@ -130,14 +130,14 @@ def test_who_may_not_except_from_a_constraint_cannot_make_an_exception(
     grant(plane, GRANTS[1], EXCEPTS)
     made: list[Any] = []
 
-    def is_made() -> bool:
+    def is_created() -> bool:
         try:
             made.append(plane.api.request("POST", WIDE, exception("a"), user=JANE))
         except ApiError as error:
             return error.status != 403
         return True
 
-    until(is_made, "the right to except is there")
+    until(is_created, "the right to except is there")
     assert made, "refused for something else"
     until(lambda: not any(one.denies(WORD) for one in policed), "every replica excuses")
     # Another name is not hers.

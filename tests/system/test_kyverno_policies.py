@@ -186,7 +186,7 @@ def test_every_replica_denies_by_a_policy_of_kyverno_s_and_by_what_it_implies(
     until(lambda: all(denies(one, pod("meant")) for one in trio), "none excuses it any more")
 
 
-def test_a_policy_that_cannot_be_used_is_told_and_leaves_the_last_good_one(
+def test_a_policy_that_cannot_be_used_is_reported_and_leaves_the_last_good_one(
     policed: Plane, trio: list[Replica]
 ) -> None:
     until(lambda: all(denies(one, pod("bad")) for one in trio), "every replica denies")
@@ -204,7 +204,7 @@ def test_a_policy_that_cannot_be_used_is_told_and_leaves_the_last_good_one(
     assert (row["name"], row["state"]) == ("ValidatingPolicy/host", "Unusable")
 
 
-def test_one_that_nobody_is_asked_about_is_told_until_a_rule_sends_what_it_is_for(
+def test_one_that_nobody_is_asked_about_is_reported_until_a_rule_sends_what_it_is_for(
     policed: Plane, trio: list[Replica]
 ) -> None:
     """By the metric, status and wait."""

@@ -52,7 +52,7 @@ def manifest(**spec: Any) -> dict[str, Any]:
     }
 
 
-def test_what_cannot_be_used_is_told_and_the_last_good_one_answers(
+def test_what_cannot_be_used_is_reported_and_the_last_good_one_answers(
     plane: Plane, start: StartReplica, replica: Replica, tmp_path: Path
 ) -> None:
     with ProviderProcess(tmp_path, authority=make_authority()) as provider:

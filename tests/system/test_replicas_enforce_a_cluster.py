@@ -111,11 +111,11 @@ def test_a_status_object_is_gatekeeper_s_to_the_field(plane: Plane, trio: list[R
     all_deny(trio, "fields")
     path = f"{STATUSES}/constraintpodstatuses/waddle--0-fields-with--dash"
 
-    def is_said() -> bool:
+    def is_enforced() -> bool:
         found = try_request(plane.api, "GET", path)
         return found is not None and found["status"]["enforced"]  # false as long as it is tried
 
-    until(is_said, "the status says that it is enforced")
+    until(is_enforced, "the status says that it is enforced")
     status = plane.api.request("GET", path)
     assert status["metadata"]["labels"] == {
         "internal.gatekeeper.sh/pod": "waddle-0",
@@ -349,7 +349,7 @@ def is_admitted(plane: Plane, document: dict[str, Any]) -> bool:
     return True
 
 
-def test_a_namespace_that_the_watch_has_not_told_of_is_read(trio: list[Replica]) -> None:
+def test_a_namespace_that_the_watch_has_not_reported_is_read(trio: list[Replica]) -> None:
     """One that is not there at all is Gatekeeper's error; other admissions are answered as ever."""
     verdict = trio[0].admit(config_map("x", namespace="never-made"))
     assert verdict["status"]["code"] == 500
@@ -358,7 +358,7 @@ def test_a_namespace_that_the_watch_has_not_told_of_is_read(trio: list[Replica])
     assert trio[0].admit(config_map("x"))["allowed"] is True
 
 
-def test_a_constraint_is_judged_by_a_template_that_the_watch_has_not_told_of(
+def test_a_constraint_is_judged_by_a_template_that_the_watch_has_not_reported(
     plane: Plane, trio: list[Replica], start: StartReplica, tmp_path: Path
 ) -> None:
     """Nor of a change of one: whoever applies both need not wait for the last replica."""

@@ -51,8 +51,9 @@ _SERVED: Final = {
     ("events.k8s.io", "events"): _EVENTS,
     ("autoscaling", "horizontalpodautoscalers"): (("autoscaling", "v1"), ("autoscaling", "v2")),
 }
-"""What an API server that has such policies (1.30 and later) serves of its own in several groups or
-versions, and stores as one: those that it enables by itself. All else of its own has one version."""
+"""The resources that an API server with such policies (1.30 and later) serves in several groups or
+versions and stores as one, of those it enables by itself. All its other resources have one
+version."""
 
 
 @dataclass(frozen=True, slots=True)

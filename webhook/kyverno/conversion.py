@@ -42,7 +42,7 @@ _RESOURCE: Final = frozenset(
     ]
 )
 _OTHERS: Final = ("mutate", "generate", "verifyImages")
-"""What a rule may have instead of ``validate``."""
+"""The kinds of a rule that may stand in place of ``validate``."""
 
 _QUOTED: Final = re.compile(
     r"""\\?"?request\\?"?\.\\?"(object|oldObject)|request\.(object|oldObject)\.\\?"(spec|metadata)"""

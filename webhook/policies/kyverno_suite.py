@@ -69,7 +69,7 @@ _GROUP: Final = "cli.kyverno.io"
 _RESULTS: Final = frozenset({"pass", "fail", "skip", "warn", "error"})
 _OPERATIONS: Final = frozenset({"", "CREATE", "UPDATE", "DELETE", "CONNECT"})
 _AUTOGEN: Final = re.compile("^autogen-(cronjob-)?")
-"""What Kyverno writes before the name of a rule for pod controllers."""
+"""The prefix that Kyverno writes before the name of a rule for pod controllers."""
 
 _FIELDS: Final = frozenset(
     [

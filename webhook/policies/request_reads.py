@@ -46,15 +46,15 @@ _REVIEW: Final = _FIELDS | {
     *("_unstable", "kind", "name", "namespace", "namespaceObject", "object", "resource", "uid"),
     *("isGenerated", "source"),
 }
-"""Those of the review: of an AdmissionRequest, and what Gatekeeper adds."""
+"""The fields of a review: those of an AdmissionRequest, and those that Gatekeeper adds."""
 
 _ELSEWHERE: Final = re.compile(
     rf"\binput\b(?!\.parameters\b|\.review\b(?!\.(?!(?:{'|'.join(sorted(_REVIEW))})\b)))"
 )
-"""What may read another field, or give one another name."""
+"""An expression that may read another field, or give a field another name."""
 
 _ALWAYS: Final = frozenset({"oldObject", "options", "userInfo"})
-"""Those that stand there without a request, too, with nothing in them."""
+"""The fields that a review has without a request, too, with nothing in them."""
 ABSENT: Final = "elsewhere the operation is empty, and there is no user and no old object"
 
 _OPERATION: Final = "input.review.operation"
@@ -128,7 +128,7 @@ def _begins_alike(one: _Path, other: _Path) -> bool:
 
 
 def is_never_there(read: str) -> bool:
-    """Whether what :func:`request_reads` gives is a field that no request has either."""
+    """Whether a read of :func:`request_reads` is of a field that no request has either."""
     return read.startswith("input.") and read.removeprefix("input.review.") not in _FIELDS
 
 

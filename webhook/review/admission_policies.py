@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from webhook.review.subject import Subject
 
 ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
-"""What a binding's actions are for a constraint."""
+"""The enforcement action of a constraint for each action of a binding."""
 
 
 class ListedPolicy(NamedTuple):

@@ -308,7 +308,7 @@ def test_subject_access_reviews_among_the_files_answer_the_authorizer(tmp_path, 
     assert f"{1 - allowed} then" in waddle("check", "-f", file).stdout
 
 
-def test_an_answer_that_says_nothing_is_told_with_its_line(tmp_path):
+def test_an_answer_that_says_nothing_is_reported_with_its_line(tmp_path):
     broken = {**REVIEW, "spec": {"user": "ada"}}
     file = written(tmp_path, ASKING, binding("b", "asking"), broken)
     done = waddle("check", "-f", file)
@@ -318,7 +318,7 @@ def test_an_answer_that_says_nothing_is_told_with_its_line(tmp_path):
     assert "SubjectAccessReview" not in waddle("check", "-f", written(tmp_path, question)).stdout
 
 
-def test_errors_that_are_ignored_are_told_and_so_are_annotations(tmp_path):
+def test_errors_that_are_ignored_are_reported_and_so_are_annotations(tmp_path):
     ignoring = policy("object.none == 1", failurePolicy="Ignore")
     annotated = policy(
         "true", name="a", auditAnnotations=[{"key": "k", "valueExpression": "string(object.kind)"}]
@@ -347,7 +347,7 @@ def test_parameters_that_cannot_be_had_deny_whatever_the_actions_are(tmp_path):
     assert "1 violation (1 deny)" in done.stdout
 
 
-def test_parameters_of_another_version_are_none_and_told(tmp_path):
+def test_parameters_of_another_version_are_none_and_reported(tmp_path):
     other = {**LIMITS, "apiVersion": "example.com/v2", "kind": "Limit"}
     kind = {"apiVersion": "example.com/v1", "kind": "Limit"}
     document = {**LIMITED, "spec": {**LIMITED["spec"], "paramKind": kind}}
@@ -408,7 +408,7 @@ def test_a_suite_s_policy_file_may_have_answers(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_does_nothing_is_told_with_file_and_line(tmp_path):
+def test_what_does_nothing_is_reported_with_file_and_line(tmp_path):
     """Policies without a binding, bindings without a policy, and parameters that are not there."""
     lost, unbound = binding("lost", "nobody"), policy("true", name="unbound")
     file = written(tmp_path, unbound, lost, LIMITED, LIMITED_BY)

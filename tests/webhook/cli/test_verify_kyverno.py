@@ -69,7 +69,7 @@ def test_policies_their_controllers_and_what_they_are_not_about(folder: Path) ->
     assert "1 suite, 1 test, 3 cases: 3 passed, 0 failed" in output
 
 
-def test_what_differs_is_told_with_the_policy_s_message(folder: Path) -> None:
+def test_what_differs_is_reported_with_the_policy_s_message(folder: Path) -> None:
     file = folder / ".kyverno-test/kyverno-test.yaml"
     file.write_text(TEST.replace("result: fail", "result: pass"))
     code, output = verify(folder)
@@ -299,7 +299,7 @@ spec:
     assert code == 0, output
 
 
-def test_requests_of_http_are_told_as_not_run(folder: Path) -> None:
+def test_requests_of_http_are_reported_as_not_run(folder: Path) -> None:
     test = "httpPayloads: [x.json]\nresults: [{policy: no-latest, kind: '', result: pass}]\n"
     code, output = written(folder, POLICY, HEAD + test)
     assert code == 1

@@ -85,7 +85,7 @@ def test_an_object_in_a_namespace_that_is_among_the_manifests_is_selected_by_its
     assert [(item.name, item.place) for item in found.violations] == [("in-a", f"{manifests}:5")]
 
 
-def test_manifests_that_cannot_be_read_are_told_and_the_others_reviewed(tmp_path: Path):
+def test_manifests_that_cannot_be_read_are_reported_and_the_others_reviewed(tmp_path: Path):
     policies = write_policies(tmp_path / "p", REQUIRED_LABELS, constraint("one", "owner"))
     manifests = write_policies(
         tmp_path / "m", "{[", "{apiVersion: v1, kind: Pod, metadata: {name: a}}"

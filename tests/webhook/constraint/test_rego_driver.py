@@ -231,7 +231,7 @@ def test_how_to_mend_it_is_said_in_the_templates_own_rego():
     )
 
 
-def test_a_type_error_of_the_policy_itself_is_told_without_the_hook():
+def test_a_type_error_of_the_policy_itself_is_reported_without_the_hook():
     with pytest.raises(CompileError) as refusal:
         client(template(rego='package p\nviolation["x"] { count(5) == 1 }'))
 

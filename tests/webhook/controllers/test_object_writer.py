@@ -80,7 +80,7 @@ def test_only_differences_are_written():
     assert write_of("p-gone", prune=False) is None
 
 
-def test_whoever_listens_is_told_of_a_list_of_nothing_too():
+def test_whoever_listens_gets_a_list_of_nothing_too():
     """What waits for it, as generated policies do, went on a minute later: no change comes of it."""
     notified = []
     nobody: Any = None

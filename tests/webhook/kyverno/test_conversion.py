@@ -25,7 +25,7 @@ def cluster_policy(rule: Json, **spec: Any) -> Json:
     }
 
 
-def made(rule: Json, **spec: Any) -> Json:
+def converted_policy(rule: Json, **spec: Any) -> Json:
     [(_, policy)] = converted(cluster_policy(rule, **spec))
     assert not isinstance(policy, Unwritable), policy
     return policy
@@ -45,7 +45,7 @@ def verdict_of(rule: Json, spec: Json, kind: str = "Pod", **fields: Any) -> str:
         **fields,
     }
     namespace = {"metadata": {"name": "shop", "labels": {"tier": "front"}}}
-    verdict = ValidatingPolicy(made(rule)).say(
+    verdict = ValidatingPolicy(converted_policy(rule)).say(
         PolicyQuestion(request, namespace, World(nothing_known))
     )
     return verdict.result
@@ -288,7 +288,7 @@ def test_deny_is_asked_of_deletions_as_well() -> None:
 
 def test_a_kind_of_no_builtin_group_is_of_any() -> None:
     match = {"any": [{"resources": {"kinds": ["Gateway"]}}]}
-    spec = made({**pattern(x=1), "match": match})["spec"]
+    spec = converted_policy({**pattern(x=1), "match": match})["spec"]
     assert spec["matchConstraints"]["resourceRules"] == [
         {
             "apiGroups": ["*"],
@@ -311,7 +311,7 @@ def test_who_asks_may_be_a_pattern() -> None:
 
 def test_a_message_has_its_variables() -> None:
     rule = {"validate": {"message": "no {{ request.object.spec.x }}", **denied("a", "Equals", "a")}}
-    assert made(rule)["spec"]["validations"][0]["messageExpression"] == (
+    assert converted_policy(rule)["spec"]["validations"][0]["messageExpression"] == (
         '("no " + string((object != null ? object.spec : oldObject.spec).?x.value()))'
     )
 
@@ -380,10 +380,10 @@ def test_pod_security_is_asked_by_its_level(level: str, changed: Json, result: s
 
 
 def test_actions_and_evaluation_are_kept() -> None:
-    policy = made(pattern(x=1), validationFailureAction="Enforce", background=False)
+    policy = converted_policy(pattern(x=1), validationFailureAction="Enforce", background=False)
     assert policy["spec"]["validationActions"] == ["Deny"]
     assert policy["spec"]["evaluation"] == {"background": {"enabled": False}}
-    assert made(pattern(x=1))["spec"]["validationActions"] == ["Audit"]
+    assert converted_policy(pattern(x=1))["spec"]["validationActions"] == ["Audit"]
 
 
 @pytest.mark.parametrize(

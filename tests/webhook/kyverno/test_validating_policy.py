@@ -47,7 +47,7 @@ def verdict_of(
     return policy(expression, **more).say(PolicyQuestion(request(image), None, world))
 
 
-def test_the_first_validation_that_does_not_hold_is_told() -> None:
+def test_the_first_validation_that_does_not_hold_is_reported() -> None:
     assert verdict_of("object.spec.containers.size() == 1") == KyvernoVerdict("pass")
     assert verdict_of("false") == KyvernoVerdict("fail", "no")
     two = [{"expression": "true"}, {"expression": "1 > 2"}, {"expression": "false"}]
@@ -284,7 +284,7 @@ def test_objects_are_asked_for_by_both_spellings(expression: str) -> None:
     assert verdict_of(expression, world=World(objects_known(given))).result == "pass"
 
 
-def test_what_is_not_given_is_told_and_an_error_unless_another_operand_decides() -> None:
+def test_what_is_not_given_is_reported_and_an_error_unless_another_operand_decides() -> None:
     expression = "resource.Get('v1', 'secrets', 'shop', 'one').data.a == 'b'"
     verdict = verdict_of(expression)
     assert verdict.result == "error"
@@ -385,7 +385,7 @@ def test_what_a_function_cannot_take_is_an_error(expression: str, message: str) 
     assert message in verdict.message
 
 
-def test_annotations_are_told_and_one_in_error_makes_an_error() -> None:
+def test_annotations_are_reported_and_one_in_error_makes_an_error() -> None:
     of_name = [{"key": "who", "valueExpression": "object.metadata.name"}]
     assert verdict_of("true", auditAnnotations=of_name).annotations == (("who", "x"),)
     assert verdict_of("false", auditAnnotations=of_name).annotations == (("who", "x"),)

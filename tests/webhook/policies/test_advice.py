@@ -43,7 +43,7 @@ from webhook.policies.request_reads import (
         (["apps"], "Widget", ""),
     ],
 )
-def test_the_nearest_kind_is_told_of_what_there_is_not(
+def test_what_there_is_not_is_reported_with_the_nearest_kind(
     groups: list[str], kind: str, suggestion: str
 ) -> None:
     assert nearest(groups, kind) == suggestion
@@ -156,7 +156,7 @@ def test_an_expression_that_decides_by_a_request_is_known(expression: str, reads
         ("input.review._unstable.namespace; input.review.namespaceObject", ""),
     ],
 )
-def test_what_no_input_has_is_told_where_every_violation_needs_it(body: str, read: str) -> None:
+def test_what_no_input_has_is_reported_where_every_violation_needs_it(body: str, read: str) -> None:
     """Written for another tool: it is green everywhere, and denies nothing."""
     rego = f'package p\nimport future.keywords\nviolation[{{"msg": "no"}}] {{ {body} }}'
     found = request_reads(read_template(template(rego=rego)))
@@ -198,7 +198,7 @@ def test_a_library_that_is_not_there_is_named(text: str, absent: list[str]) -> N
     assert absent_libraries(read_template(document)) == absent
 
 
-def test_what_decides_by_a_request_is_told_with_its_lines() -> None:
+def test_what_decides_by_a_request_is_reported_with_its_lines() -> None:
     source = 'package p\n\nviolation[{"msg": "m"}] {\n  input.review.operation == "UPDATE"\n}'
     assert deciding_places(read_template(template(rego=source))) == [
         "violation in line 3 of its Rego"

@@ -67,7 +67,7 @@ def late_of(taken):
     return sorted(event.key.name for event in taken[:-1] if event.key.name.startswith("late"))
 
 
-def test_a_registrar_that_joins_late_is_told_what_is_there_without_a_second_watch(cluster):
+def test_a_registrar_that_joins_late_is_informed_what_is_there_without_a_second_watch(cluster):
     async def run():
         for name in ("late", "late-too"):
             await put(cluster, name)

@@ -240,7 +240,7 @@ class Writer(LoopLines):
         return source.item(self.value(node.operand), source.scalar(node.field).source)
 
     def is_plain(self, node: Expr) -> bool:
-        """Whether what a node gives is decoded JSON all through; of what has been written."""
+        """Whether the value of a node, as it is written, is decoded JSON all through."""
         return is_plain(node, self.said_plain)
 
     def said_plain(self, node: Expr) -> bool | None:
@@ -518,7 +518,7 @@ class Writer(LoopLines):
         return source.negation(equal) if negated else equal
 
     def is_comparable(self, node: Call) -> bool:
-        """Whether what is compared with a truth is never a value of a library's."""
+        """Whether the operand that is compared with a boolean is never a value of a library's."""
         of: Expr = next((one for one in node.args if not isinstance(one, Constant)), node)
         if self.checked.types[of].name == "bool":
             return True
