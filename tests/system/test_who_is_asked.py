@@ -111,7 +111,7 @@ def started(stack: ExitStack, plane: Plane, name: str) -> Replica:
     return replica
 
 
-def not_asked(plane: Plane, name: str) -> str:
+def reported_unsent(plane: Plane, name: str) -> str:
     """Why nobody asks about a constraint; empty where somebody does."""
     found = conditions(plane, f"{CONSTRAINTS}/sent/{name}").get("Enforced") or {}
     return str(found["message"]) if found.get("reason") == "NotAsked" else ""
@@ -137,11 +137,11 @@ def test_who_starts_after_all_were_killed_says_what_is_no_longer_asked(
         replicas = [started(stack, plane, f"sent-{number}") for number in range(3)]
         proxy.replicas = list(replicas)
         put_policies(stack, plane)
-        until(lambda: not_asked(plane, "leases"), "nobody is asked about Leases")
+        until(lambda: reported_unsent(plane, "leases"), "nobody is asked about Leases")
         for name in ("opened", "closed"):
             path = f"{CONSTRAINTS}/sent/{name}"
             until(lambda path=path: says(plane, path, "Enforced", "3/3 replicas"), "all say so")
-            assert not not_asked(plane, name)
+            assert not reported_unsent(plane, name)
         until(lambda: denials(plane) == (True, True), "both are enforced")
 
         for replica in replicas:
@@ -156,15 +156,15 @@ def test_who_starts_after_all_were_killed_says_what_is_no_longer_asked(
 
         proxy.replicas = [started(stack, plane, "sent-again")]
         for name in ("opened", "closed", "leases"):
-            until(lambda name=name: not_asked(plane, name), f"{name} is said not to be asked about")
-        assert "configmaps" in not_asked(plane, "opened")
-        assert "secrets" in not_asked(plane, "closed")
-        assert "leases" in not_asked(plane, "leases")
+            until(lambda name=name: reported_unsent(plane, name), f"{name} is said not to be asked about")
+        assert "configmaps" in reported_unsent(plane, "opened")
+        assert "secrets" in reported_unsent(plane, "closed")
+        assert "leases" in reported_unsent(plane, "leases")
         assert denials(plane) == (False, False)
 
         register_both(plane, TWO_ENTRIES, proxy.port, ignore=["configmaps"], fail=["secrets"])
         for name in ("opened", "closed"):
-            until(lambda name=name: not not_asked(plane, name), f"{name} is asked about again")
+            until(lambda name=name: not reported_unsent(plane, name), f"{name} is asked about again")
         until(lambda: denials(plane) == (True, True), "both are enforced again")
 
 
