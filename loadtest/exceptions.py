@@ -231,7 +231,7 @@ CPU of a review from the body to the answer's bytes, without TLS and HTTP: 12 co
 def as_json(rows: Sequence[Row]) -> str:
     """The result for programs."""
     documents = [
-        {"what": row.title, "before_us": row.cost.before, "more_us": row.cost.more} for row in rows
+        {"title": row.title, "before_us": row.cost.before, "more_us": row.cost.more} for row in rows
     ]
     return json.dumps(
         {"machine": describe(), "exceptions": EXCEPTIONS, "rows": documents}, indent=1

@@ -177,7 +177,7 @@ def external_data() -> str:
         return ""
     result = json.loads(file.read_text())
     rows = "".join(
-        f"| {row['what']} | {row['ours']} | {row['theirs']} | {row['ratio']:.2g} |\n"
+        f"| {row['title']} | {row['ours']} | {row['theirs']} | {row['ratio']:.3g} |\n"
         for row in result["rows"]
     )
     return (
@@ -194,7 +194,7 @@ def exceptions() -> str:
         return ""
     result = json.loads(file.read_text())
     rows = "".join(
-        f"| {row['what']} | {row['before_us']:.0f} µs | {row['more_us']:+.1f} µs "
+        f"| {row['title']} | {row['before_us']:.0f} µs | {row['more_us']:+.1f} µs "
         f"| {row['more_us'] / row['before_us']:+.1%} |\n"
         for row in result["rows"]
     )

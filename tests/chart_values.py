@@ -292,7 +292,7 @@ def complaints(values: Values) -> list[str]:
     return [words for holds, words in PERMITTED if not holds(values)]
 
 
-def made_right(values: Values) -> Values:
+def with_requirements(values: Values) -> Values:
     """The same with what is missing beside other values, and without what they do not permit."""
     v = dict(values)
     if not v["audit.enabled"]:
@@ -333,10 +333,10 @@ def rows() -> Iterator[Values]:
             path: OTHERS[path][row % len(OTHERS[path])] if is_varied(number) else DEFAULTS[path]
             for number, path in enumerate(paths)
         }
-        yield made_right(values)
+        yield with_requirements(values)
 
 
-ENABLED: Values = made_right(
+ENABLED: Values = with_requirements(
     DEFAULTS
     | {
         path: True

@@ -28,6 +28,9 @@ from webhook.api.encoding import decode, encode
 
 RETRIES_MAX = 10  # client-go's
 
+RUNNING: list["Cluster"] = []
+"""Those of this process."""
+
 
 class ApiError(Exception):
     """The API server refused a request."""
@@ -262,6 +265,7 @@ class Cluster:
             tail = "\n".join(self.log.read_text().splitlines()[-15:])
             raise RuntimeError(f"testcluster did not start:\n{tail}")
         self.facts = json.loads(line)
+        RUNNING.append(self)
 
     def stop(self) -> None:
         """End it as an administrator would, and wait."""
@@ -294,3 +298,4 @@ class Cluster:
                 if stream is not None:
                     stream.close()
             self.process = None
+            RUNNING[:] = [one for one in RUNNING if one is not self]

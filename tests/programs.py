@@ -129,7 +129,7 @@ _REFUSED = "WADDLE_TEST_WITHOUT_PROGRAMS"
 _requests = 0
 
 
-def asked_count() -> int:
+def request_count() -> int:
     """How many times this process asked for a program."""
     return _requests
 

@@ -217,7 +217,7 @@ def selectors_of(value: Any) -> list[Object]:
 
 
 @pytest.mark.usefixtures("program")
-def test_replicas_spread_as_told():
+def test_replicas_spread_as_configured():
     values = '[{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]'
     found = helmed("--set-json", f"topologySpreadConstraints={values}")
     pod = found["Deployment", NAMESPACE, "waddle-webhook"]["spec"]["template"]["spec"]
@@ -241,7 +241,7 @@ def test_the_job_before_an_uninstall_asks_for_what_waddle_understands():
 
 
 @pytest.mark.usefixtures("program")
-def test_every_pod_runs_where_it_is_told():
+def test_every_pod_runs_where_the_values_say():
     """The exporter's was left where nodes of its kind may not be."""
     where = "nodeSelector.disk=fast,tolerations[0].operator=Exists"
     found = templated("--set", f"{where},decisions.mode=exporter,console.enabled=true")

@@ -14,9 +14,9 @@ from tests.chart_values import (
     Values,
     as_document,
     complaints,
-    made_right,
     rows,
     takes_effect,
+    with_requirements,
 )
 from tests.manifests import CHART, NAMESPACE
 from tests.patience import PATIENCE_SECONDS
@@ -44,7 +44,7 @@ def depends(one: str, other: str) -> bool:
         for second in [DEFAULTS[other], *OTHERS[other]]:
             for row in (ROWS[0], ROWS[1], ENABLED):
                 wished = {one: first, other: second}
-                if made_right(row | wished).items() >= wished.items():
+                if with_requirements(row | wished).items() >= wished.items():
                     continue
                 return True
     return False

@@ -136,7 +136,7 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again():
         assert server.counts == [1, 1]
 
 
-def test_the_client_comes_again_when_it_is_told_when():
+def test_the_client_comes_again_when_the_answer_says():
     """A server that serves a changed CRD anew says so for a moment; nothing else is hidden."""
     later = (503, {"Retry-After": "0"})
     with answering(later, later, (200, {})) as api:

@@ -116,7 +116,7 @@ def test_a_dashboard_keeps_to_grafanas_schema(name: str) -> None:
         (("refreshed",), "30s", "Grafana knows no 'refreshed' there"),
     ],
 )
-def test_a_dashboard_that_does_not_keep_to_it_is_told(
+def test_a_dashboard_that_does_not_keep_to_it_is_reported(
     path: tuple[str | int, ...], value: Any, message: str
 ) -> None:
     document: Any = json.loads((FOLDER / "serving.json").read_text())

@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -325,17 +326,51 @@ def test_names_are_no_riddles():
     ] == []
 
 
-BEGINNINGS = re.compile(r"(What|Who|Whom|Whose|Which|Those|The same|That of)\b")
+HELPER_RIDDLES = frozenset(["asked", "heard", "made", "meant", "said", "spoiled", "told"])
+"""Words of the names of helpers in tests. A test's name is a sentence: it has all but ``told``."""
+
+NAMED_BY_OTHERS = {"connection_made", "is_asked", "made_up"}
+"""A method of asyncio's, the question whether a webhook is called, and a kind that tests make up."""
+
+
+def test_functions_of_tests_are_named_by_what_they_do():
+    """``made`` says nothing of what is made: ``policy_event`` does."""
+    assert [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, Function) and node.name not in NAMED_BY_OTHERS
+        if {*node.name.split("_")} & ({"told"} if node.name.startswith("test_") else HELPER_RIDDLES)
+    ] == []
+
+
+BEGINNINGS = re.compile(r"(Whether what|What|Who|Whom|Whose|Which|Those|The same|That of)\b")
+
+
+def docstrings(tree: ast.Module) -> Iterator[str]:
+    """The docstrings of a module, of its classes and functions, and those below fields and constants."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+        body = getattr(node, "body", None)
+        for named, below in pairwise(body if isinstance(body, list) else ()):
+            match named, below:
+                case ast.Assign() | ast.AnnAssign(), ast.Expr(ast.Constant(str(text))):
+                    yield text
 
 
 def test_a_docstring_begins_with_what_a_thing_is_or_does():
     """Such a beginning leaves the noun or the verb to the reader: "Returns …", "The rules of …"."""
+    tree = ast.parse('"""A."""\nclass C:\n    "Those."\n    a: int = 0\n    """What it is."""\n')
+    assert [text for text in docstrings(tree) if BEGINNINGS.match(text)] == [
+        "Those.",
+        "What it is.",
+    ]
     assert [
         f"{module}: {text.splitlines()[0]}"
         for module, path in modules().items()
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if BEGINNINGS.match(text := ast.get_docstring(node) or "")
+        for text in docstrings(ast.parse(path.read_text()))
+        if BEGINNINGS.match(text)
     ] == []
 
 

@@ -80,7 +80,7 @@ def test_no_answer_fails_the_run(load: Load, url: str, tmp_path: Path) -> None:
     assert (code, report["wrong"], report["failed"]) == (2, 0, 2)
 
 
-def test_each_request_is_told_when_it_was_due_sent_and_answered(
+def test_each_request_records_when_it_was_due_sent_and_answered(
     load: Load, url: str, tmp_path: Path
 ) -> None:
     """In the order of the schedule; those that a stall kept waiting were sent late."""

@@ -497,6 +497,29 @@ def test_a_pod_is_given_the_time_that_its_drain_takes(base):
     assert drain < pod["terminationGracePeriodSeconds"]
 
 
+@pytest.mark.parametrize("folder", ["base", "overlays/fail-closed", "overlays/beside-gatekeeper"])
+def test_bindings_and_evictions_of_pods_are_not_sent(folder):
+    """A policy of all kinds that refused them kept Pods from being placed and nodes from draining."""
+    refused = {
+        "*/*",
+        "pods/*",
+        "pods/binding",
+        "*/binding",
+        "bindings",
+        "pods/eviction",
+        "*/eviction",
+    }
+    rules = [
+        rule
+        for (kind, _, _), item in kustomized(MANIFESTS / folder).items()
+        if kind == "ValidatingWebhookConfiguration"
+        for webhook in item["webhooks"]
+        for rule in webhook["rules"]
+    ]
+    assert rules
+    assert all(refused.isdisjoint(rule["resources"]) for rule in rules)
+
+
 def test_the_image_and_the_chart_are_of_this_version(base):
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert chart["version"] == chart["appVersion"] == __version__

@@ -96,7 +96,7 @@ def test_sound_code_passes(name):
 
 
 @pytest.mark.parametrize("name", UNSOUND)
-def test_unsound_code_is_told(name):
+def test_unsound_code_is_reported(name):
     fault, lines = UNSOUND[name]
     with pytest.raises(UnverifiedError, match=fault):
         verify(function(*lines), GIVEN)

@@ -27,6 +27,7 @@ CHEAP = {
     "record_testsuite_property",
     "worker_id",
     "testrun_uid",
+    "no_leftovers_of_module",
 }
 """Fixtures of a whole run that cost nothing to have in each worker."""
 
@@ -97,22 +98,22 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
-    before = programs.asked_count()
+    before = programs.request_count()
     try:
         return (yield)
     finally:
-        if programs.asked_count() != before:
+        if programs.request_count() != before:
             _users.add(fixturedef)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    before = programs.asked_count()
+    before = programs.request_count()
     result = yield
     if item.get_closest_marker("programs") is not None and isinstance(item, pytest.Function):
         definitions = item._fixtureinfo.name2fixturedefs.values()
         needed = any(one in _users for found in definitions for one in found)
-        assert needed or programs.asked_count() != before, (
+        assert needed or programs.request_count() != before, (
             "runs no program: it belongs to the first tier, without the fixture `program`"
         )
     return result

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
         | ToldOfKeys
         | Callable[[list[str]], ToldOfKeys | Awaitable[ToldOfKeys]],
     ]
-    """Who answers for a provider, by its name."""
+    """The source of each provider's answers, by the provider's name."""
 
 __all__ = [
     "Answer",
@@ -201,12 +201,12 @@ class Policies:
         self._snapshot = policies.snapshot
         self._targets = targets
         self._matched = Matched()
-        self._of_requests = {
-            entry.template.kind: (entry, problem)
+        self._advice = [
+            (entry, problem)
             for entry in self._snapshot.entries
             for problem in advice_on_template(entry)
-        }
-        """Templates that decide by a request; each is warned of once."""
+        ]
+        """Warnings of templates that will find nothing, each given once, when one is evaluated."""
         self._about = frozenset(
             target.name
             for entry in self._snapshot.entries
@@ -251,7 +251,9 @@ class Policies:
         foreign = policies.foreign
         if not (report.constraints or foreign.keys or foreign.document_keys):
             named = ", ".join(map(str, (*paths, *(texts or ())))) or "the values"
-            raise InvalidPoliciesError([f"there is no constraint in {named}"])
+            inventory = policies.snapshot.inventory
+            reasons = [f"{kind}/{name}: {text}" for kind, name, text in foreign.warnings(inventory)]
+            raise InvalidPoliciesError([f"there is no constraint in {named}", *reasons])
         for one in advice_on(policies.snapshot):
             warnings.warn(str(one), PolicyWarning, stacklevel=2)
         for kind, name, text in foreign.warnings(policies.snapshot.inventory):
@@ -333,7 +335,7 @@ class Policies:
         if old_object is None and user is None:
             outcome = self._found(AugmentedObject(document, known, operation), seconds)
             if not operation:
-                self._warn_of_requests()
+                self._warn_of_templates()
             return outcome
         before = None if old_object is None else _object(old_object, "old_object")
         user_fields = {} if user is None else _fields(user, "user")
@@ -391,11 +393,11 @@ class Policies:
                 f"no constraint is for {targets[0]}; there are some for {', '.join(self._about)}"
             )
 
-    def _warn_of_requests(self) -> None:
-        """Warn, once of each, of templates that were asked without a request and decide by one."""
-        for kind, (entry, problem) in list(self._of_requests.items()):
+    def _warn_of_templates(self) -> None:
+        """Warn, once of each, of templates that were evaluated without what they read."""
+        for entry, problem in list(self._advice):
             if any(one.key in self._matched for one in entry.constraints):
-                self._of_requests.pop(kind, None)
+                self._advice.remove((entry, problem))
                 warnings.warn(str(problem), PolicyWarning, stacklevel=3)
 
     def _found(self, value: Any, seconds: float) -> Violations:

@@ -87,7 +87,7 @@ def _encode(event: dict[str, Any]) -> bytes:
 
 
 _PLAIN: Final = re.compile(r"[\w./:@%+-]+")
-"""What needs no quotes among words."""
+"""The words that need no quotes."""
 
 _WORDS_FIRST: Final = ("level", "ts", "logger", "msg")
 
@@ -390,7 +390,7 @@ QUEUED_BYTES_MAX: Final = 4 << 20
 """Lines that wait for a slow reader; what comes beyond them is dropped."""
 
 END_SECONDS: Final = 2.0
-"""What a process that ends waits for the reader of what it has logged."""
+"""The time that a process which ends waits for the reader of its log, in seconds."""
 
 
 class Writer:

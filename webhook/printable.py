@@ -17,7 +17,7 @@ _UNSAFE_IN_JSON: Final = re.compile(f"[{_TURNS_OR_BREAKS}]")
 
 _UNSAFE_IN_XML: Final = re.compile(f"[\r{_TURNS_OR_BREAKS}]")
 _COMMAND: Final = re.compile(r"^[^\S\n]*(:(?=:)|#(?=#(?:vso)?\[))", re.MULTILINE)
-"""What begins a command of a pipeline that reads what is written: of GitHub, of Azure DevOps."""
+"""The beginning of a command of a pipeline that reads the output: of GitHub, of Azure DevOps."""
 
 
 def printable(text: str) -> str:

@@ -156,7 +156,7 @@ def test_links_that_lead_in_circles_end(folder):
         (("check", "-f=empty"), 2, "no input data identified"),
     ],
 )
-def test_a_folder_without_policies_is_told(folder, arguments, code, message):
+def test_a_folder_without_policies_is_reported(folder, arguments, code, message):
     (folder / "empty").mkdir()
 
     run = waddle(folder, *arguments)
@@ -166,7 +166,7 @@ def test_a_folder_without_policies_is_told(folder, arguments, code, message):
     assert "Traceback" not in run.stderr
 
 
-def test_a_policy_that_fails_at_run_time_is_told_with_file_and_line(folder):
+def test_a_policy_that_fails_at_run_time_is_reported_with_file_and_line(folder):
     failing = 'f(x) := 1 if x\nf(x) := 2 if x == 3\ndeny contains "one" if f(input.a) == 1\n'
     (folder / "policy" / "p.rego").write_text(POLICY + failing)
     (folder / "a.yaml").write_text("a: 3\n")
@@ -178,7 +178,7 @@ def test_a_policy_that_fails_at_run_time_is_told_with_file_and_line(folder):
     assert "path: a.yaml" in run.stderr
 
 
-def test_a_plan_of_100_megabytes_is_tested_and_a_broken_one_told(folder):
+def test_a_plan_of_100_megabytes_is_tested_and_a_broken_one_reported(folder):
     change = {
         "address": "aws_s3_bucket.b0",
         "mode": "managed",

@@ -107,12 +107,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the server's pair, which providers know."""
     import datetime as dt
 
-    made = tmp_path_factory.mktemp("bad-providers")
+    directory = tmp_path_factory.mktemp("bad-providers")
     pair = self_signed(["localhost", "127.0.0.1"], dt.datetime.now(tz=dt.UTC))
-    (made / "pair").mkdir()
-    (made / "pair" / "tls.crt").write_bytes(pair.certificate)
-    (made / "pair" / "tls.key").write_bytes(pair.key)
-    return made
+    (directory / "pair").mkdir()
+    (directory / "pair" / "tls.crt").write_bytes(pair.certificate)
+    (directory / "pair" / "tls.key").write_bytes(pair.key)
+    return directory
 
 
 @pytest.fixture(scope="module")
@@ -129,17 +129,17 @@ def server(folder: Path, good: ProviderProcess) -> Iterator[Server]:
     """A server with every bad provider."""
     with ExitStack() as stack:
 
-        def made(name: str, **options: Any) -> ProviderProcess:
+        def start(name: str, **options: Any) -> ProviderProcess:
             return stack.enter_context(ProviderProcess(folder / name, **options))
 
         authority = make_authority()
-        expired = made("expired", authority=make_authority(days=-1))
-        elsewhere = made("elsewhere", authority=make_authority(["provider.example"]))
-        plain = made("plain", authority=None)
-        stranger = made("stranger", authority=make_authority())
+        expired = start("expired", authority=make_authority(days=-1))
+        elsewhere = start("elsewhere", authority=make_authority(["provider.example"]))
+        plain = start("plain", authority=None)
+        stranger = start("stranger", authority=make_authority())
         strict_file = folder / "others.pem"
         strict_file.write_bytes(authority.certificate)
-        strict = made("strict", authority=authority, client_authority=strict_file)
+        strict = start("strict", authority=authority, client_authority=strict_file)
         providers = [
             good.manifest("good", timeout=30),
             good.manifest("large", timeout=30),
@@ -217,7 +217,7 @@ UNMARSHAL = "failed to unmarshal external data response: "
         ("lost", "", SEND, "no such host", "transport"),
     ],
 )
-def test_a_fault_is_told_to_the_policy_as_gatekeeper_tells_it_and_counted(
+def test_a_fault_is_reported_to_the_policy_as_gatekeeper_tells_it_and_counted(
     server: Server, provider: str, rule: str, begin: str, more: str, outcome: str
 ) -> None:
     series = f'waddle_provider_requests_total{{outcome="{outcome}",provider="{provider}"}}'
@@ -233,7 +233,7 @@ def test_a_fault_is_told_to_the_policy_as_gatekeeper_tells_it_and_counted(
 
 
 @pytest.mark.parametrize("provider", ["nowhere", "", "unencrypted"])
-def test_a_provider_that_is_unknown_or_cannot_be_used_is_told_to_the_policy(
+def test_a_provider_that_is_unknown_or_cannot_be_used_is_reported_to_the_policy(
     server: Server, provider: str
 ) -> None:
     answer = answer_in_policy(server, provider, "nginx")
@@ -253,7 +253,7 @@ def test_no_timeout_is_five_seconds(server: Server) -> None:
     assert answer_in_policy(server, "timeless", new("known"))["status_code"] == 200
 
 
-def test_items_are_told_as_they_are(server: Server) -> None:
+def test_items_are_reported_as_they_are(server: Server) -> None:
     good, bad, gone = new("known"), new("error"), new("missing")
     answer = answer_in_policy(server, "good", good, bad, gone)
     assert answer["responses"] == [[good, f"{good} is known"]]

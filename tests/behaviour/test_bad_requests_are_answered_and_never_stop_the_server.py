@@ -226,7 +226,7 @@ def test_a_body_in_chunks_is_read_whole(server: Server) -> None:
         assert b"[needs-owner]" in read_all(connection)
 
 
-def test_a_client_that_expects_100_continue_is_told_to(server: Server) -> None:
+def test_a_client_that_expects_100_continue_has_to(server: Server) -> None:
     body = json.dumps(review(pod(team="b"))).encode()
     with server.raw() as connection:
         connection.sendall(

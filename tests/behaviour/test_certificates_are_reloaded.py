@@ -116,7 +116,7 @@ def test_the_certificate_s_end_is_a_metric(policies: Path, secret: Path) -> None
         assert server.metric("waddle_cert_not_after_timestamp_seconds") == ends
 
 
-def test_a_self_signed_certificate_is_one_that_a_client_can_be_told_to_trust(
+def test_a_self_signed_certificate_is_one_that_a_client_can_trust(
     policies: Path,
 ) -> None:
     with Server(policies) as server:

@@ -207,7 +207,7 @@ def test_plain_ndjson_is_taken_and_never_answered(tmp_path: Path, receiver: Rece
         sender.close()
 
 
-def test_a_sender_that_breaks_the_protocol_is_told_and_left(
+def test_a_sender_that_breaks_the_protocol_is_reported_and_left(
     tmp_path: Path, receiver: Receiver
 ) -> None:
     with Sidecar(tmp_path, [http_sink(receiver)]) as sidecar:

@@ -113,14 +113,14 @@ def suspended(server: Server, name: str) -> bool:
 def test_a_hostile_policy_is_refused_and_suspended_while_others_are_decided(
     beset: Server, name: str
 ) -> None:
-    def asked_by_another() -> dict[str, Any]:
+    def admit_from_another_user() -> dict[str, Any]:
         """A policy is suspended for everybody where it overran for several users."""
         return beset.admit(victim(name), userInfo={"username": f"user-{next(numbers)}"})
 
     numbers = itertools.count()
     with Others(beset) as others:
-        first = asked_by_another()
-        await_true(lambda: not asked_by_another()["allowed"] and suspended(beset, name))
+        first = admit_from_another_user()
+        await_true(lambda: not admit_from_another_user()["allowed"] and suspended(beset, name))
         last = beset.admit(victim(name))
         before = others.answered
         await_true(
@@ -206,7 +206,7 @@ def test_a_slow_review_goes_on_beside_the_admission_thread(tmp_path: Path) -> No
         assert answers == [422]
 
 
-def test_slow_reviews_beyond_a_bound_are_told_to_try_again(tmp_path: Path) -> None:
+def test_slow_reviews_beyond_a_bound_have_to_try_again(tmp_path: Path) -> None:
     policies = write_policies(tmp_path, *(yaml.safe_dump(item) for item in documents()))
     head = b"POST /v1/admit?timeout=30s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     with (

@@ -112,7 +112,7 @@ def test_records_that_are_no_decisions_are_no_message(shape: str) -> None:
     assert message_of([b'{"eventType":"lifecycle","event":"started"}'], shape) == b""
 
 
-def test_what_fails_and_what_an_audit_found_is_told_too() -> None:
+def test_what_fails_and_what_an_audit_found_is_reported_too() -> None:
     failed = {"verdict": "error", "resourceKind": "Pod", "errors": ["no policies yet"]}
     text = json.loads(message_of([json.dumps(failed).encode()], "slack"))["text"]
     assert text == "error audit Pod (unnamed)\nno policies yet"

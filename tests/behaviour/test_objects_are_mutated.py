@@ -269,7 +269,7 @@ def test_a_previewed_mutator_changes_nothing_and_is_counted(tmp_path: Path) -> N
         assert outcomes == {("owner", "applied"): 1, ("soon", "previewed"): 1}
 
 
-def test_a_change_that_is_undone_again_and_again_is_told_as_a_fight(tmp_path: Path) -> None:
+def test_a_change_that_is_undone_again_and_again_is_reported_as_a_fight(tmp_path: Path) -> None:
     policies = write_policies(tmp_path, json.dumps(label("owner", "owner", "nobody")))
     with Server(policies, MUTATION, "--mutation-fights-per-hour=3") as server:
         server.ready()

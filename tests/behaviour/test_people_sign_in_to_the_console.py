@@ -18,7 +18,7 @@ from tests.webhook.console.identity import (
     CLIENT,
     SECRET,
     RunningProvider,
-    asked_for_strange_keys,
+    strange_key_requests,
 )
 from tests.webhook.console.listing import Listing
 from tests.webhook.console.person import Person
@@ -243,7 +243,7 @@ def alert_text(answer: Any) -> str:
         ({"answer": {"state": "made-up"}}, "begun by another browser"),
     ],
 )
-def test_a_sign_in_that_is_not_right_is_refused_and_told_in_words(
+def test_a_sign_in_that_is_not_right_is_refused_and_reported_in_words(
     person: Person, provider: RunningProvider, faults: dict[str, Any], words: str
 ):
     provider.have(**faults)
@@ -257,11 +257,11 @@ def test_a_sign_in_that_is_not_right_is_refused_and_told_in_words(
 def test_keys_that_only_a_token_names_are_asked_of_nobody(
     person: Person, provider: RunningProvider
 ):
-    before = asked_for_strange_keys(provider)
+    before = strange_key_requests(provider)
     for field in ("jku", "x5u"):
         provider.have(sign=field)
         assert "cannot be believed" in alert_text(person.sign_in("ada"))
-    assert asked_for_strange_keys(provider) == before + 1
+    assert strange_key_requests(provider) == before + 1
 
 
 def test_an_address_that_is_not_verified_is_nobody_s(person: Person):
@@ -340,7 +340,7 @@ def test_an_api_server_that_cannot_be_asked_shows_nothing_and_says_so(
         assert person.json("/policies").status == 503
 
 
-def test_a_provider_that_is_not_there_is_told_at_the_login(tmp_path: Path, listing: Listing):
+def test_a_provider_that_is_not_there_is_reported_at_the_login(tmp_path: Path, listing: Listing):
     with RunningProvider() as provider:
         pass
     with signing(tmp_path, provider, of(listing)) as console:

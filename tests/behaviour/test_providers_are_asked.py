@@ -134,7 +134,7 @@ def test_equal_questions_share_a_request(server, provider):
         ("big/1", "failed to read external data response: it is over 8388608 bytes"),
     ],
 )
-def test_an_answer_that_cannot_be_read_is_told_as_a_failure(server, key, message):
+def test_an_answer_that_cannot_be_read_is_reported_as_a_failure(server, key, message):
     found = answers_in_policy(server, key)
     assert (found["responses"], found["errors"], found["status_code"]) == (None, None, 500)
     assert found["system_error"].startswith(message), found

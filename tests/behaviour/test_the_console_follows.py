@@ -80,7 +80,7 @@ def test_what_may_not_be_read_or_is_not_served_is_said(listing: Listing, console
     until(lambda: console.json("/")["shown"]["trouble"] == [], "nothing is wrong")
 
 
-def test_an_api_server_that_goes_away_leaves_what_was_known_and_is_told(tmp_path: Path):
+def test_an_api_server_that_goes_away_leaves_what_was_known_and_is_reported(tmp_path: Path):
     with Listing(tmp_path, KIND) as listing:
         listing.put(TEMPLATES, template())
         console = RunningConsole("--kubeconfig", str(listing.kubeconfig))

@@ -66,7 +66,7 @@ def test_each_replica_s_word_about_a_policy_is_shown_as_soon_as_it_is_said(stage
             assert console.get(each).status == 200
 
 
-def test_a_kept_revision_is_told_with_its_difference(stage: Stage):
+def test_a_kept_revision_is_reported_with_its_difference(stage: Stage):
     kept = revision_object(stage.constraint, digest_of(stage.constraint))
     stage.api.request("POST", "/apis/policy.waddle.dev/v1alpha1/policyrevisions", kept)
     stage.change()
@@ -281,7 +281,7 @@ def test_each_command_that_a_policy_s_page_shows_is_taken_by_the_api_server(stag
         assert done.returncode == 0, f"{one['command']}: {done.stderr}"
 
 
-def test_a_kind_that_the_cluster_does_not_serve_is_told_in_words(stage: Stage):
+def test_a_kind_that_the_cluster_does_not_serve_is_reported_in_words(stage: Stage):
     with over(stage) as console:
         console.ready()
 
@@ -295,7 +295,9 @@ def test_a_kind_that_the_cluster_does_not_serve_is_told_in_words(stage: Stage):
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_an_api_server_that_is_not_there_is_told_on_each_page(nowhere: RunningConsole, path: str):
+def test_an_api_server_that_is_not_there_is_reported_on_each_page(
+    nowhere: RunningConsole, path: str
+):
     assert nowhere.get(path).status == 200
     [line] = [
         one for one in nowhere.json(path)["shown"]["trouble"] if "cannot be asked since" in one

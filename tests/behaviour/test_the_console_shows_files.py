@@ -243,7 +243,7 @@ def test_style_and_script_are_there(console: RunningConsole):
     assert console.get("/static/console.js").headers["content-type"].startswith("text/javascript")
 
 
-def test_who_follows_is_told_when_a_file_changes_and_the_page_shows_it(tmp_path: Path):
+def test_who_follows_is_informed_when_a_file_changes_and_the_page_shows_it(tmp_path: Path):
     policies = write_policies(tmp_path / "p", REQUIRED_LABELS, constraint("one", "owner"))
     with RunningConsole(f"--policies={policies}") as console:
         console.ready()
@@ -294,7 +294,7 @@ def test_a_start_that_cannot_be_says_why():
     assert "/nowhere/at/all" in missing.stderr
 
 
-def test_a_console_that_is_told_to_stop_ends_what_follows_it_without_a_fault(folder: Path):
+def test_a_console_that_has_to_stop_ends_what_follows_it_without_a_fault(folder: Path):
     with RunningConsole(f"--policies={folder / 'policies'}") as console:
         console.ready()
         connection = http.client.HTTPConnection("localhost", console.port, PATIENCE_SECONDS)

@@ -73,7 +73,9 @@ def test_the_command_that_is_shown_is_answered_by_a_denial(tmp_path: Path, check
     assert "{" not in terminal.text.partition("Ready:")[0], "no JSON is shown to people"
 
 
-def test_a_broken_policy_at_the_start_is_told_with_its_file_and_its_line(tmp_path: Path) -> None:
+def test_a_broken_policy_at_the_start_is_reported_with_its_file_and_its_line(
+    tmp_path: Path,
+) -> None:
     policies = write_policies(tmp_path, BROKEN)
     with served(policies) as terminal:
         terminal.read_until("Not ready: ")
@@ -86,7 +88,7 @@ def test_a_broken_policy_at_the_start_is_told_with_its_file_and_its_line(tmp_pat
         terminal.read_until("Ready: 1 constraint is in force")
 
 
-def test_what_is_left_out_at_the_start_is_told_beside_what_is_served(tmp_path: Path) -> None:
+def test_what_is_left_out_at_the_start_is_reported_beside_what_is_served(tmp_path: Path) -> None:
     other = BROKEN.replace("requiredlabel", "otherlabel").replace("RequiredLabel", "OtherLabel")
     policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("needs-owner", "owner"), other)
     with served(policies) as terminal:
@@ -102,7 +104,7 @@ def test_where_no_terminal_is_lines_are_json_alone(tmp_path: Path) -> None:
         assert {event["logger"] for event in server.events} == {"setup"}
 
 
-def test_who_asks_before_policies_are_loaded_is_told_so_and_where_to_look(tmp_path: Path) -> None:
+def test_who_asks_before_policies_are_loaded_is_informed_and_where_to_look(tmp_path: Path) -> None:
     with Server(write_policies(tmp_path, BROKEN)) as server:
         server.wait_for("policy cannot be used")
         answer = server.post(review(pod()))
@@ -113,7 +115,7 @@ def test_who_asks_before_policies_are_loaded_is_told_so_and_where_to_look(tmp_pa
         assert "0.yaml:2: ConstraintTemplate requiredlabel" in shown
 
 
-def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_reported_in_one_line(tmp_path: Path) -> None:
     policies = write_policies(tmp_path, REQUIRED_LABELS)
     with Server(policies) as server:
         port = server.ports["admission"]

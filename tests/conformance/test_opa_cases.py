@@ -60,7 +60,7 @@ def test_no_case_with_a_wrong_expectation_passes(outcomes: list[Outcome]) -> Non
     assert [one.case.name for one in outcomes if one.fooled] == []
 
 
-def test_a_wrong_expectation_that_is_met_is_told() -> None:
+def test_a_wrong_expectation_that_is_met_is_reported() -> None:
     """What nobody expected anything of would pass whatever it is; so does a mutation of nothing."""
     case = Case("note", "data.a.p = x", "v1", "", ("package a\np := 1",), want_result=({"x": 1},))
     assert run_case(case).status == "passed"

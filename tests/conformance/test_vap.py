@@ -16,7 +16,7 @@ def test_every_verdict_is_as_expected():
     assert {one.given for one in given} == {"pass", "fail"}
 
 
-def test_a_wrong_expectation_is_told(tmp_path, capsys):
+def test_a_wrong_expectation_is_reported(tmp_path, capsys):
     cases = json.loads((CONFORMANCE / "vap" / "cases.json").read_text())[:1]
     (tmp_path / "policies").symlink_to(CONFORMANCE / "vap" / "policies")
     for case in cases:

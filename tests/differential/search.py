@@ -95,10 +95,10 @@ def main(arguments: list[str]) -> int:
         print(f"==== {shown(question, found)}", flush=True)
 
     with Oracle(build("tests/oracles/opa")) as oracle:
-        asked_count = search(oracle, seed, options.seconds, report, known=known)
+        request_count = search(oracle, seed, options.seconds, report, known=known)
     for why, count in known.most_common():
         print(f"{count} passed over: {why}")
-    print(f"{asked_count} questions, {len(differences)} differences")
+    print(f"{request_count} questions, {len(differences)} differences")
     return int(bool(differences))
 
 

@@ -46,6 +46,7 @@ EXPRESSIONS: Final = (
     "quantity(variables.first.?resources.?limits.?memory.orValue('2Gi')) <= quantity('1Gi')",
     "object.spec.containers.map(c, c.name).distinct().size() == object.spec.containers.size()",
     "math.greatest(object.spec.containers.map(c, c.name.size())) < 4",
+    "math.greatest(1, 2, 3, 4, 5, 6, 7, object.spec.containers.size()) == 7",
     "math.least(1, 2, 3) == 1 && math.abs(-2) == 2 && math.sign(-2.5) == -1.0",
     "math.ceil(1.2) == 2.0 && math.floor(-1.2) == -2.0 && math.trunc(-1.7) == -1.0",
     "math.round(2.5) == 3.0 && math.round(-0.5) == -1.0 && math.round(2.345, 2) == 2.35",

@@ -58,14 +58,14 @@ INPUTS = {
 
 @pytest.mark.parametrize("input_value", INPUTS.values(), ids=INPUTS.keys())
 @pytest.mark.parametrize("value", QUESTIONS.values(), ids=QUESTIONS.keys())
-def test_a_conflict_is_told_where_opa_tells_it(value: str, input_value: dict, opa: Oracle):
+def test_a_conflict_is_reported_where_opa_tells_it(value: str, input_value: dict, opa: Oracle):
     mine, real = conflicts(value, input_value, opa, LATEST)
     assert mine == real
 
 
 @pytest.mark.parametrize("input_value", INPUTS.values(), ids=INPUTS.keys())
 @pytest.mark.parametrize("value", QUESTIONS.values(), ids=QUESTIONS.keys())
-def test_a_conflict_is_told_in_gatekeeper_s_words_and_where_it_tells_it(
+def test_a_conflict_is_reported_in_gatekeeper_s_words_and_where_it_tells_it(
     value: str, input_value: dict, older_opa: Oracle
 ):
     mine, real = conflicts(value, input_value, older_opa, GATEKEEPER)
@@ -108,7 +108,7 @@ UNSAFE = (
 
 
 @pytest.mark.parametrize("rule", UNSAFE)
-def test_an_unsafe_variable_of_a_head_is_told_where_it_stands(rule: str, opa: Oracle):
+def test_an_unsafe_variable_of_a_head_is_reported_where_it_stands(rule: str, opa: Oracle):
     source = f"package t\n{rule}\n"
     real = opa.ask(op="eval", modules=[source], version="v1", query="true")
     with pytest.raises(RegoErrors) as refused:
@@ -132,7 +132,7 @@ REFERENCES = (
 
 
 @pytest.mark.parametrize("rule", REFERENCES)
-def test_a_reference_to_nothing_is_told_where_it_stands_and_as_it_was_written(
+def test_a_reference_to_nothing_is_reported_where_it_stands_and_as_it_was_written(
     rule: str, opa: Oracle
 ):
     source = f"package t\n{rule}\nq := 1\nf(_) := 1\n"

@@ -55,6 +55,6 @@ def test_a_variable_that_nothing_binds_is_named(opa: Oracle):
 
 
 @pytest.mark.parametrize("body", ["x = y; y = x", "some y, z; z = y", "x = z; b = a; a = x"])
-def test_names_that_nothing_binds_are_told_in_opa_s_order(body, opa: Oracle):
+def test_names_that_nothing_binds_are_reported_in_opa_s_order(body, opa: Oracle):
     query = question(body)
     assert ours(query) == theirs(opa, query)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import Api, ApiError, Cluster, serves
-from tests.manifests import MANIFESTS, Objects, apply, kustomized
+from tests.cluster import Api, Cluster, serves
+from tests.manifests import MANIFESTS, Objects, apply, kustomized, path_of
 from tests.patience import until
 
 
@@ -16,19 +16,22 @@ def base() -> Objects:
 
 @pytest.fixture(scope="module")
 def installed(cluster: Cluster, base: Objects) -> Iterator[Api]:
-    """All that harms nobody, served: no webhook configuration ever, and nothing that would run."""
+    """All that harms nobody, served: no webhook configuration ever, and nothing that would run.
+
+    The namespace and CRDs are not deleted: the next module would have to wait for their end.
+    """
     api = cluster.api
-    for item in base.values():
-        if item["kind"] not in {"ValidatingWebhookConfiguration", "Deployment"}:
-            apply(api, item, dry_run=False)
+    harmless = [
+        item
+        for item in base.values()
+        if item["kind"] not in {"ValidatingWebhookConfiguration", "Deployment"}
+    ]
+    for item in harmless:
+        apply(api, item, dry_run=False)
     for item in base.values():
         if item["kind"] == "CustomResourceDefinition":
             until(lambda crd=item: serves(api, crd), f"{item['metadata']['name']} is served")
     yield api
-    for kind in ("clusterrolebindings", "clusterroles"):
-        for name in ("waddle", "waddle-synced-data", "waddle-synced-cluster-kinds"):
-            try:
-                api.request("DELETE", f"/apis/rbac.authorization.k8s.io/v1/{kind}/{name}")
-            except ApiError as error:
-                if error.status != 404:
-                    raise
+    for item in harmless:
+        if item["kind"] not in {"CustomResourceDefinition", "Namespace"}:
+            api.request("DELETE", path_of(item))

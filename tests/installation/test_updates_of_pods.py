@@ -54,7 +54,7 @@ MUTATORS = [
 
 @pytest.fixture
 def pod(installed: Api):
-    def made() -> bool:
+    def is_created() -> bool:
         try:
             installed.request("POST", PODS, POD)
         except ApiError as error:
@@ -63,7 +63,7 @@ def pod(installed: Api):
             return False  # its service account comes in a moment
         return True
 
-    until(made, "a Pod can be made")
+    until(is_created, "a Pod can be made")
     yield installed
     installed.request("DELETE", f"{PODS}/updated?gracePeriodSeconds=0")
 

@@ -64,7 +64,7 @@ def test_every_goal_is_judged() -> None:
         (("memory", "p1000", "waddle"), 81, "memory after 10,000 requests, 1,000 constraints"),
     ],
 )
-def test_a_goal_that_does_not_hold_is_told_alone(
+def test_a_goal_that_does_not_hold_is_reported_alone(
     path: tuple[Any, ...], value: float, goal: str
 ) -> None:
     """One figure on the wrong side of its bound is one verdict, and no other changes."""

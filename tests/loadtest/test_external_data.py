@@ -1,13 +1,14 @@
 """The bench of external data: its provider, what a bare client waits for that, and its verdicts."""
 
 import asyncio
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from loadtest import external_data
+from loadtest import external_data, readme
 from loadtest.bench.servers import Server
 from loadtest.external_data import GOOD, HANGING, PROVIDER_MS, QUICK, Row, Run, Taken, Trips
 from tests.programs import Programs
@@ -77,6 +78,15 @@ def test_both_round_trips_are_shown_and_the_goal_is_in_those_of_requests_at_once
     shown = external_data.page([one, together])
     assert "round trips of one request, 20.0 ms | 22.2 ms | 90.0 ms | 1.110 | | |" in shown
     assert "of 4 at once, 22.0 ms | 22.2 ms | 90.0 ms | 1.009 | 1 | missed |" in shown
+
+
+def test_the_page_of_figures_shows_the_rows_that_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [Row("added", "1 ms", "2 ms", 0.5)._asdict()]
+    (tmp_path / "external_data.json").write_text(json.dumps({"rows": rows}))
+    monkeypatch.setattr(readme, "RESULTS", tmp_path)
+    assert "| added | 1 ms | 2 ms | 0.5 |" in readme.external_data()
 
 
 def test_what_has_no_goal_is_never_missed() -> None:

@@ -86,7 +86,7 @@ def test_lateness_is_the_server_s_while_the_user_waits_and_locust_s_when_it_is_f
     assert "loadtest/loadgen" in complaint
 
 
-def test_requests_that_are_due_and_never_begin_are_told() -> None:
+def test_requests_that_are_due_and_never_begin_are_reported() -> None:
     """A server that hangs to the end does not hide what it kept waiting."""
     mine = schedule(0, 1, 10.0, now=0.0)
     assert [mine.missed(now) for now in (-0.01, 0, 0.05, 0.15, 1.05)] == [0, 1, 1, 2, 11]
@@ -136,6 +136,6 @@ def test_a_part_of_a_run_is_the_difference_of_two_readings() -> None:
     assert percentile(part.milliseconds, 0.5) == 500
 
 
-def test_wrong_answers_are_told_from_other_failures() -> None:
+def test_wrong_answers_are_distinguished_from_other_failures() -> None:
     errors = [(f"{WRONG}verdict: allowed, not denied", 3), ("status 503", 4)]
     assert wrong_answers(errors) == [f"3 x {WRONG}verdict: allowed, not denied"]

@@ -25,7 +25,7 @@ def test_one_set_alone_says_nothing_of_its_error():
         ([0.01], "not told: the machine is too busy"),
     ],
 )
-def test_a_goal_is_met_or_missed_or_cannot_be_told(shares, expected):
+def test_a_goal_is_met_or_missed_or_is_unknown(shares, expected):
     assert verdict(shares, GOALS["1 in 100"]) == expected
     measured = {"off again": [0.001, -0.002, 0.0], "1 in 100": shares}
     shown = page(measured, dict.fromkeys(["off", *measured], 250.0), {"cores": "2"})

@@ -106,12 +106,12 @@ def refused(folder: Path) -> None:
 
 async def followed(folder: Path) -> None:
     """A replica follows it, has its last good revision in force, and says so."""
-    async with session(folder, "webhook", "status") as made:
-        made.make(*SERVED, excuse())
+    async with session(folder, "webhook", "status") as replica:
+        replica.make(*SERVED, excuse())
         entry: list[dict[str, Any]] = []
 
         def says(generation: int, *, errors: bool) -> bool:
-            entry[:] = made.get(*SERVED, "web").get("status", {}).get("byPod", ())
+            entry[:] = replica.get(*SERVED, "web").get("status", {}).get("byPod", ())
             return bool(entry) and (
                 entry[0]["observedGeneration"],
                 entry[0]["activeGeneration"],
@@ -119,16 +119,16 @@ async def followed(folder: Path) -> None:
             ) == (generation, 1, errors)
 
         def conditions() -> set[str]:
-            held = made.get(*SERVED, "web")["status"].get("conditions", ())
+            held = replica.get(*SERVED, "web")["status"].get("conditions", ())
             return {one["type"] for one in held if one["status"] == "True"}
 
-        await made.until(lambda: says(1, errors=False), "in force, and told")
-        made.change(*SERVED, "web", spec={"nothing": 1})
-        await made.until(lambda: says(2, errors=True), "broken, and the last good one in force")
-        await made.until(lambda: "Error" in conditions(), "a condition that says so")
-        made.drop(*SERVED, "web")
-        await made.until(lambda: not made.all(*STATUSES), "no status of what is gone")
-        revision = made.serving.revision
+        await replica.until(lambda: says(1, errors=False), "in force, and told")
+        replica.change(*SERVED, "web", spec={"nothing": 1})
+        await replica.until(lambda: says(2, errors=True), "broken, and the last good one in force")
+        await replica.until(lambda: "Error" in conditions(), "a condition that says so")
+        replica.drop(*SERVED, "web")
+        await replica.until(lambda: not replica.all(*STATUSES), "no status of what is gone")
+        revision = replica.serving.revision
         assert revision is not None
         assert revision.policies.stages == ()
 

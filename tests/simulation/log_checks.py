@@ -123,14 +123,14 @@ def _check_order(ledger: Ledger, receiver: Receiver, disks: list[Disk]) -> None:
                 f"{receiver.name} got {name} {number} twice, from {earlier} and"
                 f" {incarnation}, and nothing crashed"
             )
-        elif crash - when > RESENT_SECONDS and not _was_spoiled(ledger, disks, when, crash):
+        elif crash - when > RESENT_SECONDS and not _may_be_unsaved(ledger, disks, when, crash):
             ledger.loop.fail(
                 f"{receiver.name} got {name} {number} twice, from {earlier} and"
                 f" {incarnation}, {crash - when:.1f} seconds before a crash"
             )
 
 
-def _was_spoiled(ledger: Ledger, disks: list[Disk], start: float, stop: float) -> bool:
+def _may_be_unsaved(ledger: Ledger, disks: list[Disk], start: float, stop: float) -> bool:
     """Whether a cursor may not have been saved between these moments."""
     return any(start <= when <= stop for disk in disks for when in disk.failures) or any(
         begin <= stop and end >= start for begin, end in ledger.disturbances

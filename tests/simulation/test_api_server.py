@@ -24,6 +24,6 @@ def test_the_real_api_server_keeps_the_contract(cluster: Cluster) -> None:
             try:
                 return await observe(client, "contract")
             finally:
-                await client.request("DELETE", "/api/v1/namespaces/contract/configmaps")
+                await client.request("DELETE", "/api/v1/namespaces/contract")
 
     assert run(ask()) == EXPECTED

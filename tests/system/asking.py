@@ -37,6 +37,38 @@ def is_asked(plane: Plane, replica: InstalledServer) -> bool:
     return True
 
 
+def register_both(
+    plane: Plane, name: str, port: int, *, ignore: list[str], fail: list[str]
+) -> None:
+    """Have core resources of one namespace sent to a port: some fail open, others closed."""
+    entries = []
+    for path, resources in (("ignore", ignore), ("fail", fail)):
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"]}
+        mine = {"name": "mine", "expression": f"request.namespace == '{WORKLOADS}'"}
+        entries.append(
+            {
+                "name": f"{path}.waddle.dev",
+                "admissionReviewVersions": ["v1"],
+                "clientConfig": {
+                    "url": f"https://127.0.0.1:{port}/v1/admit/{path}",
+                    "caBundle": plane.bundle,
+                },
+                "failurePolicy": path.capitalize(),
+                "sideEffects": "None",
+                "timeoutSeconds": PATIENT_SECONDS,
+                "matchConditions": [mine],
+                "rules": [{**rule, "resources": resources}],
+            }
+        )
+    body = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": entries,
+    }
+    plane.api.apply(f"{WEBHOOKS}/{name}", body)
+
+
 class Connected:
     """One server, asked over a connection that stays."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.asking_everything import CONFIGURATIONS, EVERYTHING, ask_for_everything
 from tests.cluster import Cluster
 from tests.programs import Programs, program
 from tests.system import audited
@@ -55,6 +56,17 @@ def empty_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A control plane for tests that count every replica there is: the trio is not here."""
     with control_plane(tmp_path_factory.mktemp("empty-plane")) as alone:
         yield alone
+
+
+@pytest.fixture
+def silent_plane(empty_plane: Plane) -> Iterator[Plane]:
+    """A control plane without policies, whose API server asks nobody about everything."""
+    empty_plane.delete_templates()
+    for kind in ("validating", "mutating"):
+        path = f"{CONFIGURATIONS}/{kind}webhookconfigurations/{EVERYTHING}"
+        empty_plane.api.request("DELETE", path)
+    yield empty_plane
+    ask_for_everything(empty_plane.api)
 
 
 @pytest.fixture(scope="session")

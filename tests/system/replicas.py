@@ -389,8 +389,21 @@ class Plane:
     # --- policies --------------------------------------------------------------------------------
 
     def put_template(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Apply a template."""
-        return self._put(f"{TEMPLATES}/{document['metadata']['name']}", document)
+        """Apply a template; constraints can be made then.
+
+        One of a CRD that an earlier template of that name has left would be collected with it.
+        """
+        name = document["metadata"]["name"]
+        made = self._put(f"{TEMPLATES}/{name}", document)
+        path = f"{CRD_PATH}/{name}.constraints.gatekeeper.sh"
+
+        def is_of_an_earlier_one() -> bool:
+            metadata = (try_request(self.api, "GET", path) or {"metadata": {}})["metadata"]
+            owners = metadata.get("ownerReferences", ())
+            return any(owner["uid"] != made["metadata"]["uid"] for owner in owners)
+
+        until(lambda: not is_of_an_earlier_one(), f"{name}'s earlier CRD is collected")
+        return made
 
     def is_generated(self, name: str, uid: str) -> bool:
         """Whether the CRD of a template's constraints is there, and of this very template."""

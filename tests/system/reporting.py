@@ -13,7 +13,7 @@ from tests.cluster import ApiError
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system.replicas import CRD_PATH, STATUSES, Plane, Replica, template, try_request
 from webhook.reports.confirmation import LOST
-from webhook.reports.report_api import WGPOLICY, ReportApi
+from webhook.reports.report_api import APIS, WGPOLICY, ReportApi
 
 MANIFESTS = Path(__file__).parents[2] / "manifests" / "reports"
 TEMPLATE = template("Denied")
@@ -155,6 +155,21 @@ def delete_all(plane: Plane, api: ReportApi, namespace: str) -> None:
     except ApiError as error:
         if error.status != 404:
             raise
+
+
+def delete_everywhere(plane: Plane) -> None:
+    """Delete every report, and then every ConfigMap but the API server's own.
+
+    In this order the garbage collector, whose deletions a later test may count, finds nothing.
+    """
+    namespaces = plane.api.request("GET", "/api/v1/namespaces")["items"]
+    names = [item["metadata"]["name"] for item in namespaces]
+    for api in APIS.values():
+        for name in ("", *names):
+            delete_all(plane, api, name)
+    for name in names:
+        if name != "kube-system":
+            plane.api.request("DELETE", f"/api/v1/namespaces/{name}/configmaps")
 
 
 def writes_at_rest(plane: Plane) -> Counter[str]:

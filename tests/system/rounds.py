@@ -131,14 +131,14 @@ class Rounds:
         self, kind: str, path: str, generation: int, names: list[str], shown: list[str]
     ) -> None:
         until(
-            lambda: self._is_said(kind, generation, names),
+            lambda: self._has_statuses(kind, generation, names),
             lambda: f"all of {names} say {generation} of {path}: {self._entries(kind)}",
         )
         until(
             lambda: self._is_shown(path, generation, shown), f"byPod of {path} is at {generation}"
         )
 
-    def _is_said(self, kind: str, generation: int, names: list[str]) -> bool:
+    def _has_statuses(self, kind: str, generation: int, names: list[str]) -> bool:
         entries = [one for one in self._entries(kind) if one["id"] in names]
         return sorted(one["id"] for one in entries) == names and all(
             one.get("observedGeneration") == generation and one.get("enforced", True)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.cluster import ApiError
 from tests.patience import until
 from tests.system import reporting
-from tests.system.conftest import control_plane
+from tests.system.conftest import StartReplica, control_plane
 from tests.system.replicas import NAMESPACE, Plane, Replica
 from tests.system.reporting import by_scope, make_namespace, metric, put_config_map
 from tests.webhook.admission_policies.making import (
@@ -19,6 +20,7 @@ from tests.webhook.admission_policies.making import (
     policy,
 )
 from tests.webhook.cli.in_process import waddle
+from webhook.reports.report_api import WGPOLICY
 
 pytestmark = pytest.mark.slow
 
@@ -58,68 +60,87 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
         unbound = policy(LOOPS, name="unbound", rule={"resources": ["configmaps", "gadgets"]})
         made.api.request("POST", POLICIES, unbound)
         made.api.request("POST", MUTATING, mutating_policy(LABELLED, name="labels"))
-        bound = binding(
-            "everywhere",
-            "limited",
-            validationActions=["Audit"],
-            paramRef=PARAMETERS,
-            matchResources=HERE,
-        )
-        made.api.request("POST", BINDINGS, bound)
         yield made
 
 
+@pytest.fixture
+def audit(plane: Plane) -> Iterator[StartReplica]:
+    """Starts an audit with these flags; its Pod and its reports end with the test."""
+    with ExitStack() as stack:
+
+        def start(name: str, *flags: str) -> Replica:
+            stack.callback(plane.delete_pod, name)
+            return stack.enter_context(Replica(plane, name, *flags)).wait_ready()
+
+        yield start
+    reporting.delete_all(plane, WGPOLICY, SPACE)
+
+
+@pytest.fixture
+def bound(plane: Plane) -> Iterator[None]:
+    """The policy is bound while the test runs."""
+    everywhere = binding(
+        "everywhere",
+        "limited",
+        validationActions=["Audit"],
+        paramRef=PARAMETERS,
+        matchResources=HERE,
+    )
+    plane.api.request("POST", BINDINGS, everywhere)
+    yield
+    remove(plane, f"{BINDINGS}/everywhere")
+
+
+@pytest.mark.usefixtures("bound")
 def test_what_exists_is_reviewed_by_the_cluster_s_own_policies(
-    plane: Plane, tmp_path: Path
+    plane: Plane, audit: StartReplica, tmp_path: Path
 ) -> None:
-    with Replica(plane, "own-auditor", *AUDIT) as replica:
-        replica.wait_ready()
-        until(
-            lambda: reporting_policies(plane) == {"bad": ["ValidatingAdmissionPolicy"]},
-            "the violation is reported, and nothing of an audit before",
-        )
-        (result,) = by_scope(plane, SPACE)["bad"]["results"]
-        assert (result["policy"], result["rule"]) == ("ValidatingAdmissionPolicy", "limited")
-        assert result["message"].startswith("[binding everywhere] failed expression: ")
-        labels = {"policy": "limited", "binding": "everywhere", "enforcement_action": "dryrun"}
-        until(
-            lambda: metric(replica, "waddle_admission_policy_violations", **labels) == 1,
-            "the audit counts it",
-        )
-        assert metric(replica, "waddle_admission_policies", state="bound") == 1
-        assert metric(replica, "waddle_admission_policies", state="unbound") == 1
+    replica = audit("own-auditor", *AUDIT)
+    until(
+        lambda: reporting_policies(plane) == {"bad": ["ValidatingAdmissionPolicy"]},
+        "the violation is reported, and nothing of an audit before",
+    )
+    (result,) = by_scope(plane, SPACE)["bad"]["results"]
+    assert (result["policy"], result["rule"]) == ("ValidatingAdmissionPolicy", "limited")
+    assert result["message"].startswith("[binding everywhere] failed expression: ")
+    labels = {"policy": "limited", "binding": "everywhere", "enforcement_action": "dryrun"}
+    until(
+        lambda: metric(replica, "waddle_admission_policy_violations", **labels) == 1,
+        "the audit counts it",
+    )
+    assert metric(replica, "waddle_admission_policies", state="bound") == 1
+    assert metric(replica, "waddle_admission_policies", state="unbound") == 1
 
-        options = ("--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
-        output = waddle("status", *options)
-        assert "ValidatingAdmissionPolicy/limited" in output.stdout, output.stderr
-        assert "everywhere (Audit)" in output.stdout
-        assert "ValidatingAdmissionPolicy/unbound: no binding names it" in output.stdout
-        named = json.loads(waddle("status", *options, "-o", "json").stdout)["admissionPolicies"]
-        assert [one["state"] for one in named] == ["Bound", "NotBound", "NotBound"]
-        limited, unbound, labels = named
-        assert limited["notes"] == []
-        assert 0 < limited["costOfLimit"] < 0.01
-        assert unbound["costOfLimit"] > 1
-        assert "would end it where lists and maps have" in " ".join(unbound["notes"])
-        assert "the API server serves no gadgets of core/v1: apply" in " ".join(unbound["notes"])
-        assert (labels["kind"], labels["name"]) == ("MutatingAdmissionPolicy", "labels")
+    options = ("--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
+    output = waddle("status", *options)
+    assert "ValidatingAdmissionPolicy/limited" in output.stdout, output.stderr
+    assert "everywhere (Audit)" in output.stdout
+    assert "ValidatingAdmissionPolicy/unbound: no binding names it" in output.stdout
+    named = json.loads(waddle("status", *options, "-o", "json").stdout)["admissionPolicies"]
+    assert [one["state"] for one in named] == ["Bound", "NotBound", "NotBound"]
+    limited, unbound, labels = named
+    assert limited["notes"] == []
+    assert 0 < limited["costOfLimit"] < 0.01
+    assert unbound["costOfLimit"] > 1
+    assert "would end it where lists and maps have" in " ".join(unbound["notes"])
+    assert "the API server serves no gadgets of core/v1: apply" in " ".join(unbound["notes"])
+    assert (labels["kind"], labels["name"]) == ("MutatingAdmissionPolicy", "labels")
 
-        done = waddle("audit", "--once", "--admission-policies", *options)
-        assert "ValidatingAdmissionPolicy/limited (dryrun): 1 violation" in done.stdout, done.stderr
+    done = waddle("audit", "--once", "--admission-policies", *options)
+    assert "ValidatingAdmissionPolicy/limited (dryrun): 1 violation" in done.stdout, done.stderr
 
-        coming = policy("object.data.deny != 'yes'", name="coming", rule=RULE)
-        file = tmp_path / "coming.json"
-        file.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [coming, BOUND]}))
-        done = waddle("check", "-f", file, "--cluster", *options)
-        assert "ValidatingAdmissionPolicy/coming: 0 violations now, 1 then" in done.stdout
+    coming = policy("object.data.deny != 'yes'", name="coming", rule=RULE)
+    file = tmp_path / "coming.json"
+    file.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [coming, BOUND]}))
+    done = waddle("check", "-f", file, "--cluster", *options)
+    assert "ValidatingAdmissionPolicy/coming: 0 violations now, 1 then" in done.stdout
 
-        plane.api.request("DELETE", f"{BINDINGS}/everywhere")
-        until(lambda: not by_scope(plane, SPACE), "what is bound no more is reported no more")
-    plane.delete_pod("own-auditor")
+    plane.api.request("DELETE", f"{BINDINGS}/everywhere")
+    until(lambda: not by_scope(plane, SPACE), "what is bound no more is reported no more")
 
 
-def test_what_mutating_policies_would_change_in_what_exists_is_told(
-    plane: Plane, tmp_path: Path
+def test_what_mutating_policies_would_change_in_what_exists_is_reported(
+    plane: Plane, audit: StartReplica, tmp_path: Path
 ) -> None:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
     constraints = {"resourceRules": [{**rule, "operations": ["UPDATE"]}], **HERE}
@@ -136,19 +157,17 @@ def test_what_mutating_policies_would_change_in_what_exists_is_told(
     try:
         plane.api.request("POST", MUTATING, drifting)
         plane.api.request("POST", f"{GROUP}/mutatingadmissionpolicybindings", bound)
-        with Replica(plane, "drift-auditor", *AUDIT, "--report-mutation-drift") as replica:
-            replica.wait_ready()
-            named = {"mutator_kind": "MutatingAdmissionPolicy", "mutator_name": "drifting"}
-            until(
-                lambda: metric(replica, "waddle_mutation_drift_objects", **named) == len(stored),
-                "the audit counts each object that it would change",
-            )
-            until(
-                lambda: "MutatingAdmissionPolicy" in reporting_policies(plane).get("good", []),
-                "the report names the policy",
-            )
+        replica = audit("drift-auditor", *AUDIT, "--report-mutation-drift")
+        named = {"mutator_kind": "MutatingAdmissionPolicy", "mutator_name": "drifting"}
+        until(
+            lambda: metric(replica, "waddle_mutation_drift_objects", **named) == len(stored),
+            "the audit counts each object that it would change",
+        )
+        until(
+            lambda: "MutatingAdmissionPolicy" in reporting_policies(plane).get("good", []),
+            "the report names the policy",
+        )
     finally:
-        plane.delete_pod("drift-auditor")
         remove(plane, f"{GROUP}/mutatingadmissionpolicybindings/drifts")
         remove(plane, f"{MUTATING}/drifting")
 
@@ -169,9 +188,7 @@ def remove(plane: Plane, path: str) -> None:
         assert error.status == 404, error  # noqa: PT017  # nothing else is no fault
 
 
-def test_nothing_is_read_of_them_where_that_is_off(plane: Plane) -> None:
-    with Replica(plane, "plain-auditor", *AUDIT[:3]) as replica:
-        replica.wait_ready()
-        replica.wait_for("auditing is complete")
-        assert metric(replica, "waddle_admission_policies", state="unbound") in {None, 0}
-    plane.delete_pod("plain-auditor")
+def test_nothing_is_read_of_them_where_that_is_off(plane: Plane, audit: StartReplica) -> None:
+    replica = audit("plain-auditor", *AUDIT[:3])
+    replica.wait_for("auditing is complete")
+    assert metric(replica, "waddle_admission_policies", state="unbound") in {None, 0}

@@ -19,7 +19,7 @@ IDLE = {"nothing", "at-the-webhook"}
 """The constraints that nothing violates."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A control plane with Gatekeeper's CRDs, policies and objects."""
     folder = tmp_path_factory.mktemp("audited")

@@ -182,7 +182,7 @@ def test_a_terminal_sees_progress_and_a_pipe_does_not(audited_plane: Plane, poli
     assert b"violations" in shown
 
 
-def test_a_constraint_of_the_cluster_is_told_at_its_stage_of_a_roll_out(
+def test_a_constraint_of_the_cluster_is_reported_at_its_stage_of_a_roll_out(
     audited_plane: Plane,
 ) -> None:
     """The first stage, and what its status says came of it; and only what is stored is audited."""

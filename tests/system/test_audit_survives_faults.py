@@ -237,7 +237,7 @@ def test_a_constraint_changed_within_a_sweep_gets_no_total_of_what_it_said_befor
 
 def test_a_kind_that_may_not_be_read_is_left_out_and_named(plane: Plane, tmp_path: Path) -> None:
     """The totals are of what may be read; a metric says that something may not."""
-    kubeconfig = account(plane, tmp_path)
+    kubeconfig, rights = account(plane, tmp_path)
     path = f"{CONSTRAINTS}/narrow/everything"
 
     def delete_policy() -> None:
@@ -245,6 +245,8 @@ def test_a_kind_that_may_not_be_read_is_left_out_and_named(plane: Plane, tmp_pat
         until(lambda: try_request(plane.api, "GET", path) is None, "the constraint goes with it")
 
     with ExitStack() as left_as_it_was:
+        for right in rights:
+            left_as_it_was.callback(plane.api.request, "DELETE", right)
         left_as_it_was.callback(delete_policy)
         left_as_it_was.callback(plane.delete_pod, "auditor-narrow")
         arguments = (*FLAGS, f"--kubeconfig={kubeconfig}")
@@ -267,9 +269,10 @@ def test_a_kind_that_may_not_be_read_is_left_out_and_named(plane: Plane, tmp_pat
         assert replica.metric("waddle_audit_kinds_unreadable") == 1
 
 
-def account(plane: Plane, folder: Path) -> Path:
-    """The kubeconfig of one that may do everything but read Secrets."""
+def account(plane: Plane, folder: Path) -> tuple[Path, list[str]]:
+    """The kubeconfig of one that may do everything but read Secrets, and paths of its rights."""
     group = "/apis/rbac.authorization.k8s.io/v1"
+    paths = [f"{group}/clusterroles/narrow", f"{group}/clusterrolebindings/narrow"]
     everything = plane.api.request("GET", "/apis")["groups"]
     groups = [item["name"] for item in everything]
     core = [
@@ -285,7 +288,7 @@ def account(plane: Plane, folder: Path) -> Path:
     metadata = {"name": "narrow"}
     rbac = "rbac.authorization.k8s.io"
     role = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}
-    plane.api.apply(f"{group}/clusterroles/narrow", role)
+    plane.api.apply(paths[0], role)
     subject = {"kind": "ServiceAccount", "name": "default", "namespace": WORKLOADS}
     binding = {
         "apiVersion": f"{rbac}/v1",
@@ -294,7 +297,7 @@ def account(plane: Plane, folder: Path) -> Path:
         "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "narrow"},
         "subjects": [subject],
     }
-    plane.api.apply(f"{group}/clusterrolebindings/narrow", binding)
+    plane.api.apply(paths[1], binding)
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     path = f"/api/v1/namespaces/{WORKLOADS}/serviceaccounts/default/token"
     token = plane.api.request("POST", path, body)["status"]["token"]
@@ -302,4 +305,4 @@ def account(plane: Plane, folder: Path) -> Path:
     config["users"][0]["user"] = {"token": token}
     file = folder / "narrow-kubeconfig"
     file.write_text(yaml.safe_dump(config))
-    return file
+    return file, paths

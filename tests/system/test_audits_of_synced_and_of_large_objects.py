@@ -1,5 +1,6 @@
 """What an audit of synced data knows nothing of, and what large objects take of its memory."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.system.replicas import (
     config_map,
     constraint,
     template,
+    try_request,
 )
 
 AUDIT = tuple(f"--operation={name}" for name in ("audit", "status", "generate"))
@@ -25,6 +27,16 @@ OBJECTS = 100
 OBJECT_BYTES = 1_000_000
 LIMIT_MIB = 300
 """Measured 115; a first page of all objects, decoded, would be above 600."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(plane: Plane) -> Iterator[None]:
+    """Policies and objects end with their test."""
+    yield
+    try_request(plane.api, "DELETE", SYNC_SET)
+    for name in ("unsynced", "weighty"):
+        plane.delete_template(name)
+    plane.api.request("DELETE", CONFIG_MAPS)
 
 
 def status_of(plane: Plane, kind: str, name: str) -> dict[str, Any]:
@@ -72,8 +84,6 @@ def test_a_constraint_of_which_nothing_is_synced_has_no_total(
         lambda: status_of(plane, "Unsynced", "one").get("totalViolations") == 1,
         "what is synced is counted",
     )
-    plane.api.request("DELETE", SYNC_SET)
-    plane.delete_template("unsynced")
 
 
 @pytest.mark.slow(30)
@@ -84,18 +94,15 @@ def test_an_audit_of_large_objects_keeps_within_its_memory(
     bodies = ((CONFIG_MAPS, large(name)) for name in names)
     create(plane.api, bodies)
     replica = start("auditor-of-large", *AUDIT, EVERY_SECOND).wait_ready()
-    plane.put_template(template("Large"))
-    plane.put_constraint(constraint("one", "large", "Large"))
+    plane.put_template(template("Weighty"))
+    plane.put_constraint(constraint("one", "large", "Weighty"))
     until(
-        lambda: status_of(plane, "Large", "one").get("totalViolations") == OBJECTS,
+        lambda: status_of(plane, "Weighty", "one").get("totalViolations") == OBJECTS,
         "every object is counted",
     )
     status = Path(f"/proc/{replica.process.pid}/status").read_text()
     peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     assert int(peak.split()[1]) / 1024 < LIMIT_MIB
-    for name in names:
-        plane.api.request("DELETE", f"{CONFIG_MAPS}/{name}")
-    plane.delete_template("large")
 
 
 def large(name: str) -> dict[str, Any]:

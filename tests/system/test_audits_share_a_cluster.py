@@ -50,6 +50,8 @@ def shared(empty_plane: Plane) -> Iterator[Plane]:
         yield plane
         plane.delete_template("shared")
     plane.delete_pod("waddle-keeper")
+    for space in SPACES:
+        plane.api.request("DELETE", f"/api/v1/namespaces/{space}/configmaps")
 
 
 @contextmanager

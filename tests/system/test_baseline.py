@@ -40,7 +40,7 @@ PLURALS = {
 WIDE = "/apis/waddle.dev/v1alpha1"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A cluster of this test's own: it denies nearly everything."""
     with control_plane(tmp_path_factory.mktemp("baseline")) as made:

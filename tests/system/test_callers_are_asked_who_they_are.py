@@ -9,7 +9,15 @@ import pytest
 from tests.behaviour.serving import Answer
 from tests.patience import until
 from tests.system.conftest import ALL_OPERATIONS
-from tests.system.replicas import WORKLOADS, Plane, Replica, config_map, constraint, template
+from tests.system.replicas import (
+    WORKLOADS,
+    Plane,
+    Replica,
+    config_map,
+    constraint,
+    template,
+    try_request,
+)
 
 PATH = "/v1/validate-policy"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -34,6 +42,15 @@ def account(plane: Plane, name: str, *rules: dict[str, Any]) -> str:
     spec = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     found: str = api.request("POST", f"{ACCOUNTS}/{name}/token", spec)["status"]["token"]
     return found
+
+
+@pytest.fixture(autouse=True)
+def without_rights(empty_plane: Plane) -> Iterator[None]:
+    """What accounts may do ends with the test."""
+    yield
+    for name in ("nobody", "poster", "reader"):
+        for kind in ("clusterrolebindings", "clusterroles"):
+            try_request(empty_plane.api, "DELETE", f"{RBAC}/{kind}/{name}")
 
 
 POSTS = {"nonResourceURLs": [PATH], "verbs": ["post"]}
@@ -78,7 +95,7 @@ def answer_to_caller(replica: Replica, token: str | None) -> Answer:
     return answers[-1]
 
 
-def test_a_caller_is_told_what_its_rights_allow(empty_plane: Plane, replica: Replica) -> None:
+def test_a_caller_is_informed_what_its_rights_allow(empty_plane: Plane, replica: Replica) -> None:
     """Nothing, whether policies are valid, or their effects too."""
     plane = empty_plane
     assert answer_to_caller(replica, None).status == 401

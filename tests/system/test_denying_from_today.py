@@ -17,6 +17,7 @@ from tests.system.replicas import (
     config_map,
     constraint,
     template,
+    try_request,
     until,
 )
 
@@ -47,6 +48,16 @@ def replica(plane: Plane) -> Iterator[Replica]:
         yield started
         plane.unregister()
     plane.delete_pod("ratcheted")
+
+
+@pytest.fixture(autouse=True)
+def cleaned(plane: Plane, replica: Replica) -> Iterator[None]:
+    """The constraint, and what a test makes or changes, are as they were afterwards."""
+    yield
+    plane.delete_constraint("words", "denied")
+    until(lambda: not replica.denies("bad"), "the constraint is gone")
+    try_request(plane.api, "DELETE", f"{CONFIG_MAPS}/another")
+    assert patched(plane, "old", {"metadata": {"labels": None}}) == ""
 
 
 def patched(plane: Plane, name: str, patch: Any) -> str:
@@ -103,3 +114,4 @@ def test_a_namespace_that_admissions_leave_out_is_audited(plane: Plane, replica:
     assert made["spec"]["match"]["processes"] == ["webhook"], "the CRD keeps it"
     plane.api.request("POST", CONFIG_MAPS, config_map("bad", "another"))
     until(lambda: total(plane) == 2, "the audit counts both")
+    assert not is_refused(plane, "bad"), "the replica has the constraint, and lets it in"

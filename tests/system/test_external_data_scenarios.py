@@ -104,8 +104,10 @@ def test_a_provider_is_followed_by_every_replica_and_each_says_so(
     own = [item["status"] for item in statuses if item["status"]["id"] in names]
     assert len(own) == len(names)
     assert all(status["active"] and not status.get("errors") for status in own)
-    for entry in plane.by_pod(f"{PROVIDERS}/{KNOWN}"):
-        assert entry["active"]
+    until(
+        lambda: all(entry["active"] for entry in plane.by_pod(f"{PROVIDERS}/{KNOWN}")),
+        "other tests' replicas say so, too",
+    )
     for replica in replicas:
         assert replica.metric('gatekeeper_providers{status="active"}') == 1
 

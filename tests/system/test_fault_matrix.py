@@ -284,12 +284,12 @@ def test_statuses_of_broken_templates_say_which_generation_is_active(matrix: Mat
 
 
 def test_a_broken_template_has_an_event_and_a_condition(matrix: Matrix) -> None:
-    def is_told() -> bool:
+    def has_error() -> bool:
         found = matrix.plane.api.request("GET", f"{TEMPLATES}/parsenone")
         conditions = found.get("status", {}).get("conditions", [])
         return any(item["type"] == "Error" and item["status"] == "True" for item in conditions)
 
-    until(is_told, "the condition Error")
+    until(has_error, "the condition Error")
 
     def has_event() -> bool:
         events = [
@@ -325,7 +325,7 @@ def test_overruns_answer_by_the_table_and_then_suspend(matrix: Matrix) -> None:
     for one in SUSPENDED_TRIES:
         check_records(matrix, one, len(matrix.replicas))
 
-    def are_told() -> bool:
+    def are_suspended() -> bool:
         found = matrix.statuses("constraintpodstatuses")
         return all(
             found[replica.name, one.kind.lower(), one.name].get("breaker", {}).get("state")
@@ -334,7 +334,7 @@ def test_overruns_answer_by_the_table_and_then_suspend(matrix: Matrix) -> None:
             for one in SUSPENDED_TRIES
         )
 
-    until(are_told, "statuses tell of the breakers")
+    until(are_suspended, "statuses tell of the breakers")
     statuses = matrix.statuses("constraintpodstatuses")
     for replica in matrix.replicas:
         for one in SUSPENDED_TRIES:

@@ -22,7 +22,7 @@ from webhook.controllers.apply import prevalidation
 RENEWED_SECONDS = 0.05
 """How often a claim is written again: far more often than any replica looks."""
 
-ANNOUNCED = "package kept\n" + "\n".join(
+ANNOUNCED = "package reclaimed\n" + "\n".join(
     f'violation[{{"msg": "m{i}"}}] {{ input.review.object.spec.a{i} == {i} }}' for i in range(900)
 )
 """60 KB, of which a trial is announced before it begins; it denies no ConfigMap."""
@@ -103,17 +103,20 @@ def test_a_genuine_claim_that_is_written_again_delays_a_change_and_no_more(
     plane: Plane, start: StartReplica
 ) -> None:
     """A replica signed it once; the replica is there, and has come to an end long ago."""
-    replicas, _, _ = begun(plane, start, "Kept")
+    replicas, _, _ = begun(plane, start, "Reclaimed")
     seen: list[dict[str, Any]] = []
 
     def claimed() -> bool:
         for item in plane.api.request("GET", REVISIONS)["items"]:
             outcome = (item.get("status") or {}).get("outcome", {})
-            if item["spec"]["subject"]["name"] == "kept" and outcome.get("verdict") == "trying":
+            if (
+                item["spec"]["subject"]["name"] == "reclaimed"
+                and outcome.get("verdict") == "trying"
+            ):
                 seen.append(item)
         return bool(seen)
 
-    plane.put_template(template("Kept", ANNOUNCED))
+    plane.put_template(template("Reclaimed", ANNOUNCED))
     until(claimed, "a replica says that it is at it")
     genuine = seen[0]
     made = {**genuine, "metadata": dict(genuine["metadata"])}
@@ -122,10 +125,10 @@ def test_a_genuine_claim_that_is_written_again_delays_a_change_and_no_more(
     with written_again_and_again(plane, genuine["metadata"]["name"], made) as times:
         for replica in replicas:
             until(
-                lambda replica=replica: not replica.denies("kept"),
+                lambda replica=replica: not replica.denies("reclaimed"),
                 "each enforces the change",
                 prevalidation.LONGEST_SECONDS * 2,
             )
         until(lambda: times[0] > 3, "it was written again and again")
-    plane.delete_template("kept")
+    plane.delete_template("reclaimed")
     kill(replicas)

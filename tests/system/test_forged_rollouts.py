@@ -129,9 +129,9 @@ def test_both_copies_written_back_together_bring_no_earlier_stage(
 
 def test_a_status_in_a_replica_s_name_hurries_no_step(plane: Plane, start: StartReplica) -> None:
     """One that stands still has not reached the stage, whatever somebody writes of it."""
-    kind = "Awaited"
+    kind = "Postponed"
     plane.put_template(template(kind))
-    replicas = [start(f"awaited-{number}", *ALL_OPERATIONS) for number in range(3)]
+    replicas = [start(f"postponed-{number}", *ALL_OPERATIONS) for number in range(3)]
     for replica in replicas:
         replica.wait_ready()
     staged = constraint("words", kind.lower(), kind)
@@ -166,7 +166,7 @@ def test_a_status_in_a_replica_s_name_hurries_no_step(plane: Plane, start: Start
     finally:
         still.process.send_signal(signal.SIGCONT)
     reach(plane, kind, "deny")
-    plane.delete_template("awaited")
+    plane.delete_template("postponed")
     kill(replicas)
 
 

@@ -106,7 +106,7 @@ def warnings(plane: Plane, path: str) -> list[list[tuple[str, str]]]:
     ]
 
 
-def test_expressions_that_do_not_fit_their_kinds_or_cost_too_much_are_told_in_statuses(
+def test_expressions_that_do_not_fit_their_kinds_or_cost_too_much_are_reported_in_statuses(
     plane: Plane, pair: list[Replica]
 ) -> None:
     """By the documents that the API server has of its kinds, anew when an object changes."""

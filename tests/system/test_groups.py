@@ -13,6 +13,7 @@ from tests.programs import ROOT
 from tests.system.conftest import ALL_OPERATIONS, control_plane
 from tests.system.replicas import (
     NAMESPACE,
+    TEMPLATES,
     WORKLOADS,
     Plane,
     Replica,
@@ -49,6 +50,14 @@ def replica(plane: Plane) -> Iterator[Replica]:
     plane.delete_pod("grouped")
 
 
+@pytest.fixture(autouse=True)
+def nothing_stays(plane: Plane) -> Iterator[None]:
+    """Groups end with their test, and so does what they are tried on."""
+    yield
+    for path in (GROUPS, f"{PODS}/neither?gracePeriodSeconds=0"):
+        try_request(plane.api, "DELETE", path)
+
+
 def put(plane: Plane, document: dict[str, Any]) -> str:
     """Make or replace a group; why it is refused, or an empty text."""
     while (answer := _put(plane, document)).startswith("409"):
@@ -82,7 +91,9 @@ def refusal(plane: Plane, pod: dict[str, Any]) -> str:
 
 
 @pytest.mark.slow(60)
-def test_a_group_lives_as_constraints_do(plane: Plane, replica: Replica) -> None:
+def test_a_group_lives_as_constraints_do(
+    plane: Plane, replica: Replica, request: pytest.FixtureRequest
+) -> None:
     group = yaml.safe_load(FILES["groups/images.yaml"])
     pods = {one["metadata"]["name"]: one for one in yaml.safe_load_all(FILES["groups/pods.yaml"])}
     reached = ("--timeout=60s", "--kubeconfig", plane.cluster.kubeconfig, "-n", NAMESPACE)
@@ -148,7 +159,11 @@ def test_a_group_lives_as_constraints_do(plane: Plane, replica: Replica) -> None
     del group["metadata"]["annotations"]
     assert put(plane, group) == ""
     until(lambda: message in refusal(plane, pods["neither"]), "it denies again")
+    deleted = plane.api.request("GET", f"{TEMPLATES}/requireimagedigests")
+    for field in ("uid", "resourceVersion", "managedFields"):
+        del deleted["metadata"][field]
     plane.delete_template("requireimagedigests")
+    request.addfinalizer(lambda: plane.put_template(deleted))
     until(
         lambda: (
             "there is no ConstraintTemplate of the kind RequireImageDigests"

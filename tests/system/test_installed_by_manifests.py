@@ -318,7 +318,7 @@ def test_beside_gatekeeper_a_replica_enforces_and_writes_its_own_statuses_alone(
         with replica:
             until(lambda: replica.is_ready, "it is ready")
             plane.put_template(template("Beside"))
-            until(lambda: is_said(plane, "beside"), "the template has a status of the replica's")
+            until(lambda: has_status(plane, "beside"), "the template has a status of the replica's")
             assert try_request(plane.api, "GET", crd) is None
             plane.api.request("POST", CRD_PATH, constraint_crd("Beside"))
             plane.put_constraint(constraint("beside", "one", "Beside"))
@@ -334,7 +334,7 @@ def test_beside_gatekeeper_a_replica_enforces_and_writes_its_own_statuses_alone(
             try_request(plane.api, "DELETE", path)
 
 
-def is_said(plane: Plane, template: str) -> bool:
+def has_status(plane: Plane, template: str) -> bool:
     """Whether a replica has said anything of a template."""
     selector = f"internal.gatekeeper.sh/constrainttemplate-name={template}"
     query = f"{STATUSES}/constrainttemplatepodstatuses?labelSelector={selector}"

@@ -27,6 +27,7 @@ from tests.system.reporting import by_scope, make_namespace, metric
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.kyverno.making import LABEL, applied, document
 from webhook.policy_kinds.table import KYVERNO_KINDS
+from webhook.reports.report_api import WGPOLICY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -185,7 +186,7 @@ def test_every_replica_denies_by_a_policy_of_kyverno_s_and_by_what_it_implies(
     until(lambda: all(denies(one, pod("meant")) for one in trio), "none excuses it any more")
 
 
-def test_a_policy_that_cannot_be_used_is_told_and_leaves_the_last_good_one(
+def test_a_policy_that_cannot_be_used_is_reported_and_leaves_the_last_good_one(
     policed: Plane, trio: list[Replica]
 ) -> None:
     until(lambda: all(denies(one, pod("bad")) for one in trio), "every replica denies")
@@ -203,7 +204,7 @@ def test_a_policy_that_cannot_be_used_is_told_and_leaves_the_last_good_one(
     assert (row["name"], row["state"]) == ("ValidatingPolicy/host", "Unusable")
 
 
-def test_one_that_nobody_is_asked_about_is_told_until_a_rule_sends_what_it_is_for(
+def test_one_that_nobody_is_asked_about_is_reported_until_a_rule_sends_what_it_is_for(
     policed: Plane, trio: list[Replica]
 ) -> None:
     """By the metric, status and wait."""
@@ -259,9 +260,13 @@ def test_what_violates_is_reported_and_counted_and_no_admission_is_denied(plane:
     try:
         with Replica(plane, "kyverno-auditor", *flags, *audited) as replica:
             replica.wait_ready()
-            until(lambda: "bad" in by_scope(plane, SPACE), "the violation is reported")
-            results = by_scope(plane, SPACE)["bad"]["results"]
-            messages = {(one["policy"], one["rule"]): one["message"] for one in results}
+
+            def messages_of() -> dict[tuple[str, str], str]:
+                results = by_scope(plane, SPACE).get("bad", {"results": ()})["results"]
+                return {(one["policy"], one["rule"]): one["message"] for one in results}
+
+            until(lambda: len(messages_of()) == 2, "what both policies find is reported")
+            messages = messages_of()
             assert messages["ValidatingPolicy", "audited"] == MESSAGE
             changes = messages["MutatingPolicy", "drifting"]
             assert changes.startswith("once it is enforced, would change /metadata/labels")
@@ -278,6 +283,7 @@ def test_what_violates_is_reported_and_counted_and_no_admission_is_denied(plane:
         plane.api.request("DELETE", f"{MUTATING}/drifting")
         plane.api.request("DELETE", f"{POLICIES}/audited")
         plane.delete_pod("kyverno-auditor")
+        reporting.delete_all(plane, WGPOLICY, SPACE)
         path = f"/api/v1/namespaces/{SPACE}/pods/bad?gracePeriodSeconds=0"
         plane.api.request("DELETE", path)
 

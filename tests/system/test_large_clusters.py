@@ -126,11 +126,11 @@ def test_three_replicas_with_100_constraints_are_small_and_then_rest(
     three = take_over(plane, start, proxy, maker, CANARY)
     count = 3 * len(made.constraints)
 
-    def all_is_said() -> bool:
+    def has_all_statuses() -> bool:
         found = plane.api.request("GET", f"{STATUSES}/constraintpodstatuses")["items"]
         return len(found) == count
 
-    until(all_is_said, "every replica has its statuses")
+    until(has_all_statuses, "every replica has its statuses")
     rest(plane, [replica.name for replica in three])
     assert max(memory_mib(replica) for replica in three) <= MEMORY_MIB_MAX
 

@@ -41,7 +41,7 @@ def path_of(document: dict[str, Any]) -> str:
 
 @pytest.fixture
 def mutating(plane: Plane, start: StartReplica) -> Iterator[Replica]:
-    """A replica that the API server asks to mutate ConfigMaps; the mutators go with the test."""
+    """A replica that the API server asks to mutate ConfigMaps; these and mutators end with the test."""
     with mutating_replica(plane, start) as replica:
         yield replica
 
@@ -91,9 +91,8 @@ def mutating_replica(plane: Plane, start: StartReplica, *flags: str) -> Iterator
         yield replica
     finally:
         plane.api.request("DELETE", f"{CONFIGURATIONS}/{NAME}")
-        for kind in ("assign", "assignmetadata"):
-            for item in plane.api.request("GET", f"{MUTATORS}/{kind}")["items"]:
-                plane.api.request("DELETE", f"{MUTATORS}/{kind}/{item['metadata']['name']}")
+        for path in (f"{MUTATORS}/assign", f"{MUTATORS}/assignmetadata", EXPANSIONS, CONFIG_MAPS):
+            plane.api.request("DELETE", path)
 
 
 def by_pod(plane: Plane, path: str, pod: str = "mutating-0") -> dict[str, Any]:
@@ -102,7 +101,7 @@ def by_pod(plane: Plane, path: str, pod: str = "mutating-0") -> dict[str, Any]:
     return next((entry for entry in entries if entry["id"] == pod), {})
 
 
-def made(plane: Plane, name: str) -> dict[str, Any]:
+def stored_config_map(plane: Plane, name: str) -> dict[str, Any]:
     """A ConfigMap as the API server stores it, made anew."""
     try_request(plane.api, "DELETE", f"{CONFIG_MAPS}/{name}")
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1"}}
@@ -112,7 +111,7 @@ def made(plane: Plane, name: str) -> dict[str, Any]:
 
 def labels(plane: Plane, name: str) -> dict[str, str]:
     """The labels that a ConfigMap is stored with."""
-    found: dict[str, str] = made(plane, name)["metadata"].get("labels") or {}
+    found: dict[str, str] = stored_config_map(plane, name)["metadata"].get("labels") or {}
     return found
 
 
@@ -151,7 +150,9 @@ def test_a_mutator_is_applied_shown_by_pod_and_keeps_its_last_good_generation(
     until(lambda: try_request(plane.api, "GET", gone) is None, "its status is gone")
 
 
-def test_a_conflict_is_told_on_every_party_and_taken_back(plane: Plane, mutating: Replica) -> None:
+def test_a_conflict_is_reported_on_every_party_and_taken_back(
+    plane: Plane, mutating: Replica
+) -> None:
     one = assign("one", "data.a", "2", applyTo=CONFIG_MAP)
     two = assign("two", "data.b[name: x].c", "2", applyTo=CONFIG_MAP)
     other = assign("other", "data.b.c", "2", applyTo=CONFIG_MAP)
@@ -166,7 +167,7 @@ def test_a_conflict_is_told_on_every_party_and_taken_back(plane: Plane, mutating
             "message": "the following mutators have conflicting schemas: "
             "[Assign.mutations.gatekeeper.sh /other,Assign.mutations.gatekeeper.sh /two]",
         }
-    until(lambda: made(plane, "mutated-b")["data"] == {"a": "2"}, "the third goes on")
+    until(lambda: stored_config_map(plane, "mutated-b")["data"] == {"a": "2"}, "the third goes on")
     assert mutating.metric("gatekeeper_mutator_conflicting_count") == 2
     plane.api.request("DELETE", path_of(other))
     until(lambda: by_pod(plane, path_of(two)).get("enforced") is True, "it is taken back")
@@ -194,7 +195,6 @@ def test_templates_of_a_circle_all_say_so_until_it_is_broken(
     path = f"{EXPANSIONS}/a-b"
     until(lambda: by_pod(plane, path) and "errors" not in by_pod(plane, path), "it is taken back")
     assert mutating.metric('gatekeeper_expansion_templates{status="active"}') == 1
-    plane.api.request("DELETE", path)
 
 
 def condition(plane: Plane, path: str, name: str) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def test_a_replica_that_starts_applies_the_last_good_generation_of_a_broken_muta
     )
 
 
-def test_a_fight_with_a_controller_that_writes_back_is_found_and_told(
+def test_a_fight_with_a_controller_that_writes_back_is_found_and_reported(
     plane: Plane, start: StartReplica, fighting: Replica
 ) -> None:
     owner = label("fought", "fought", "yes", match={"namespaces": [WORKLOADS]})

@@ -37,6 +37,7 @@ def removed(plane: Plane) -> Iterator[None]:
     """What was installed goes with the test: others tell which constraints an audit leaves out."""
     yield
     plane.delete_template(KIND.lower())
+    plane.api.request("DELETE", CONFIG_MAPS)
 
 
 def push(registry: OciRegistry, folder: Path, version: str, rego: str, *names: str) -> str:

@@ -23,9 +23,10 @@ PATH = f"{PROVIDERS}/{NAME}"
 
 @pytest.fixture
 def replica(plane: Plane, start: StartReplica) -> Iterator[Replica]:
-    """A replica; the Provider goes with the test."""
+    """A replica; the Provider goes with the test, and the right to use it."""
     yield start("asking-0", *ALL_OPERATIONS).wait_ready()
-    try_request(plane.api, "DELETE", PATH)
+    for path in (PATH, f"{RBAC}/clusterrolebindings/uses", f"{RBAC}/clusterroles/uses"):
+        try_request(plane.api, "DELETE", path)
 
 
 def provider_status(plane: Plane) -> dict[str, Any]:
@@ -51,7 +52,7 @@ def manifest(**spec: Any) -> dict[str, Any]:
     }
 
 
-def test_what_cannot_be_used_is_told_and_the_last_good_one_answers(
+def test_what_cannot_be_used_is_reported_and_the_last_good_one_answers(
     plane: Plane, start: StartReplica, replica: Replica, tmp_path: Path
 ) -> None:
     with ProviderProcess(tmp_path, authority=make_authority()) as provider:

@@ -29,7 +29,7 @@ CONSTRAINT = f"{CONSTRAINTS}/unique/words"
 AUDIT = ("--operation=audit", "--audit-interval=2")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A control plane whose Config syncs nothing yet."""
     with control_plane(tmp_path_factory.mktemp("referential")) as made:
@@ -77,7 +77,7 @@ def config(*kinds: str) -> dict[str, Any]:
     }
 
 
-def own(plane: Plane, name: str, marker: str) -> None:
+def put_config_map(plane: Plane, name: str, marker: str) -> None:
     """A ConfigMap that has a word as its marker."""
     document = config_map("", name)
     document["data"] = {"marker": marker}
@@ -104,7 +104,7 @@ def test_a_template_in_cel_follows_referential_data_and_is_withheld_without_it(
         first = run(plane, stack, "cel-data-0")
         plane.put_template(unique())
         plane.put_constraint(constraint("words", "", "Unique"))
-        own(plane, "marker", "mine")
+        put_config_map(plane, "marker", "mine")
         until(lambda: codes(plane) == ["missing_data"], "the template is withheld")
         assert plane.by_pod(TEMPLATE)[0]["missingData"]
         assert denial(first, "mine") == ""
@@ -112,9 +112,9 @@ def test_a_template_in_cel_follows_referential_data_and_is_withheld_without_it(
         plane.api.apply(CONFIG, config("ConfigMap"))
         until(lambda: denial(first, "mine") == "[words] taken by marker", "the data is read")
         assert denial(first, "other") == ""
-        own(plane, "second", "mine")
+        put_config_map(plane, "second", "mine")
         until(lambda: "marker, second" in denial(first, "mine"), "what is added is read")
-        own(plane, "marker", "other")
+        put_config_map(plane, "marker", "other")
         until(lambda: denial(first, "mine") == "[words] taken by second", "what changes is read")
 
         late = run(plane, stack, "cel-data-1")
@@ -126,7 +126,7 @@ def test_a_template_in_cel_follows_referential_data_and_is_withheld_without_it(
         for replica in (first, late):
             until(lambda replica=replica: denial(replica, "mine") == "", "what is deleted is gone")
 
-        own(plane, "third", "denied")
+        put_config_map(plane, "third", "denied")
         violator = config_map("denied", "violator")
         plane.api.apply(f"{CONFIG_MAPS}/violator", violator)
 

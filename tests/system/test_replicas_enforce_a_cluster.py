@@ -1,5 +1,6 @@
 """Three replicas beside a real API server: what is applied is enforced by all, and said so."""
 
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,14 @@ from tests.system.rounds import rest
 from webhook.api.revision import digest_of
 
 CONFIG = f"/apis/config.gatekeeper.sh/v1alpha1/namespaces/{NAMESPACE}/configs/config"
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(plane: Plane) -> Iterator[None]:
+    """What is synced, and the Config that says so, end with a test."""
+    yield
+    try_request(plane.api, "DELETE", CONFIG)
+    try_request(plane.api, "DELETE", f"{CONFIG_MAPS}/marker")
 
 
 def all_deny(replicas: list[Replica], word: str) -> None:
@@ -102,11 +111,11 @@ def test_a_status_object_is_gatekeeper_s_to_the_field(plane: Plane, trio: list[R
     all_deny(trio, "fields")
     path = f"{STATUSES}/constraintpodstatuses/waddle--0-fields-with--dash"
 
-    def is_said() -> bool:
+    def is_enforced() -> bool:
         found = try_request(plane.api, "GET", path)
         return found is not None and found["status"]["enforced"]  # false as long as it is tried
 
-    until(is_said, "the status says that it is enforced")
+    until(is_enforced, "the status says that it is enforced")
     status = plane.api.request("GET", path)
     assert status["metadata"]["labels"] == {
         "internal.gatekeeper.sh/pod": "waddle-0",
@@ -230,7 +239,6 @@ def test_a_template_waits_for_the_data_it_asks_for(plane: Plane, trio: list[Repl
     all_allow(trio, "data")
     until(is_withheld, "the template is withheld again")
     plane.delete_template("withdata")
-    plane.api.request("DELETE", CONFIG)
 
 
 def test_config_excludes_namespaces(plane: Plane, trio: list[Replica]) -> None:
@@ -341,7 +349,7 @@ def is_admitted(plane: Plane, document: dict[str, Any]) -> bool:
     return True
 
 
-def test_a_namespace_that_the_watch_has_not_told_of_is_read(trio: list[Replica]) -> None:
+def test_a_namespace_that_the_watch_has_not_reported_is_read(trio: list[Replica]) -> None:
     """One that is not there at all is Gatekeeper's error; other admissions are answered as ever."""
     verdict = trio[0].admit(config_map("x", namespace="never-made"))
     assert verdict["status"]["code"] == 500
@@ -350,7 +358,7 @@ def test_a_namespace_that_the_watch_has_not_told_of_is_read(trio: list[Replica])
     assert trio[0].admit(config_map("x"))["allowed"] is True
 
 
-def test_a_constraint_is_judged_by_a_template_that_the_watch_has_not_told_of(
+def test_a_constraint_is_judged_by_a_template_that_the_watch_has_not_reported(
     plane: Plane, trio: list[Replica], start: StartReplica, tmp_path: Path
 ) -> None:
     """Nor of a change of one: whoever applies both need not wait for the last replica."""

@@ -11,7 +11,7 @@ import pytest
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system import reporting
 from tests.system.conftest import control_plane
-from tests.system.replicas import Plane, Replica, constraint, try_request
+from tests.system.replicas import CONSTRAINTS, Plane, Replica, constraint, try_request
 from tests.system.reporting import (
     await_sweeps,
     by_scope,
@@ -67,14 +67,9 @@ def audit(plane: Plane) -> Iterator[Start]:
 
         yield start
     for kind in ("denied", "labelled"):
-        path = f"/apis/constraints.gatekeeper.sh/v1beta1/{kind}"
-        for item in (try_request(plane.api, "GET", path) or {"items": []})["items"]:
-            plane.delete_constraint(item["metadata"]["name"], kind)
+        plane.api.request("DELETE", f"{CONSTRAINTS}/{kind}")
     try_request(plane.api, "DELETE", CONFIG)
-    for api in APIS.values():
-        for namespace in plane.api.request("GET", "/api/v1/namespaces")["items"]:
-            reporting.delete_all(plane, api, namespace["metadata"]["name"])
-        reporting.delete_all(plane, api, "")
+    reporting.delete_everywhere(plane)
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=APIS)
@@ -446,16 +441,15 @@ def test_without_the_crds_nothing_but_the_log_speaks_of_reports(plane, audit):
         "metadata": {"name": saved["metadata"]["name"]},
         "spec": saved["spec"],
     }
-    plane.api.request("DELETE", f"{crds}/policyreports.wgpolicyk8s.io")
-    until(
-        lambda: try_request(plane.api, "GET", f"{crds}/policyreports.wgpolicyk8s.io") is None,
-        "the CRD is gone",
-    )
-    replica = audit()
-    replica.wait_for("reports are not served: install their CRDs (manifests/reports)")
     path = f"{crds}/policyreports.wgpolicyk8s.io"
-    plane.api.request("POST", crds, manifest)
-    until(lambda: reporting.is_established(plane, path), "it is served again")
+    plane.api.request("DELETE", path)
+    try:
+        until(lambda: try_request(plane.api, "GET", path) is None, "the CRD is gone")
+        replica = audit()
+        replica.wait_for("reports are not served: install their CRDs (manifests/reports)")
+    finally:
+        plane.api.apply(path, manifest)
+        until(lambda: reporting.is_established(plane, path), "it is served again")
     until(lambda: len(reports(plane, "unserved")) == 1, "the next sweep writes")
     assert json.dumps(reports(plane, "unserved")[0]["summary"])
 

@@ -1,5 +1,6 @@
 """Policies of `waddle export --static` on an API server that loads them from files: no webhook runs."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,20 @@ import yaml
 from tests import policies
 from tests.cluster import ApiError
 from tests.patience import until
-from tests.system.conftest import control_plane
-from tests.system.replicas import CONFIG_MAPS, NAMESPACE, WEBHOOKS, Plane, config_map, try_request
+from tests.system.asking import dry_run, register_both
+from tests.system.conftest import ALL_OPERATIONS, control_plane
+from tests.system.proxy import Proxy
+from tests.system.replicas import (
+    CONFIG_MAPS,
+    NAMESPACE,
+    WEBHOOKS,
+    Plane,
+    Replica,
+    config_map,
+    constraint,
+    template,
+    try_request,
+)
 from tests.webhook.cli.in_process import waddle
 
 CONFIGURATION = "waddle-validating-webhook-configuration"
@@ -52,6 +65,14 @@ def export(folder: Path, *arguments: str) -> None:
     assert run.returncode == 0, run.stderr
 
 
+def reading(folder: Path) -> tuple[str, str]:
+    """Flags by which the API server reads the policies of a folder."""
+    return "-apiserver-args", (
+        "--feature-gates=ManifestBasedAdmissionControlConfig=true "
+        f"--admission-control-config-file={folder / 'admission-configuration.yaml'}"
+    )
+
+
 def refusal(plane: Plane, method: str, path: str, body: Any = None) -> str:
     """Why a request is refused; empty where it is not."""
     try:
@@ -65,13 +86,7 @@ def refusal(plane: Plane, method: str, path: str, body: Any = None) -> str:
 def test_policies_of_files_hold_while_no_webhook_runs(tmp_path: Path) -> None:
     folder = tmp_path / "admission"
     export(folder, "--allow-user", "ops@example.com")
-    arguments = (
-        "--feature-gates=ManifestBasedAdmissionControlConfig=true "
-        f"--admission-control-config-file={folder / 'admission-configuration.yaml'}"
-    )
-    with control_plane(
-        tmp_path, "-apiserver-args", arguments, install=Plane.make_namespaces
-    ) as plane:
+    with control_plane(tmp_path, *reading(folder), install=Plane.make_namespaces) as plane:
         body = {
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "ValidatingWebhookConfiguration",
@@ -98,3 +113,54 @@ def test_policies_of_files_hold_while_no_webhook_runs(tmp_path: Path) -> None:
             "who is allowed deletes it",
         )
         assert try_request(plane.api, "GET", f"{WEBHOOKS}/{CONFIGURATION}") is None
+
+
+@pytest.mark.slow(60)
+def test_policies_of_files_hold_beside_replicas_and_after_these_are_killed(
+    tmp_path: Path, proxy: Proxy
+) -> None:
+    """What fails open is let in while nobody runs, but for what the files say."""
+    folder = tmp_path / "admission"
+    export(folder)
+
+    def answers(plane: Plane) -> dict[str, str]:
+        return {
+            word: dry_run(plane, "configmaps", data={"deny": word})
+            for word in ("bad", "opened", "good")
+        } | {"secret": dry_run(plane, "secrets")}
+
+    def check_without_replicas(plane: Plane) -> None:
+        found = answers(plane)
+        assert "denied by bad" in found["bad"]
+        assert (found["opened"], found["good"]) == ("admitted", "admitted")
+        assert "failed calling webhook" in found["secret"]
+
+    with control_plane(tmp_path, *reading(folder)) as plane, ExitStack() as stack:
+        register_both(plane, "both", proxy.port, ignore=["configmaps"], fail=["secrets"])
+        replicas = []
+        for number in range(3):
+            name = f"filed-{number}"
+            replica = stack.enter_context(Replica(plane, name, *ALL_OPERATIONS)).wait_ready()
+            plane.mark_pod(name, ready=True)
+            replicas.append(replica)
+        proxy.replicas = replicas
+        made = plane.put_template(template())
+        until(lambda: plane.is_generated("denied", made["metadata"]["uid"]), "its CRD is there")
+        plane.put_constraint(constraint("opened", "opened"))
+        for replica in replicas:
+            until(lambda replica=replica: replica.denies("opened"), f"{replica.name} denies")
+        found = answers(plane)
+        assert "denied by bad" in found["bad"]
+        assert "denied by opened" in found["opened"]
+        assert (found["good"], found["secret"]) == ("admitted", "admitted")
+
+        for replica in replicas:
+            replica.kill()
+        check_without_replicas(plane)
+        plane.cluster.restart()
+        check_without_replicas(plane)
+        with Replica(plane, "filed-again", *ALL_OPERATIONS) as again:
+            proxy.replicas = [again.wait_ready()]
+            until(lambda: "denied by opened" in answers(plane)["opened"], "it is enforced again")
+            assert "denied by bad" in answers(plane)["bad"]
+            assert answers(plane)["secret"] == "admitted"

@@ -70,6 +70,7 @@ def enforced(plane: Plane, path: str) -> list[bool]:
     return [bool(entry.get("enforced")) for entry in plane.by_pod(path)]
 
 
+@pytest.mark.leaves("each test writes beside what there is")
 @pytest.mark.slow(20)
 def test_what_was_seen_to_stop_replicas_costs_itself_alone(
     plane: Plane, pair: list[Replica]
@@ -92,6 +93,7 @@ def test_what_was_seen_to_stop_replicas_costs_itself_alone(
     until(lambda: any(entry.get("errors") for entry in plane.by_pod(broken)), "the schema's fault")
 
 
+@pytest.mark.leaves("each test writes beside what there is")
 @pytest.mark.slow(30)
 def test_random_objects_of_every_kind_stop_no_replica(plane: Plane, pair: list[Replica]) -> None:
     fuzz = Fuzz(plane, seed=int(os.environ.get("WADDLE_FUZZ_SEED", "1")))

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -10,14 +11,17 @@ import pytest
 from tests import policies
 from tests.asking_everything import EVERYTHING, NOBODY
 from tests.patience import until
+from tests.system.asking import dry_run, register_both
 from tests.system.condition_reading import conditions, events, holds, says
 from tests.system.conftest import ALL_OPERATIONS, StartReplica
+from tests.system.proxy import Proxy
 from tests.system.replicas import (
     CONSTRAINTS,
     NAMESPACE,
     WEBHOOKS,
     Plane,
     Replica,
+    constraint,
     template,
 )
 from webhook.api.shapes import Json
@@ -46,10 +50,10 @@ def waddle(plane: Plane, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def on_leases(name: str) -> Json:
+def on_leases(name: str, kind: str = "Leased") -> Json:
     """A constraint on Leases."""
     match = {"kinds": [{"apiGroups": ["coordination.k8s.io"], "kinds": ["Lease"]}]}
-    document: dict[str, Any] = policies.constraint("Leased", name, parameters={"word": name})
+    document: dict[str, Any] = policies.constraint(kind, name, parameters={"word": name})
     document["spec"]["match"] = match
     return document
 
@@ -92,3 +96,85 @@ def test_a_constraint_on_leases_is_not_asked_until_they_are_sent(
     finally:
         rules(plane, NOBODY)
         plane.delete_template("leased")
+
+
+TWO_ENTRIES = "two-entries"
+SECRET = "c2VjcmV0"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+
+
+def started(stack: ExitStack, plane: Plane, name: str) -> Replica:
+    """A replica that is ready until the test ends, or kills it."""
+    stack.callback(plane.delete_pod, name)
+    replica = stack.enter_context(Replica(plane, name, *ALL_OPERATIONS)).wait_ready()
+    plane.mark_pod(name, ready=True)
+    return replica
+
+
+def not_asked(plane: Plane, name: str) -> str:
+    """Why nobody asks about a constraint; empty where somebody does."""
+    found = conditions(plane, f"{CONSTRAINTS}/sent/{name}").get("Enforced") or {}
+    return str(found["message"]) if found.get("reason") == "NotAsked" else ""
+
+
+def denials(plane: Plane) -> tuple[bool, bool]:
+    """Whether policies deny a ConfigMap and a Secret."""
+    return (
+        "[opened]" in dry_run(plane, "configmaps", data={"deny": "opened"}),
+        "[closed]" in dry_run(plane, "secrets", data={"deny": SECRET}),
+    )
+
+
+@pytest.mark.slow(60)
+def test_who_starts_after_all_were_killed_says_what_is_no_longer_asked(
+    silent_plane: Plane, proxy: Proxy
+) -> None:
+    """One entry fails open and one closed; they change while nobody runs, and the API server restarts."""
+    plane = silent_plane
+    with ExitStack() as stack:
+        stack.callback(plane.api.request, "DELETE", f"{WEBHOOKS}/{TWO_ENTRIES}")
+        register_both(plane, TWO_ENTRIES, proxy.port, ignore=["configmaps"], fail=["secrets"])
+        replicas = [started(stack, plane, f"sent-{number}") for number in range(3)]
+        proxy.replicas = list(replicas)
+        put_policies(stack, plane)
+        until(lambda: not_asked(plane, "leases"), "nobody is asked about Leases")
+        for name in ("opened", "closed"):
+            path = f"{CONSTRAINTS}/sent/{name}"
+            until(lambda path=path: says(plane, path, "Enforced", "3/3 replicas"), "all say so")
+            assert not not_asked(plane, name)
+        until(lambda: denials(plane) == (True, True), "both are enforced")
+
+        for replica in replicas:
+            replica.kill()
+        # Each constraint is now asked about by the entry of the others.
+        register_both(plane, TWO_ENTRIES, proxy.port, ignore=["secrets"], fail=["configmaps"])
+        plane.cluster.restart()
+        assert "failed calling webhook" in dry_run(plane, "configmaps", data={"deny": "opened"})
+        assert dry_run(plane, "secrets") == "admitted"
+        lease = {"metadata": {"name": "tried"}, "spec": {"holderIdentity": "me"}}
+        plane.api.request("POST", f"{LEASES}?dryRun=All", lease)
+
+        proxy.replicas = [started(stack, plane, "sent-again")]
+        for name in ("opened", "closed", "leases"):
+            until(lambda name=name: not_asked(plane, name), f"{name} is said not to be asked about")
+        assert "configmaps" in not_asked(plane, "opened")
+        assert "secrets" in not_asked(plane, "closed")
+        assert "leases" in not_asked(plane, "leases")
+        assert denials(plane) == (False, False)
+
+        register_both(plane, TWO_ENTRIES, proxy.port, ignore=["configmaps"], fail=["secrets"])
+        for name in ("opened", "closed"):
+            until(lambda name=name: not not_asked(plane, name), f"{name} is asked about again")
+        until(lambda: denials(plane) == (True, True), "both are enforced again")
+
+
+def put_policies(stack: ExitStack, plane: Plane) -> None:
+    """A template with a constraint on ConfigMaps, one on Secrets that fails closed, and one on Leases."""
+    made = plane.put_template(template("Sent"))
+    stack.callback(plane.delete_template, "sent")
+    until(lambda: plane.is_generated("sent", made["metadata"]["uid"]), "its CRD is there")
+    closed = constraint("closed", SECRET, "Sent")
+    closed["spec"]["match"]["kinds"][0]["kinds"] = ["Secret"]
+    closed["metadata"]["annotations"] = {"waddle.dev/failure-policy": "fail"}
+    for one in (constraint("opened", "opened", "Sent"), closed, on_leases("leases", "Sent")):
+        plane.put_constraint(one)

@@ -23,7 +23,7 @@ def document() -> tuple[Any, list[Any]]:
     return found, large
 
 
-def test_the_large_arrays_and_objects_of_a_document_are_told_and_emptied() -> None:
+def test_the_large_arrays_and_objects_of_a_document_are_reported_and_emptied() -> None:
     found, large = document()
     assert large[0] is found
     assert {id(one) for one in (found["a"], found["a"]["b"], found["a"]["c"])} <= set(

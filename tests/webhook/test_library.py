@@ -107,7 +107,7 @@ def test_a_document_that_no_constraint_is_about_is_refused_and_never_passes(poli
         policies.review_document({"a": 1})
 
 
-def test_files_that_cannot_be_used_are_all_told(tmp_path):
+def test_files_that_cannot_be_used_are_all_reported(tmp_path):
     (tmp_path / "a.yaml").write_text("a: [")
     (tmp_path / "b.yaml").write_text(yaml.safe_dump(template(rego="package p\nviolation[{")))
 
@@ -162,7 +162,7 @@ def test_what_is_reviewed_is_what_would_be_stored(tmp_path):
 
 
 @pytest.mark.parametrize("effect", ["skip", "warn"])
-def test_what_is_excused_is_told_with_its_exception(effect):
+def test_what_is_excused_is_reported_with_its_exception(effect):
     opened = constraint(name="closed")
     opened["metadata"]["annotations"] = {"waddle.dev/exceptions": "all"}
     agent = exception(
@@ -189,7 +189,7 @@ def test_a_namespace_that_a_config_excludes_is_spared(tmp_path):
     assert policies.review(pod(namespace="other")) != []
 
 
-def test_a_mutator_that_cannot_be_used_is_told(tmp_path):
+def test_a_mutator_that_cannot_be_used_is_reported(tmp_path):
     broken = {
         "apiVersion": "mutations.gatekeeper.sh/v1",
         "kind": "Assign",
@@ -347,7 +347,7 @@ def test_policies_come_from_texts_and_values(policies):
         assert made.review(pod()) == policies.review(pod())
 
 
-def test_what_is_wrong_in_texts_and_values_is_told_with_their_names():
+def test_what_is_wrong_in_texts_and_values_is_reported_with_their_names():
     with pytest.raises(InvalidPoliciesError, match=r"a\.yaml: line 2: "):
         Policies.load(texts={"a.yaml": "a: ["})
     with pytest.raises(InvalidPoliciesError, match=r"values\[1\]: .*missing ConstraintTemplate"):

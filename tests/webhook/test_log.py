@@ -91,7 +91,7 @@ def test_words_of_several_lines_keep_a_mark_below_what_it_is_about() -> None:
     )
 
 
-def test_only_people_are_told_what_is_no_event() -> None:
+def test_only_people_are_informed_what_is_no_event() -> None:
     people, program = Lines(words=True), Lines()
     for lines in (people, program):
         lines.log.say("hello")
@@ -159,7 +159,7 @@ def test_a_file_is_appended_to(tmp_path: Path) -> None:
     assert json.loads(second)["msg"] == "after"
 
 
-def test_who_logs_does_not_wait_for_a_reader_and_what_is_dropped_is_told() -> None:
+def test_who_logs_does_not_wait_for_a_reader_and_what_is_dropped_is_reported() -> None:
     """A pipe that nobody reads, with more than the pipe and the queue hold."""
     reads, writes = os.pipe()
     writer = Writer(writes)

@@ -91,7 +91,7 @@ def test_each_scheme_has_its_variable_in_capital_or_small_letters() -> None:
     assert proxy_for("https://example.com", {}) is None
 
 
-def test_a_proxy_has_credentials_apart_and_what_is_none_is_told_without_them() -> None:
+def test_a_proxy_has_credentials_apart_and_what_is_none_is_reported_without_them() -> None:
     proxy = read_proxy("http://user:p%40ss@[fd00::1]:3128")
     assert proxy.url == "http://[fd00::1]:3128"
     assert proxy.headers == {"Proxy-Authorization": "Basic dXNlcjpwQHNz"}

@@ -29,7 +29,7 @@ PLURALS: Final = {
 
 ANSWER_GROUP: Final = "authorization.k8s.io"
 ANSWER: Final = "SubjectAccessReview"
-"""What answers an expression that asks who may do what, with the status that an API server gave."""
+"""The kind whose status says who may do what, as an API server gave it; expressions ask for it."""
 
 VERSIONS: Final = ("v1", "v1beta1", "v1alpha1")
 """The versions that API servers serve or have served; all are read alike."""
@@ -51,7 +51,7 @@ OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT", "*")
 """The operations that rules may name."""
 
 SCOPES: Final = ("Cluster", "Namespaced", "*")
-"""Whether what rules name is in a namespace."""
+"""The scopes of a rule: whether the resources it names are in a namespace."""
 
 
 PATCH_TYPES: Final = ("ApplyConfiguration", "JSONPatch")

@@ -362,4 +362,4 @@ def merge_type(gvk: GroupVersionKind, definitions: Iterable[Mapping[str, Any]]) 
 
 
 _PACKAGES: Final = {"": "core", "rbac.authorization.k8s.io": "rbac"}
-"""What the package of a group is called in Go, where it is not the group's first word."""
+"""The name of a group's package in Go, by group, where it is not the group's first word."""

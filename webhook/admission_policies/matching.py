@@ -51,8 +51,9 @@ _SERVED: Final = {
     ("events.k8s.io", "events"): _EVENTS,
     ("autoscaling", "horizontalpodautoscalers"): (("autoscaling", "v1"), ("autoscaling", "v2")),
 }
-"""What an API server that has such policies (1.30 and later) serves of its own in several groups or
-versions, and stores as one: those that it enables by itself. All else of its own has one version."""
+"""The resources that an API server with such policies (1.30 and later) serves in several groups or
+versions and stores as one, of those it enables by itself. All its other resources have one
+version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,11 @@ class Matching:
         self._selects_object = _selector(resources, "objectSelector", field)
         self.reads_names = any(one.get("resourceNames") for one in (*self._rules, *self._excluded))
         """Whether a rule is about objects of some names alone."""
+
+    @property
+    def has_selectors(self) -> bool:
+        """Whether there is a selector of namespaces or objects."""
+        return self._selects_namespace is not None or self._selects_object is not None
 
     def __call__(self, request: Json, namespace: Json | None) -> bool:
         """Whether a request is one of them."""

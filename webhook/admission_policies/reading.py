@@ -333,7 +333,7 @@ class _Compiler:
         self._types: dict[str, Type] = {}
         self.variables: dict[str, Expression] = {}
         self.parts: list[tuple[str, Checked]] = []
-        """What was compiled, each with the field that it stands in."""
+        """The compiled expressions, each with the field that it stands in."""
 
     def conditions(self, items: list[tuple[str, Json]]) -> tuple[Expression, ...]:
         """Match conditions, which read no variables."""

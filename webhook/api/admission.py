@@ -268,7 +268,7 @@ _PLAIN_ANSWER: Final = (
 _PLAIN_ANNOTATED: Final = (
     f'{_PLAIN_ANSWER.decode()},"auditAnnotations":{{"{ANNOTATION}":"%b"}}'.encode()
 )
-"""The same, of what is recorded."""
+"""The answer to an admission that is recorded: as above, with its audit annotation."""
 
 
 def encode_response(response: AdmissionResponse, api_version: str) -> bytes:

@@ -20,8 +20,8 @@ _PAIR: Final = 24
 _ITEM: Final = 8
 _SCALAR: Final = 56
 _OF_TEXT: Final = 14
-"""What a scalar takes at most, for each byte of its text: those of one character are all there
-already, "ab" takes 12 times its text."""
+"""The memory of a scalar at most, in bytes for each byte of its text. Texts of one character are
+all there already; "ab" takes 12 times its text."""
 
 _TEXT: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _WHOLE: Final = re.compile(rb'(?:[^"]|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)

@@ -60,8 +60,8 @@ _LONG_RUN: Final = b"0" * 19
 
 _STRIDE: Final = 4
 _SOME_OF_RUN: Final = b"0" * (len(_LONG_RUN) // _STRIDE)
-"""What every fourth byte shows of a long run, wherever it begins: looked for first, in a third of
-the time. What it finds besides (digests in hexadecimal) is looked at whole."""
+"""Every fourth byte of a long run of digits, wherever the run begins. Looking for this first takes
+a third of the time; its other hits (digests in hexadecimal) are looked at whole."""
 
 
 class DecodeError(ValueError):
@@ -101,7 +101,7 @@ _FAULTS: Final = (
     ("depth limit exceeded", TooDeep),
     ("number is infinity", BeyondBounds),
 )
-"""What orjson's words mean, where they mean more than that it is no JSON."""
+"""The errors of ours by orjson's words, where these mean more than that a text is no JSON."""
 
 
 def decode_in_pieces(

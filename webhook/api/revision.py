@@ -42,7 +42,8 @@ PLAIN_BYTES_MAX: Final = 1024
 """Content up to this size stays readable; above, gzip halves it at least."""
 
 CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024
-"""What content may unpack to: more than the 3 MiB that an API server takes in a request."""
+"""The bound of unpacked content, in bytes: more than the 3 MiB that an API server takes in a
+request."""
 
 NAME_STEM_MAX: Final = 200
 """Characters of a subject's kind and name in a revision's name, of 253 that there may be."""

@@ -58,7 +58,7 @@ NOT_FINITE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), "-Inf"),
 }
 _NOT_FINITE_KEYS: Final = {"NaN": ".nan", "+Inf": ".inf", "-Inf": "-.inf"}
-"""What such a number is as a mapping's key, which is a text in JSON."""
+"""The keys of such numbers in a mapping, as JSON text has them, by their names."""
 
 _SLASH_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\/")
 """``\\/``, which is JSON, and YAML 1.2, but unknown to go-yaml; libyaml reads it."""
@@ -134,7 +134,7 @@ class YamlDialect:
     whole_max: int = (1 << 64) - 1
     """The largest whole number that stays exact; one beyond is read as a float."""
     number: Callable[[float], Any] = json_float
-    """What a float, or an integer read as one, becomes."""
+    """The function that makes the value of a float, or of an integer read as one."""
     dates: bool = False
     """Whether an unquoted date is a moment, and so written in full."""
     tagged_dates: bool = False

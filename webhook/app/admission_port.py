@@ -510,7 +510,7 @@ OWN_NAMESPACES: Final = ("waddle-system", "gatekeeper-system")
 """Without a cluster nobody says which namespace is ours: both products' own."""
 
 SYSTEM: Final = "kube-system"
-"""What a cluster cannot do without."""
+"""The namespace of a cluster's own components, which it cannot do without."""
 
 
 def isolation(settings: ServeSettings) -> Isolation:

@@ -38,7 +38,8 @@ marshal.dump(
     sys.stdout.buffer,
 )
 """
-"""What the other interpreter runs: source text in, code out, and nothing where CPython refuses."""
+"""The program of the other interpreter: source text in, code out, and nothing where CPython
+refuses."""
 
 
 class CodeProcess:

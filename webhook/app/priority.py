@@ -31,9 +31,9 @@ PROMPT_NS: Final = 1
 as long again as the interval."""
 
 PATIENT_NS: Final = 1_000_000
-"""The same of a thread that computes for long: about what a usual review takes, so that none is
-interrupted. With five times that, reviews were no faster, and a slow review's rests would be as
-much longer."""
+"""The slice of a thread that computes for long, in nanoseconds: about the time of a usual review,
+so that none is interrupted. With five times that, reviews were no faster, and a slow review's rests
+would be as much longer."""
 
 _TIMER_SLACK: Final = 29
 """PR_SET_TIMERSLACK of `linux/prctl.h`."""

@@ -20,19 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TOGETHER_BYTES_MAX: Final = 48 * 1024 * 1024
-"""What all may have made before one goes on alone."""
+"""The bound of all reviews' memory together, in bytes, before one goes on alone."""
 
 ALONE_BYTES_MAX: Final = 64 * 1024 * 1024
-"""What that one may make then. The manifests' 512 MiB are 110 for what is in force, 48 for bodies,
-192 for what is decoded, these two, and 50 for what is kept of all this after it was freed."""
+"""The bound of that one review's memory, in bytes. The manifests' 512 MiB are 110 for what is in
+force, 48 for bodies, 192 for what is decoded, these two, and 50 for what is kept of all this after
+it was freed."""
 
 LIGHT_SECONDS: Final = 0.02
 """Of a processor: who has worked for less has made some 20 MiB at most, and waits for nobody."""
 
 
 BLOCK_BYTES: Final = 64
-"""What an object takes at least, about: memory that the interpreter has kept is used again without
-the process growing by it, and only the number of objects shows that."""
+"""The size of an object at least, about, in bytes: memory that the interpreter has kept is used
+again without the process growing by it, and only the number of objects shows that."""
 
 COUNT_SECONDS: Final = 0.02
 """Between two counts of objects, each of which takes up to a millisecond; some 20 MiB are made so."""

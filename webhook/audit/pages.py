@@ -32,7 +32,7 @@ LIST_SECONDS: Final = 60.0
 """Deadline of one page: the API server's own for a request."""
 
 GET_COST: Final = 15
-"""What fetching one object takes, in what it takes to have one in a page."""
+"""The cost of fetching one object, in units of what one costs as a part of a page."""
 
 _BEGINNINGS_MAX: Final = 5
 

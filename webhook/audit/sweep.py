@@ -43,7 +43,8 @@ TOLD_MAX: Final = 100
 """Objects that cannot be audited which one sweep names in the log; all are counted."""
 
 STRANDED_TOLD_MAX: Final = 5
-"""The same of objects whose Namespace is gone: a Namespace that goes may leave many for a moment."""
+"""The most stranded objects, whose Namespace is gone, that a sweep logs by name: a Namespace that
+goes may leave many for a moment."""
 
 TURN_SECONDS: Final = 0.02
 """How long objects are reviewed before the event loop has a turn."""

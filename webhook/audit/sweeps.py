@@ -214,7 +214,7 @@ class SweepOptions:
     violations_limit: int
     """Violations that a constraint's status shows."""
     continuous: bool
-    """Whether what changes between sweeps is reviewed as it does."""
+    """Whether an object that changes between sweeps is reviewed at once."""
     from_cache: bool
     """Whether synced objects alone are reviewed, as policies have them."""
     tells_drift: bool = False

@@ -101,7 +101,7 @@ class Changed(NamedTuple):
     identity: Identity
     object: Object | None
     whole: _Whole | None = None
-    """What keeps its room taken until it is reviewed."""
+    """The object's room in memory, kept taken until it is reviewed; None where it has none."""
 
 
 class _Watch:

@@ -52,7 +52,7 @@ _TURNS: Final = {
     "map_value": 3,
     "map_entry": 4 + _MAP,
 }
-"""What a turn of a macro costs beside what is asked in it."""
+"""The cost of one turn of a macro, by the fold's kind, beside the cost of its expressions."""
 
 _FREE: Final = frozenset({"_&&_", "_||_", "_?_:_", "orValue", "or", "hasValue", "value"})
 _ONCE: Final = frozenset(

@@ -52,7 +52,7 @@ cluster_options: Final = together(KUBECONFIG, CONTEXT, _NAMESPACE)
 """The options that say which cluster, and which namespace of it is Waddle's."""
 
 clusters_options: Final = together(KUBECONFIG, CONTEXTS, _NAMESPACE)
-"""Those of a command that may follow several clusters."""
+"""The options of a command that may follow several clusters."""
 
 
 async def list_objects(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
-"""What Go's strconv.ParseBool takes."""
+"""The texts that Go's strconv.ParseBool reads as false."""
 
 
 def spelled(arguments: Sequence[str], command: click.Command) -> list[str]:

@@ -21,6 +21,7 @@ from webhook.backoff import Backoff
 from webhook.cluster.credentials import CredentialsError
 from webhook.cluster.errors import AnswerTooLarge, ApiError, ApiUnreachable, api_error
 from webhook.cluster.event_loop import EventLoop, is_uvloop
+from webhook.cluster.pages import without_managed_fields
 from webhook.cluster.store import Object, slim
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ class ClusterClient:
     ) -> tuple[Any, int]:
         """A page of a list and its size in bytes; ``accept`` and what it raises as :meth:`request`.
 
+        A list of metadata alone has no ``managedFields``.
         Of one with more than ``bytes_max`` the rest is not read: raises
         :class:`~webhook.cluster.errors.AnswerTooLarge`.
         """
@@ -160,7 +162,7 @@ class ClusterClient:
             deadline_seconds=deadline_seconds,
             bytes_max=bytes_max or ANSWER_BYTES_MAX,
         )
-        return _decoded("GET", path, content), len(content)
+        return _decoded("GET", path, without_managed_fields(content)), len(content)
 
     async def _answer(
         self,

@@ -55,7 +55,8 @@ class Credentials:
         self.tls = _tls(self._configuration) if self.server.startswith("https:") else None
         self.server_name: str | None = self._configuration.tls_server_name or None
         self.proxy = _proxy(self._configuration.proxy, self.server, environment)
-        """That of the kubeconfig (``proxy-url``), whatever NO_PROXY says, or the environment's."""
+        """The proxy of the kubeconfig (``proxy-url``), whatever NO_PROXY says, or the
+        environment's."""
         self.rereads = 0
         self.rotations = 0
 

@@ -21,10 +21,12 @@ FIRST_OBJECTS: Final = 5
 """Of a list of whose objects nothing is known: so many of the largest are one page."""
 
 PAGE_BYTES: Final = 1 << 20
-"""What a page should have. Decoded, Pods take some seven times their bytes."""
+"""The size of a page that is aimed at, in bytes. Decoded, Pods take some seven times their
+bytes."""
 
 PAGE_BYTES_MAX: Final = 8 << 20
-"""What a page may have: :data:`FIRST_OBJECTS` of the largest, decoded some 60 MiB."""
+"""The size of a page at most, in bytes: :data:`FIRST_OBJECTS` of the largest, decoded some 60
+MiB."""
 
 
 @dataclass(slots=True)

@@ -7,12 +7,51 @@ none is left out by itself.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from webhook.api.encoding import DecodeError, decode
 from webhook.api.gvk import text
 from webhook.api.shapes import object_of
 from webhook.cluster.errors import ApiUnreachable
+
+_METADATA_LIST: Final = b'{"kind":"PartialObjectMetadataList",'
+_MANAGED_FIELDS: Final = b'"managedFields":['
+_ENTRIES_END: Final = b"}]"
+_DOUBTFUL: Final = (b"[", b"]", b"\\\\")
+
+
+def without_managed_fields(content: bytes) -> bytes:
+    """Return a list of metadata alone without ``managedFields``, before it is decoded.
+
+    They are most of such a list, and decoding them is nearly all of its work: their many long keys
+    occur once each. Nothing is taken from another list, nor where their end is not beyond doubt.
+    """
+    if not content.startswith(_METADATA_LIST):
+        return content
+    parts, begin, at = [], 0, content.find(_MANAGED_FIELDS)
+    while at >= 0:
+        end = _end_of_entries(content, at + len(_MANAGED_FIELDS))
+        if end < 0:
+            at = content.find(_MANAGED_FIELDS, at + 1)
+            continue
+        if content[at - 1 : at] == b",":
+            at -= 1
+        elif content[end : end + 1] == b",":
+            end += 1
+        parts.append(content[begin:at])
+        begin, at = end, content.find(_MANAGED_FIELDS, end)
+    return b"".join((*parts, content[begin:])) if parts else content
+
+
+def _end_of_entries(content: bytes, begin: int) -> int:
+    """Return the place behind an array of objects without arrays; -1 where its end is not beyond doubt."""
+    end = content.find(_ENTRIES_END, begin)
+    entries = content[begin : end + 1]
+    if end < 0 or not entries.startswith(b"{") or any(mark in entries for mark in _DOUBTFUL):
+        return -1
+    # Outside of a text each quote that opened one has its other.
+    is_outside = (entries.count(b'"') - entries.count(b'\\"')) % 2 == 0
+    return end + len(_ENTRIES_END) if is_outside else -1
 
 
 def read_page(page: Any, path: str) -> tuple[list[Any], str, str]:

@@ -66,7 +66,8 @@ class ClusterObjects:
     foreign: Sequence[Object] = ()
     """Policies of others: the API server's own, and Kyverno's."""
     around: Sequence[Object] = ()
-    """What says who is asked about policies: configurations, Config and Namespaces."""
+    """The objects that say which policies decide a request: configurations, Config and
+    Namespaces."""
     around_read: Sequence[str] = ()
     """The kinds of configurations that have been listed."""
     kinds: Sequence[Mapping[str, Any]] = ()

@@ -105,7 +105,7 @@ PLURALS: Final = {
 """Of the kinds whose plural is not the kind in lower case."""
 
 SETTLE_SECONDS: Final = 0.5
-"""What changes together is one picture."""
+"""The pause after a change, in seconds: changes within it are one picture."""
 
 OWN_SECONDS: Final = 1.0
 """At least between two readings of the API server's own policies."""

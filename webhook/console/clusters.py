@@ -75,7 +75,7 @@ _AROUND: Final[Mapping[str, Any]] = {
     "visitor": None,
     "login": False,
 }
-"""What surrounds the page of all clusters: it is of no picture, and nobody is signed in."""
+"""The frame of the page of all clusters: it belongs to no picture, and nobody is signed in."""
 
 
 def _row(cluster: ShownCluster, picture: Picture) -> dict[str, Any]:

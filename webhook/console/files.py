@@ -133,10 +133,11 @@ class FilesSource:
         judged = _Judged(policies_now, self._place.ask)
         violations, more = judged.violations(objects)
         advice = judged.advice(are_reviewed=bool(self._place.manifests))
+        loose = {(kind, name): why for kind, name, why in policies_now.foreign.loose()}
         policies = described(
             replace(
-                _policy(item, category, faults, _elsewhere(self._client, item, category)),
-                advice=advice.get((item.gvk.kind, name_of(item.document)), ()),
+                _policy(item, category, faults, loose, _elsewhere(self._client, item, category)),
+                advice=advice.get((item.gvk.kind, shown_name(item.document)), ()),
             )
             for item in report.read
             if (category := category_of(item.document)) is not None
@@ -178,7 +179,11 @@ def _elsewhere(client: Client, manifest: Manifest, category: str) -> str:
 
 
 def _policy(
-    manifest: Manifest, category: str, faults: Sequence[PolicyFault], elsewhere: str
+    manifest: Manifest,
+    category: str,
+    faults: Sequence[PolicyFault],
+    loose: Mapping[tuple[str, str], str],
+    elsewhere: str,
 ) -> ShownPolicy:
     own_faults = [
         fault
@@ -186,6 +191,9 @@ def _policy(
         if (fault.file, fault.line, fault.title) == (manifest.file, manifest.line, manifest.title)
     ]
     state: PictureState = "not for admission" if elsewhere else "active"
+    why = loose.get((manifest.gvk.kind, shown_name(manifest.document)), "")
+    if why:
+        state = "not asked"
     if own_faults:
         state = "degraded" if all(fault.stays for fault in own_faults) else "error"
     document = manifest.document
@@ -196,7 +204,8 @@ def _policy(
         document,
         state,
         action=action_of(document) if category == "constraint" else "",
-        faults=tuple(fault.message for fault in own_faults) or ((elsewhere,) if elsewhere else ()),
+        faults=tuple(fault.message for fault in own_faults)
+        or tuple(filter(None, (elsewhere, why))),
         place=f"{manifest.file}:{manifest.line}",
     )
 
@@ -292,4 +301,9 @@ class _Judged:
                     messages.setdefault(one.key, []).append("it matches no object of the manifests")
         for problem in (*advice_on(snapshot, self._seen), *unsent_kinds(snapshot, self._alone)):
             messages.setdefault((problem.kind, problem.name), []).append(problem.message)
+        foreign = self._policies.foreign
+        loose = set(foreign.loose())
+        for kind, name, text in foreign.warnings(snapshot.inventory):
+            if (kind, name, text) not in loose:  # which are faults
+                messages.setdefault((kind, name), []).append(text)
         return {key: tuple(texts) for key, texts in messages.items()}

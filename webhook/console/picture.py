@@ -173,7 +173,7 @@ class Picture:
     """Rights that whoever asks would need to see the rest."""
     by_key: Mapping[tuple[str, str], ShownPolicy] = field(default_factory=dict, repr=False)
     answers: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What was worked out of it and will be asked for again; two of one picture are equal."""
+    """The results derived from the picture so far, by question; two of one picture are equal."""
 
     def policy(self, kind: str, name: str) -> ShownPolicy | None:
         """A policy by kind and name."""

@@ -45,7 +45,7 @@ LIMITS: Final = ConnectionLimits(
     body_timeout_seconds=30,
     idle_timeout_seconds=30,
 )
-"""What browsers may cost, before anybody has logged in, too."""
+"""The limits on browsers' connections, before anybody has logged in, too."""
 
 
 class RunningSource(Source, Protocol):

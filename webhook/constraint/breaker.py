@@ -54,7 +54,7 @@ SLOW_SECONDS: Final = 60.0
 
 
 SIZE_USUAL: Final = 16 * 1024
-"""What is usual for every kind: the largest Pods that people write."""
+"""The size of a usual object of every kind, in bytes: the largest Pods that people write."""
 
 USUAL_FACTOR: Final = 4
 """How much larger than the median of its kind a review may be, and be usual."""

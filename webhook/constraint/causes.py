@@ -11,8 +11,8 @@ ON_ERROR: Final[tuple[OnError, ...]] = ("lastGood", "reject", "allow")
 
 
 OnUndecidable: TypeAlias = Literal["refuse", "ignore"]
-"""What a request gets that a constraint cannot be decided for because of its own object, or of its
-own user's other requests."""
+"""The answer to a request for which a constraint cannot be decided because of its own object, or of
+its user's other requests."""
 
 
 ON_UNDECIDABLE: Final[tuple[OnUndecidable, ...]] = ("refuse", "ignore")

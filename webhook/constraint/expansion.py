@@ -25,9 +25,9 @@ KIND: Final = "ExpansionTemplate"
 DEPTH_MAX: Final = 30
 
 RESULTANTS_MAX: Final = 100
-"""What one object may imply, however many templates there are. Ordinary are two or three (a CronJob
-implies a Job, which implies a Pod); two templates for each of 18 kinds in a row would make 500,000
-of one ConfigMap."""
+"""The most objects that one object may imply, however many templates there are. Ordinary are two or
+three (a CronJob implies a Job, which implies a Pod); two templates for each of 18 kinds in a row
+would make 500,000 of one ConfigMap."""
 
 MADE_ENTRIES_MAX: Final = 100_000
 """Fields, labels and owners that all of them hold beside what they share with the object: 100 for each
@@ -44,13 +44,14 @@ EXCESS: Final = (
     f"template would have one object imply more than {RESULTANTS_MAX} others, or {DEPTH_MAX} in a row: "
     "it is not used; take templates away that apply to the same kinds"
 )
-"""What the status of each template says that is left out for want of a bound otherwise."""
+"""The fault in the status of each template that is left out because no bound would hold
+otherwise."""
 
 TOO_MUCH: Final = (
     f"it implies more than {RESULTANTS_MAX} others, or others that are too large together: "
     "have it hold less, or take ExpansionTemplates away that apply to it"
 )
-"""What is said of an object whose resultants go beyond the bounds."""
+"""The message about an object whose resultants go beyond the bounds."""
 
 _NO_KIND: Final = ("", "", "")
 CYCLE: Final = "template forms expansion cycle"
@@ -94,7 +95,7 @@ class _Steps(NamedTuple):
 
     steps: tuple[_Step, ...]
     are_last: bool
-    """Whether what is made implies nothing itself, as it is made."""
+    """Whether the resultants imply nothing themselves, as they are made."""
 
 
 def read_expansion_template(document: Mapping[str, Any]) -> ExpansionTemplate:

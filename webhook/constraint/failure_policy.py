@@ -41,7 +41,7 @@ _KINDS: Final = {
         "CustomResourceDefinition",
     ): "Waddle's own kinds could not be repaired",
 }
-"""What a cluster is repaired with, and what is lost with each."""
+"""The kinds that a cluster is repaired with, by group and kind, and what fails without each."""
 
 _GROUPS: Final = {
     "admissionregistration.k8s.io": "webhook configurations could not be repaired",

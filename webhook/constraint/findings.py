@@ -44,7 +44,7 @@ AUTOREJECT: Final = "unable to match constraints"
 OUT_OF_TIME: Final = "the request's time ended before it was evaluated"
 
 _NONE: Final[list[Undecided]] = []
-"""What most reviews leave undecided; never changed."""
+"""The undecided constraints of most reviews: none. It is never changed."""
 
 _NO_REQUESTS: Final[tuple[ProviderRequest, ...]] = ()
 

@@ -127,7 +127,8 @@ class _Members:
         """The violations of each member that was evaluated."""
         self.failures: dict[str, PolicyError] = {}
         self._requests: dict[str, tuple[ProviderRequest, ...]] = {}
-        """What must be asked of providers before a member can be evaluated."""
+        """The requests to providers that each member needs before it can be evaluated, by
+        member."""
 
     def accepts(self, name: str) -> Verdict:
         """Return whether a member accepts the review; None where that is undecided."""

@@ -51,7 +51,7 @@ PLANS_MAX: Final = 1_024
 """Selections, constraints and sets of them that are known; beyond this all are met anew."""
 
 RESTS_KEPT_MAX: Final = 64
-"""What is left of a selection, for so many sets of circles that find nothing."""
+"""The most remainders kept of a selection, each for a set of circles that find nothing."""
 
 WINDOW: Final = 128
 """Looks of a circle after which it is judged."""
@@ -64,7 +64,8 @@ SAMPLE_EVERY: Final = 16
 """Of so many reviews one is timed: a look at the clock takes as long as a small digest."""
 
 KEPT_BYTES: Final = 250
-"""What CPython takes for an entry without violations: a digest, a pair, and places in two dicts."""
+"""The memory of an entry without violations, in bytes, in CPython: a digest, a pair, and places in
+two dicts."""
 
 PROTECTED_PART: Final = 0.8
 """Of the memory, for what was asked for again: what is seen once cannot push it out."""

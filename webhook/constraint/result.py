@@ -159,7 +159,7 @@ class Responses(NamedTuple):
 
 
 DEFERRED: Final = Responses(deadline_exceeded=True)
-"""What a review answers, told by identity, that takes too long where it was begun: nothing was
+"""The answer, compared by identity, of a review that takes too long where it was begun: nothing was
 decided, and it is to be begun anew where it may take more (``Budget.deferrable``)."""
 
 

@@ -43,7 +43,7 @@ ABORT: Final = "waddle.dev/rollout-abort"
 
 PREVIEW: Final = "preview"
 ENFORCE: Final = "enforce"
-"""What a mutator does before it is in force, and then."""
+"""The actions of a mutator, before it is in force and from then on."""
 
 MUTATORS: Final = "mutations.gatekeeper.sh"
 """The group whose objects have these two."""

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 WILDCARD: Final = "*"
-"""What stands for every name, group, kind or operation."""
+"""The wildcard for every name, group, kind or operation."""
 
 FEW: Final = 16
 """Patterns with ``*`` that are tried one after the other: that takes 4 µs, and an index no less."""

@@ -67,7 +67,7 @@ class Keeper(Generic[KeyT]):
         self.writes = 0
         """Requests that wrote, or tried to."""
         self.failures = 0
-        """Those that failed."""
+        """The number of turns that failed."""
 
     async def run(self) -> None:
         """Settle what is due until cancelled."""

@@ -26,7 +26,7 @@ _LOGGED: Final = (
     "resource_name",
     "request_username",
 )
-"""What its line has of a violation, in the order of the fields below."""
+"""The fields of a violation in its log line, in the order of the fields below."""
 
 
 FIELDS: Final = (
@@ -40,7 +40,7 @@ FIELDS: Final = (
     "username",
     "message",
 )
-"""What a violation is known by: Gatekeeper's log names no request."""
+"""The fields that identify a violation: Gatekeeper's log names no request."""
 
 ComparedViolation = tuple[str, ...]
 

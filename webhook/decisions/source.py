@@ -35,7 +35,7 @@ _TEXTS: Final = (
     "timestamp",
     "resourceNamespace",
 )
-"""What is compared and counted by."""
+"""The fields of a record that records are compared and counted by."""
 
 
 def _is_record(value: Any) -> bool:

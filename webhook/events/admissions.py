@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from webhook.serving.recorder import Reviewed
 
 COMPONENT: Final = "gatekeeper-webhook"
-"""What Gatekeeper's Events say that they come from; readers select by it."""
+"""The source component of Gatekeeper's Events; readers select by it."""
 
 QUEUE_MAX: Final = 1000
 """Events that wait for the API server, 2 KB each. No admission waits for one."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.exceptions.exception import PolicyException
 
 VERB: Final = "except"
-"""What somebody must be allowed on a constraint to except anything from it."""
+"""The verb that a user must be allowed on a constraint to except anything from it."""
 
 _ALLOWS: Final[dict[Any, frozenset[bool]]] = {
     None: frozenset({True}),

@@ -55,9 +55,9 @@ class _Place:
         self._names: dict[str, _Table] = {}
         self._beginnings: dict[str, _Table] = {}
         self._lengths: list[int] = []
-        """Those that beginnings have, in order."""
+        """The lengths of beginnings, in order."""
         self._rest: _Table = {}
-        """Those for whatever name, and for names by other patterns."""
+        """The exceptions for any name, and those for names by other patterns."""
 
     def add(self, item: PolicyException) -> None:
         """Put one in its place."""
@@ -101,7 +101,7 @@ class Excusing:
             self._places.setdefault(item.place, _Place()).add(item)
         self.by_title = {item.excuse.title: item for item in self.exceptions}
         self.condition_faults: dict[str, str] = {}
-        """What went wrong last in the conditions of each exception, by its title."""
+        """The last fault in the conditions of each exception, by its title."""
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
         """Excuse what exceptions are about; all else stays as it is."""
@@ -149,7 +149,7 @@ class _Case:
         """Whether an exception's match and conditions hold, by its identity."""
         self._subject: MatchSubject | None = None
         self._gone: dict[tuple[int, ...], Mapping[tuple[str, str], Counter[_Violation]]] = {}
-        """What is not found without the parts of some exceptions, by constraint."""
+        """The violations that are gone without the parts of some exceptions, by constraint."""
 
     def excused(self, tables: Sequence[_Table]) -> Responses:
         """Return the responses without excused results; ``tables`` have the exceptions that may match."""

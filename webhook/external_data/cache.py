@@ -24,10 +24,12 @@ BYTES_MAX: Final = 32 * 1024 * 1024
 """Of all that is kept, as Python holds it: 60,000 verdicts about images."""
 
 ENTRY_BYTES: Final = 450
-"""What an entry takes beside its key, value and error: measured over 10,000 short ones."""
+"""The memory of an entry beside its key, value and error, in bytes: measured over 10,000 short
+ones."""
 
 DECODED_FACTOR: Final = 8
-"""What a decoded value takes at most of its JSON, texts and lists in the usual mix."""
+"""The memory of a decoded value at most, in bytes for each byte of its JSON, texts and lists in the
+usual mix."""
 
 LARGEST_PART: Final = 16
 """An item that would take more than this part of the bound is not kept: it would drive out all else."""

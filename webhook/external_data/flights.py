@@ -118,7 +118,7 @@ class ProviderRound:
         self.answers: dict[ProviderRequest, ProviderResponse] = {}
         self.requester = requester
         self.flights: list[_Flight] = []
-        """Those that it waits for."""
+        """The flights that the round waits for."""
         self._begin = begin
         self._on_given_up = on_given_up
         self._lock = threading.Lock()

@@ -32,7 +32,7 @@ _OUTER: Final = frozenset({"apiVersion", "kind", "response"})
 _INNER: Final = frozenset({"idempotent", "items", "systemError"})
 _OF_ITEM: Final = frozenset({"key", "value", "error"})
 _PLAIN: Final = frozenset({str, type(None)})
-"""What is read in one pass: these names, and these types of values."""
+"""The types of values that are read in one pass."""
 
 _EXACT: Final = 1 << 53
 _NAMES: Final[dict[type, str]] = {str: "string", bool: "bool", list: "array", dict: "object"}

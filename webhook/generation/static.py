@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.generation.plan import Enforced
 
 SUFFIX: Final = ".static.k8s.io"
-"""What the API server asks names to end with."""
+"""The ending that the API server requires of the names."""
 
 VERSION: Final = "v1"
 """The one version that it reads from files."""

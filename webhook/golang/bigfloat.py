@@ -15,14 +15,15 @@ PRECISION: Final = 64
 """Bits of mantissa: what ``big.Float.SetString`` gives a number without a precision."""
 
 DOUBLE_PRECISION: Final = 53
-"""That of ``big.NewFloat``, which what is computed into such a number keeps."""
+"""The precision of ``big.NewFloat`` in bits, which a result that is computed into such a number
+keeps."""
 
 MAX_BITS: Final = 1 << 20
 """Largest number that may be computed: 315,653 digits; OPA has no limit here."""
 
 
 MAX_DIGITS: Final = 315_653
-"""Those of :data:`MAX_BITS`: no longer text is read as a number."""
+"""The number of digits of :data:`MAX_BITS`: no longer text is read as a number."""
 
 _DIRECT_DIGITS: Final = 2000
 """Digits that Python reads and writes itself: beyond, it takes time with their square."""

@@ -34,7 +34,7 @@ ESCAPES: Final = {
 
 
 SPACES: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-"""What Go's unicode.IsSpace takes for a space."""
+"""The characters that Go's unicode.IsSpace takes for a space."""
 
 
 def quote(text: str) -> str:

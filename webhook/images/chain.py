@@ -35,7 +35,8 @@ UNREADABLE: Final = (
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
 )
-"""What ``cryptography`` raises for certificates that are wrong: not all of them are values' errors."""
+"""The exceptions that ``cryptography`` raises for certificates that are wrong: not all are of
+values."""
 
 
 class UntrustedCertificate(ValueError):

@@ -71,16 +71,16 @@ class Endorsement:
     where: str
     claim: Claim
     payload: bytes
-    """What a log's entry has the hash of."""
+    """The bytes that a log's entry has the hash of."""
     signed: bytes
-    """What the signature is over."""
+    """The bytes that the signature is over."""
     signatures: tuple[bytes, ...]
     certificate: bytes = b""
     chain: bytes = b""
     entries: tuple[LogEntry, ...] = ()
     timestamps: tuple[bytes, ...] = ()
     stamped: bytes = b""
-    """What timestamps are over, where it is not the signature."""
+    """The bytes that timestamps are over, where it is not the signature."""
     envelope: bytes = b""
 
 

@@ -51,7 +51,7 @@ BODY_BYTES_MAX: Final = 2 << 20
 CONNECTIONS_MAX: Final = 256
 _DRAINED_SECONDS: Final = 5.0
 WRITE_SECONDS: Final = 1.0
-"""What a crash may take from the cache."""
+"""The longest time of the cache that a crash may lose, in seconds."""
 STUCK_SECONDS: Final = 30.0
 RELOAD_SECONDS: Final = 10.0
 """Kubernetes takes a minute to bring a changed ConfigMap to a Pod."""

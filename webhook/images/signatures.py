@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PublicKey: TypeAlias = ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 
 RSA_BITS_MIN: Final = 2_048
-"""What NIST SP 800-131A asks since 2014."""
+"""The size of an RSA key at least, in bits, as NIST SP 800-131A requires since 2014."""
 
 RSA_BITS_MAX: Final = 8_192
 """A key of 16,384 bits takes 4 ms for each signature that somebody pushed beside an image."""

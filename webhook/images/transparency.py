@@ -83,7 +83,8 @@ class LogEntry:
     """The signed entry timestamp."""
     proof: InclusionProof | None = None
     kind: tuple[str, str] | None = None
-    """What is said beside the body of its kind and version; older signatures do not say it."""
+    """The entry's kind and version, where they stand beside the body; older signatures have
+    neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,8 @@ class SignedThing:
     """The signed content that an entry has to be about."""
 
     payload: bytes
-    """What hashes are made of: a simple signing payload, or what an envelope holds."""
+    """The bytes that hashes are made of: a simple signing payload, or the content of an
+    envelope."""
     signature: bytes
     verifier: bytes
     """The key, or the certificate, as DER."""

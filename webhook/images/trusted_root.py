@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 ROOT_BYTES_MAX: Final = 1024 * 1024
-"""That of Sigstore's public instance has 7 KiB."""
+"""The size of a trusted root at most, in bytes: the root of Sigstore's public instance has 7
+KiB."""
 
 _ENTRIES_MAX: Final = 100
 _CHAIN_MAX: Final = 10

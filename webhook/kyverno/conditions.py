@@ -350,7 +350,7 @@ def _equals(key: Term, value: Term, queries: Queries) -> str:
 
 
 def _number_equals(name: str, value: Term) -> str:
-    """Whether what is no text equals a text or a number."""
+    """Writes whether a value that is no text equals a text or a number."""
     if value.kind == "number":
         return f"{name} == {value.text}"
     number = _number_of(value)

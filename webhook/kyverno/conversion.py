@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.builtin_kinds import BUILTIN_KINDS
 from webhook.api.gvk import name_of, plural_of
-from webhook.api.shapes import object_of, objects_of
+from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.kyverno.checks import take_variable, validations_of
 from webhook.kyverno.conditions import conditions_of
 from webhook.kyverno.kinds import GROUP, POLICY
@@ -42,12 +42,13 @@ _RESOURCE: Final = frozenset(
     ]
 )
 _OTHERS: Final = ("mutate", "generate", "verifyImages")
-"""What a rule may have instead of ``validate``."""
+"""The kinds of a rule that may stand in place of ``validate``."""
 
 _QUOTED: Final = re.compile(
     r"""\\?"?request\\?"?\.\\?"(object|oldObject)|request\.(object|oldObject)\.\\?"(spec|metadata)"""
 )
-_SUBJECTS: Final = ("subjects", "roles", "clusterRoles")
+_ROLES: Final = ("roles", "clusterRoles")
+_SUBJECTS: Final = ("subjects", *_ROLES)
 _KIND: Final = re.compile(
     r"(?:(?:(?P<group>\*|[a-z][a-z0-9.-]*)/)?(?P<version>\*|v[0-9][a-z0-9]*)/)?(?P<kind>[A-Z][A-Za-z0-9]*)"
     r"(?:[/.](?P<below>[a-z]+))?"
@@ -216,6 +217,54 @@ def _excluded(rule: Json) -> list[str]:
     return [f"!({one})" for one in every]
 
 
+def for_requester(document: Json, requester: Json) -> Json:
+    """Return a ClusterPolicy as one requester meets it: what its rules say of roles is decided.
+
+    ``requester`` has ``userInfo``, ``roles`` and ``clusterRoles``. Where it is empty, rules match
+    whoever it is, and exclude nobody, as in Kyverno's tests.
+    """
+    spec = object_of(document.get("spec"))
+    rules = [_rule_for(one, requester) for one in objects_of(spec.get("rules"))]
+    return {**document, "spec": {**spec, "rules": rules}}
+
+
+def _rule_for(rule: Json, requester: Json) -> Json:
+    is_met = True
+    for name in ("match", "exclude"):
+        block = object_of(rule.get(name))
+        joint = next((one for one in ("any", "all") if objects_of(block.get(one))), "")
+        filters = objects_of(block.get(joint)) if joint else [block]
+        if not any(one.get(field) for one in filters for field in _SUBJECTS):
+            continue
+        read = (_filter_for(one, requester, excludes=name == "exclude") for one in filters)
+        kept = [one for one in read if one is not None]
+        matches = len(kept) == len(filters) if joint == "all" else bool(kept)
+        if name == "exclude":
+            # A filter that names nothing else excludes whatever there is.
+            excludes_all = matches and not (any(kept) if joint == "all" else all(kept))
+            is_met = is_met and not excludes_all
+            kept = [one for one in kept if one and matches and not excludes_all]
+        elif not matches:
+            is_met = False
+            kept = [{"resources": one.get("resources")} for one in filters]
+        block = {joint: kept} if joint and kept else (kept or [{}])[0]
+        rule = {**rule, name: block}
+    never = [{"name": "requester", "expression": "false"}]
+    return rule if is_met else {**rule, "celPreconditions": never}
+
+
+def _filter_for(one: Json, requester: Json, *, excludes: bool) -> Json | None:
+    """A filter without what is known of the requester; None where that does not match."""
+    if not requester:
+        if excludes and any(one.get(field) for field in _SUBJECTS):
+            return None
+        return {key: value for key, value in one.items() if key not in _SUBJECTS}
+    for field in _ROLES:
+        if one.get(field) and not {*texts_of(one[field])} & {*texts_of(requester.get(field))}:
+            return None
+    return {key: value for key, value in one.items() if key not in _ROLES}
+
+
 def filters_of(block: Json, where: str) -> list[Json]:
     """The filters of a match or exclude; raises :class:`Unwritable` where it names nothing."""
     filters = objects_of(block.get("any")) or objects_of(block.get("all"))
@@ -228,7 +277,7 @@ def filters_of(block: Json, where: str) -> list[Json]:
 
 def resources_of(one: Json, where: str, *, may_be_all: bool = False) -> Json:
     """Writes a filter's resources as rules; raises :class:`Unwritable`."""
-    for field in ("roles", "clusterRoles"):
+    for field in _ROLES:
         if one.get(field):
             raise Unwritable(f"{where}.{field}: roles are known to the API server alone")
     resources = object_of(one.get("resources"))

@@ -1,6 +1,6 @@
 """Libraries of CEL that Kyverno has beyond Kubernetes: numbers and Base64 (cel-go, ext/math.go).
 
-Kyverno has ``math.greatest`` and ``math.least`` of any count of numbers; here of six at most.
+Kyverno has ``math.greatest`` and ``math.least`` of any count of numbers; here of 32 at most.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from webhook.cel.run.meter import Meter
 
-_ARGUMENTS_MAX: Final = 6
+_ARGUMENTS_MAX: Final = 32
 _BITS: Final = 64
 
 

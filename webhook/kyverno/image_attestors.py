@@ -56,7 +56,7 @@ BY_HAND: Final = {
     "validationFailureActionOverrides": "write a constraint for each action",
     "validate": f"write conditions in CEL or Rego {_IMAGES_PAGE}",
 } | dict.fromkeys(("ctLogPubKey", "rekorPubKey"), _OWN_ROOT)
-"""What to do where a field cannot be expressed."""
+"""The advice for each field that cannot be expressed."""
 
 _TRUSTED_ROOT: Final = (
     "put trusted_root.json beside the policy: cosign trusted-root create --with-default-services "

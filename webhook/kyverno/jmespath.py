@@ -51,7 +51,7 @@ _BINDS: Final = {
     "(": 60,
 }
 _PROJECTION: Final = 10
-"""What binds less ends a projection."""
+"""The binding power below which an operator ends a projection."""
 
 _DEPTH_MAX: Final = 60
 _PLACE: Final = re.compile("\x00([0-9]+)\x00")

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 GROUP: Final = "policies.kyverno.io"
 VERSIONS: Final = kinds.VERSIONS
-"""Those that are read, all alike, as of the API server's: the fields are the same."""
+"""The versions that are read, all alike, as of the API server's policies: the fields are the
+same."""
 
 POLICY: Final = "ValidatingPolicy"
 NAMESPACED_POLICY: Final = "NamespacedValidatingPolicy"
@@ -35,12 +36,12 @@ KNOWN_AS: Final = {EXCEPTION: f"{EXCEPTION}.{GROUP}"}
 """The names of kinds whose names others have, too, as kubectl writes them."""
 
 AUDITED: Final = "admissions are not decided by it: --kyverno-policies is audit"
-"""What is said of each where audits alone go by them."""
+"""The note on each policy that audits alone go by."""
 
 VALIDATING_KINDS: Final = frozenset({POLICY, NAMESPACED_POLICY})
 MUTATING_KINDS: Final = frozenset({MUTATING_POLICY, NAMESPACED_MUTATING_POLICY})
 CLUSTER_KINDS: Final = frozenset({POLICY, MUTATING_POLICY})
-"""Those that are in no namespace."""
+"""The kinds that are in no namespace."""
 
 KINDS: Final = VALIDATING_KINDS | MUTATING_KINDS
 

@@ -73,7 +73,7 @@ VALUES: Final = {"json": Opaque(JSON, "json", "json"), "yaml": Opaque(YAML, "yam
 """Of those that have no world."""
 
 BYTES_MAX: Final = 1_000_000
-"""What is decompressed at most: a document of Kubernetes is about as large at most."""
+"""The size of decompressed data at most, in bytes: about the largest document of Kubernetes."""
 
 REFUSED: Final = {
     "random": "random() gives another value each time, and a decision must be the same each time",
@@ -224,7 +224,7 @@ for _name in ("md5", "sha1", "sha256"):
 # --- regular expressions (cel-go, ext/regex.go) --------------------------------------------------
 
 _ESCAPED: Final = re.compile(r"\\(.?)", re.DOTALL)
-"""What a backslash in a replacement stands before."""
+"""A backslash in a replacement, with the character behind it."""
 
 
 @form("regex.replace", str, str, str, charges=True)
@@ -366,7 +366,7 @@ _CERTIFICATE_FIELDS: Final = frozenset(
 )
 _RSA: Final = 1
 _READING: Final = 6_000
-"""What reading a certificate costs: some 200 µs, as for Rego."""
+"""The cost of reading a certificate, in CEL's units: some 200 µs, as for Rego."""
 
 
 @form("x509.decode", str, charges=True)

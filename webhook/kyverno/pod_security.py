@@ -87,7 +87,7 @@ BASELINE: Final = {
         "object.spec.?securityContext.?sysctls.orValue([]).all(one, one.name in " + _SYSCTLS + ")"
     ),
 }
-"""What each control of the level asks."""
+"""The expression of each control of the level, by the control's name."""
 
 _OF_PROFILE: Final = "in ['RuntimeDefault', 'Localhost']"
 
@@ -114,7 +114,7 @@ RESTRICTED: Final = {
         ".all(one, one == 'NET_BIND_SERVICE')))"
     ),
 }
-"""What each control of the level asks beside, or in place of, the baseline's."""
+"""The expression of each control that the level has beside, or in place of, the baseline's."""
 
 
 def security_validations(given: Json, message: str) -> list[Json]:

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from webhook.kyverno.world import World
 
 COST: Final = 10_000_000
-"""What a policy may cost: as an API server gives one of its own."""
+"""The cost of a policy at most, in CEL's units: as an API server gives one of its own."""
 
 KUBERNETES: Final = "Kubernetes"
 JSON: Final = JSON_MODE
 _IMAGES: Final = ("containers", "initContainers", "ephemeralContainers")
 
 NOTHING_ALLOWED: Final[dict[str, Any]] = {"allowedImages": [], "allowedValues": []}
-"""What exceptions allow where there is none."""
+"""The values that exceptions allow where there is none."""
 
 _ELSEWHERE: Final = {
     "HTTP": "it is for requests of HTTP, which Kyverno's authorizer answers",
@@ -66,7 +66,7 @@ class PolicyQuestion:
     look: Callable[[], None] | None = None
     """Raises TimeUp when the review's time is up."""
     resource: RequestedResource = field(init=False, repr=False, compare=False)
-    """What the request is about, as rules read it."""
+    """The resource that the request is about, as rules read it."""
     objects: dict[str, Any] = field(init=False, repr=False, compare=False)
     """The object and the one before, as expressions read them."""
     _given: dict[str | tuple[str, str], dict[str, Any]] = field(
@@ -235,6 +235,11 @@ class CompiledSpec:
         """Whether a rule is about objects of some names alone."""
         return self._matches.reads_names
 
+    @property
+    def has_selectors(self) -> bool:
+        """Whether there is a selector of namespaces or objects."""
+        return self._matches.has_selectors
+
     def constrains(self, gvk: GroupVersionKind) -> bool:
         """Whether it names the kind, or all kinds."""
         plural = plural_of(gvk.kind)
@@ -317,7 +322,7 @@ class KyvernoPolicy:
     """Where a policy stands, and when it decides."""
 
     notes: Sequence[str] = ()
-    """What probably has another effect than it seems to have."""
+    """The parts of a policy that probably have another effect than they seem to have."""
 
     def __init__(self, document: Json) -> None:
         """Raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FALSE: Final = ("null", "false", "''", "[]", "{}")
-"""What JMESPath takes as false."""
+"""The values that JMESPath takes as false, as text in CEL."""
 
 NUMBER: Final = r"^[-+]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][-+]?[0-9]+)?$"
-"""What Go reads as a number, as text in CEL."""
+"""The pattern of a number in Go, as text in CEL."""
 
 NO_GLOBS: Final = frozenset(("operation", "namespace", "kind", "apiVersion"))
 """Fields whose values have neither ``*`` nor ``?``."""

@@ -56,7 +56,7 @@ class KyvernoVerdict:
 
 SKIPPED: Final = KyvernoVerdict("skip")
 _OBJECTS: Final = frozenset(("object", "oldObject"))
-_PASSED: Final = KyvernoVerdict("pass")
+PASSED: Final = KyvernoVerdict("pass")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +168,15 @@ class Rule(CompiledSpec):
         composed = Composed(self.variables, given, None)
         meter = Meter(COST, question.look)
         composed.meter = meter
+        already = len(question.world.missing)
         for at, validation in enumerate(self._validations):
-            if validation.expression.evaluate(composed.env, meter) is not True:
+            try:
+                holds = validation.expression.evaluate(composed.env, meter) is True
+            except EvaluationError as error:
+                text, missing = fault_text(error, given, question, already)
+                text = f"validations[{at}].expression resulted in error: {text}"
+                return KyvernoVerdict("error", text, missing)
+            if not holds:
                 message = _message(validation, at, composed, meter)
                 return KyvernoVerdict("fail", message, annotations=self.annotated(composed, meter))
         return KyvernoVerdict("pass", annotations=self.annotated(composed, meter))
@@ -190,7 +197,7 @@ class Rule(CompiledSpec):
             del question.world.missing[already:]
             return None
         if not failed:
-            return _PASSED
+            return PASSED
         number, message = failed[0]
         one = self._validations[number]
         if one.message_expression is not None and message is None:
@@ -236,18 +243,26 @@ class ValidatingPolicy(KyvernoPolicy):
 
     def say(self, question: PolicyQuestion) -> KyvernoVerdict:
         """Evaluates the policy for an admission request."""
-        return self.say_by(self.rules_for(question.resource), question)
+        rules = self.selected(self.rules_for(question.resource), question)
+        return self.say_by(rules, question)
+
+    def has_selectors(self, rules: Sequence[Rule]) -> bool:
+        """Whether its namespace, or selectors of these rules, may leave a request out."""
+        return bool(self.namespace) or any(one.has_selectors for one in rules)
+
+    def selected(self, rules: Sequence[Rule], question: PolicyQuestion) -> list[Rule]:
+        """Returns those of its rules whose selectors take a request in, in the policy's namespace."""
+        if not self.is_in_place(question):
+            return []
+        return [one for one in rules if one.selects(question)]
 
     def say_by(self, rules: Sequence[Rule], question: PolicyQuestion) -> KyvernoVerdict:
-        """Evaluates those of its rules that name the resource of a request."""
-        if not self.is_in_place(question):
-            return SKIPPED
-        own = self.exceptions_of(question)
+        """Evaluates those of its rules that match a request."""
+        own = self.exceptions_of(question) if question.exceptions else ()
         for rule in rules:
-            if rule.selects(question):
-                verdict = rule.say(question, own)
-                if verdict is not SKIPPED:
-                    return verdict
+            verdict = rule.say(question, own)
+            if verdict is not SKIPPED:
+                return verdict
         return SKIPPED
 
     def say_of_json(self, document: Any, question: PolicyQuestion) -> KyvernoVerdict:

@@ -119,7 +119,7 @@ class World:
         self.entries = entries or {}
         self.is_whole = is_whole
         self.missing: list[str] = []
-        """What was asked for and not given."""
+        """The keys that were asked for and not given."""
 
     def variables(self, namespace: str) -> dict[str, Any]:
         """As expressions of a policy name them; it is in ``namespace``, if in one."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webhook.mutation.snapshot import MutationSnapshot
 
 OPERATION: Final = "UPDATE"
-"""What would be asked about an object that exists."""
+"""The operation of a request about an object that exists."""
 
 PATHS_MAX: Final = 3
 """Changed fields that a message names."""

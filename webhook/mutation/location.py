@@ -66,7 +66,7 @@ _TOKENS: Final = {
     "end": "EOF",
     "wrong": "ERROR",
 }
-"""What messages call each kind of token."""
+"""The names of tokens in messages, by character or kind."""
 
 Node = Field | ListItem
 Location = tuple[Node, ...]

@@ -69,7 +69,7 @@ MODE: Final = "waddle.dev/mode"
 """The annotation that says whether a mutator changes objects, or only says what it would change."""
 
 OPERATIONS: Final = ("CREATE", "UPDATE")
-"""What is mutated: requests of other operations never are."""
+"""The operations whose requests are mutated; others never are."""
 
 
 _PODS: Final = GroupVersionKind("", "v1", "Pod")
@@ -80,7 +80,7 @@ UPDATED_FIELDS: Final = (
     ("spec", "initContainers", "image"),
     ("spec", "activeDeadlineSeconds"),
 )
-"""What an update of a Pod may change, by its fields; of ``spec.tolerations`` it may add items."""
+"""The fields of a Pod that an update may change; to ``spec.tolerations`` it may add items."""
 
 
 class MutatorId(NamedTuple):
@@ -134,7 +134,7 @@ class Mutator:
     """Kinds of which one entry of ``applyTo`` covers all operations: those of objects that no
     request brings."""
     terminal: str
-    """What the schema knows of the end of the location: Unknown, Set or String."""
+    """The schema's knowledge of the end of the location: Unknown, Set or String."""
     must_terminate: bool
     """Whether no other mutator's location may go on below this one's end."""
     selects: Callable[[GroupKind], bool]

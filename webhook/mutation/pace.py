@@ -90,4 +90,4 @@ class Pace:
 
 
 UNBOUNDED: Final = Pace()
-"""That of who has all the time there is."""
+"""The pace of a caller that has no deadline."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from webhook.mutation.setting import Context
 
 MutationOnError = Literal["skip", "reject"]
-"""What a mutator's fault at a request does: the object goes on without it, or is refused."""
+"""The effect of a mutator's fault on a request: the object goes on without it, or is refused."""
 
 
 class _Restart(Exception):

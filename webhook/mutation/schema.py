@@ -29,7 +29,7 @@ _OBJECT: Final = "Object"
 class _Node:
     users: set[MutatorId] = field(default_factory=set)
     enders: set[MutatorId] = field(default_factory=set)
-    """Those whose location ends here and must not go on."""
+    """The mutators whose location ends here and must not go on."""
     children: dict[str, dict[str, _Node]] = field(default_factory=dict)
     """By name, and by what is said to stand there."""
 
@@ -59,7 +59,8 @@ class MutationSchema:
     def __init__(self, mutators: Iterable[Mutator]) -> None:
         self._root = _Node()
         self._known: dict[tuple[int, str], frozenset[MutatorId]] = {}
-        """Who contradicts another about a name, by the node's identity: looked for once."""
+        """The mutators that contradict another about a name, by the node's identity: looked for
+        once."""
         for mutator in mutators:
             node = self._root
             node.users.add(mutator.id)

@@ -91,7 +91,7 @@ class Below(Protocol):
     """The nodes below a field of an object."""
 
     is_made_alike: bool
-    """Whether what is made of it where nothing stands does not hang on the object."""
+    """Whether the value made where nothing stands is the same for every object."""
 
     def apply(self, current: Any, place: str, walk: Walk, /) -> Any:
         """Returns the value after the walk; the same object where nothing changes."""

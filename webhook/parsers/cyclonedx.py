@@ -71,7 +71,7 @@ _DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "vulnerability": {"id": ""},
     "issue": {"description": ""},
 }
-"""What is told of an element even if the document does not."""
+"""The fields that an element has even if the document does not, with their values."""
 
 
 def parse(raw: bytes, path: str = "") -> Any:

@@ -31,7 +31,7 @@ _FLAGS: Final[dict[str, dict[str, str]]] = {
     "run": {"mount": _TEXTS, "network": _TEXT, "security": _TEXT, "device": _TEXTS},
 }
 _UNFLAGGED: Final = frozenset({"arg", "stopsignal"})
-"""Whose flags nobody reads."""
+"""The instructions whose flags nobody reads."""
 
 _ALLOWED: Final = {
     "network": frozenset({"default", "none", "host"}),

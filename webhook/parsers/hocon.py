@@ -230,7 +230,7 @@ class _Reader:
 
 
 _UNKNOWN: Final = "<<unknown value>>"
-"""What go-akka writes for an optional reference that nothing gives."""
+"""The text that go-akka writes for an optional reference without a value."""
 
 
 class _Shown:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from webhook.parsers import numbers
 from webhook.parsers.errors import ParseError, line_at
+from webhook.rego.builtins import go_json
 
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -29,8 +30,7 @@ def decode(text: str, prefix: str = "") -> Any:
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        message = "unexpected end of JSON input" if error.pos >= len(text.rstrip()) else error.msg
-        raise ParseError(prefix + message, error.lineno) from None
+        raise ParseError(prefix + go_json.unmarshal_fault(text), error.lineno) from None
     except RecursionError:
         raise ParseError(f"{prefix}exceeded max depth") from None
     except ParseError as error:
@@ -38,7 +38,10 @@ def decode(text: str, prefix: str = "") -> Any:
 
 
 def _constant(name: str) -> Any:
-    raise ParseError(f"invalid value {name}")
+    # "-Infinity" begins as a number does, and Go refuses its second character.
+    if name[0] == "-":
+        raise ParseError("invalid character 'I' in numeric literal")
+    raise ParseError(f"invalid character {name[0]!r} looking for beginning of value")
 
 
 _DECODER: Final = json.JSONDecoder(

@@ -20,7 +20,7 @@ class Section(NamedTuple):
     repeated: Mapping[str, str] = _NONE
     """Tags whose values are gathered."""
     defaults: Mapping[str, Any] = _NONE
-    """What is told of an element even if no tag says it."""
+    """The fields that an element has even if no tag names them, with their values."""
     followers: frozenset[str] = frozenset()
     """Tags that begin an element of another section, or a further one of this."""
 

@@ -20,6 +20,7 @@ from webhook.kyverno.kinds import why_not_run
 from webhook.policies.problem import Problem
 from webhook.policies.request_reads import (
     ABSENT,
+    absent_libraries,
     deciding_places,
     is_never_there,
     request_reads,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 KINDS: Final = "kinds"
 NEVER: Final = "never_asked"
 REQUEST: Final = "request"
+LIBRARY: Final = "library"
 GROUP: Final = "group"
 """Codes of problems."""
 
@@ -181,9 +183,15 @@ def _never_sent(groups: Collection[str], kind: str) -> list[str]:
 
 
 def advice_on_template(entry: Entry) -> Iterator[Problem]:
-    """Whether a template decides by what only a request has."""
+    """Warn of what a template reads and is not there: of a request alone, or of no library."""
     if entry.target.name != admission.NAME:
         return
+    for library in absent_libraries(entry.template):
+        message = (
+            f"its Rego names {library}, and no library in its libs has this package: rules that "
+            "read it never hold"
+        )
+        yield Problem("ConstraintTemplate", entry.template.name, "warning", LIBRARY, message)
     read = request_reads(entry.template)
     if nothing := [one for one in read if is_never_there(one)]:
         advice = _never_there(nothing)
@@ -202,7 +210,7 @@ def left_out(manifests: Iterable[Manifest]) -> Iterator[str]:
 
 
 def unsent_kinds(snapshot: Snapshot, matched: Matched) -> list[Problem]:
-    """The templates that were asked of objects without a request, and decide by a request."""
+    """Warn of templates that were evaluated without what they read: a request, or a library."""
     return [
         problem
         for entry in snapshot.entries

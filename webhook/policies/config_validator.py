@@ -25,7 +25,7 @@ ORIGINAL_NAME: Final = "validation.gcp.forsetisecurity.org/originalName"
 """The annotation that keeps the name that an object had in its file."""
 
 _LIBRARY: Final = "validator"
-"""What stands below ``data`` in libraries, and below ``data.lib`` once they are a template's."""
+"""The package of libraries below ``data``, and below ``data.lib`` once they are a template's."""
 
 _ADAPTER: Final = """
 violation[{"msg": message, "details": metadata}] {

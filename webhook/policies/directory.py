@@ -67,7 +67,7 @@ class PolicyReport:
 
     @property
     def may_lack_constraints(self) -> bool:
-        """Whether what is wrong may be about constraints, so that fewer are in force than meant."""
+        """Whether a fault may be about constraints, so that fewer are in force than there should be."""
         return any(fault.of_constraints for fault in self.faults)
 
 

@@ -19,10 +19,10 @@ PACKAGE_LABEL: Final = "waddle.dev/package"
 """On what was installed: which package it is of, as :func:`package_id` has it."""
 
 SOURCE_ANNOTATION: Final = "waddle.dev/package-source"
-"""Which version, with its digest."""
+"""The annotation with the package's version and its digest."""
 
 WANTED_ANNOTATION: Final = "waddle.dev/package-enforcement-action"
-"""What a constraint's author meant it to do."""
+"""The annotation with the enforcement action that a constraint's author gave it."""
 
 _DRYRUN: Final = "dryrun"
 _ACTIONS: Final = ("enforcementAction", "scopedEnforcementActions")

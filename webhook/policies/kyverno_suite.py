@@ -22,7 +22,7 @@ from webhook.api.gvk import namespace_of as stated_namespace
 from webhook.api.scope import is_cluster_scoped
 from webhook.api.shapes import object_of, objects_of
 from webhook.constraint.snapshot import Snapshot
-from webhook.kyverno.conversion import converted
+from webhook.kyverno.conversion import converted, for_requester
 from webhook.kyverno.kinds import (
     CLUSTER_POLICY,
     EXCEPTION_KINDS,
@@ -69,7 +69,7 @@ _GROUP: Final = "cli.kyverno.io"
 _RESULTS: Final = frozenset({"pass", "fail", "skip", "warn", "error"})
 _OPERATIONS: Final = frozenset({"", "CREATE", "UPDATE", "DELETE", "CONNECT"})
 _AUTOGEN: Final = re.compile("^autogen-(cronjob-)?")
-"""What Kyverno writes before the name of a rule for pod controllers."""
+"""The prefix that Kyverno writes before the name of a rule for pod controllers."""
 
 _FIELDS: Final = frozenset(
     [
@@ -317,6 +317,8 @@ class _Run:
         self._bindings: list[AdmissionBinding] = []
         self._manifests = suite.manifests("policies")
         documents = [item.document for item in self._manifests]
+        self._requester = _requester(suite.given("userinfo"))
+        self._user = object_of(self._requester.get("userInfo"))
         for document in documents:
             self._add(document)
         self._exceptions = [
@@ -350,7 +352,6 @@ class _Run:
         self._operation = "CREATE"
         for values in (*suite.given("variables"), object_of(suite.document.get("values"))):
             self._take_values(values)
-        self._user = _user(suite.given("userinfo"))
         self._world = _world(suite, self._objects)
 
     def warnings(self) -> Iterator[str]:
@@ -410,7 +411,7 @@ class _Run:
             for one in rules
             if object_of(one.get("validate")).get("cel")
         }
-        for rule, policy in converted(document):
+        for rule, policy in converted(for_requester(document, self._requester)):
             name = f"{name_of(document)}/{rule}"
             if isinstance(policy, Unwritable):
                 self._not_run[name] = f"ClusterPolicy {name} is not run: {policy}"
@@ -623,12 +624,15 @@ def _payloads(suite: KyvernoSuite, kind: str) -> Iterator[tuple[str, Json]]:
             yield str(name), read.value
 
 
-def _user(files: Iterable[Json]) -> Json:
-    """Reads the requester: the user of a UserInfo."""
+def _requester(files: Iterable[Json]) -> Json:
+    """Reads the requester of a UserInfo: its user and roles; empty where there is none."""
     for one in files:
-        given = one.get("userInfo") or object_of(one.get("spec")).get("userInfo")
-        if type(given) is dict:
-            return given
+        given = one if "spec" not in one else object_of(one["spec"])
+        requester = {
+            name: given[name] for name in ("userInfo", "roles", "clusterRoles") if given.get(name)
+        }
+        if requester:
+            return requester
     return {}
 
 

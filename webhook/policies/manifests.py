@@ -40,12 +40,12 @@ JSON_BYTES_MAX: Final = 256 * 1024 * 1024
 
 
 _OF_CONSTRAINTS: Final = (constraint.GROUP, names.CONSTRAINT_GROUP)
-"""What a file says that holds constraints or groups."""
+"""The texts that a file with constraints or groups contains."""
 
 _HELM: Final = re.compile(
     r"\{\{-? *(?:\.(?:Values|Release|Chart|Capabilities)\b|include |if |range |with )"
 )
-"""What a chart's templates have in nearly every file, and nothing else does."""
+"""The template expressions that nearly every file of a chart has, and no other file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.shapes import texts_of
+from webhook.constraint.drivers.references import data_refs
 from webhook.rego.errors import RegoErrors
 from webhook.rego.syntax import ast
 from webhook.rego.syntax.parser import parse_module
@@ -45,15 +46,15 @@ _REVIEW: Final = _FIELDS | {
     *("_unstable", "kind", "name", "namespace", "namespaceObject", "object", "resource", "uid"),
     *("isGenerated", "source"),
 }
-"""Those of the review: of an AdmissionRequest, and what Gatekeeper adds."""
+"""The fields of a review: those of an AdmissionRequest, and those that Gatekeeper adds."""
 
 _ELSEWHERE: Final = re.compile(
     rf"\binput\b(?!\.parameters\b|\.review\b(?!\.(?!(?:{'|'.join(sorted(_REVIEW))})\b)))"
 )
-"""What may read another field, or give one another name."""
+"""An expression that may read another field, or give a field another name."""
 
 _ALWAYS: Final = frozenset({"oldObject", "options", "userInfo"})
-"""Those that stand there without a request, too, with nothing in them."""
+"""The fields that a review has without a request, too, with nothing in them."""
 ABSENT: Final = "elsewhere the operation is empty, and there is no user and no old object"
 
 _OPERATION: Final = "input.review.operation"
@@ -94,8 +95,40 @@ def deciding_places(template: Template) -> list[str]:
     return [f"violation in line {line} of its Rego" for line in lines]
 
 
+def absent_libraries(template: Template) -> list[str]:
+    """The packages under ``data.lib`` that a template's Rego names and no library of it has.
+
+    What reads them is undefined, as in Gatekeeper: the rules that do so never hold.
+    """
+    code = next(iter(template.code), None)
+    if code is None or type(code.source) is not dict or code.engine != "Rego":
+        return []
+    modules = _modules(code)
+    packages = [_texts_of(module.package) for module in modules[1:]]
+    named = {
+        path: None
+        for module in modules
+        for path in (
+            *(_texts_of(one.path) for one in module.imports if one.path.head == ast.Var("data")),
+            *(_texts_of(ref) for rule in module.rules for ref in data_refs(rule)),
+        )
+        if len(path) > 1 and path[0] == "lib"
+    }
+    return [
+        ".".join(("data", *path))
+        for path in named
+        if not any(_begins_alike(path, package) for package in packages)
+    ]
+
+
+def _begins_alike(one: _Path, other: _Path) -> bool:
+    """Whether one of two paths is the other, or leads into it."""
+    shared = min(len(one), len(other))
+    return one[:shared] == other[:shared]
+
+
 def is_never_there(read: str) -> bool:
-    """Whether what :func:`request_reads` gives is a field that no request has either."""
+    """Whether a read of :func:`request_reads` is of a field that no request has either."""
     return read.startswith("input.") and read.removeprefix("input.review.") not in _FIELDS
 
 
@@ -103,22 +136,32 @@ def is_never_there(read: str) -> bool:
 
 
 def _of_rego(code: Code) -> frozenset[str]:
-    source = code.source
-    version: RegoVersion = "v1" if source.get("version") == "v1" else "v0"
-    texts: list[Any] = [source.get("rego"), *texts_of(source.get("libs"))]
-    written = [text for text in texts if type(text) is str]
+    written = [text for text in _texts(code) if type(text) is str]
     is_suspect = any(name in text for text in written for name in _FIELDS)
     if not is_suspect and not any(_ELSEWHERE.search(text) for text in written):
         return frozenset()
-    try:
-        modules = [parse_module(text, _MODULE, version) for text in texts]
-    except (RegoErrors, TypeError):
-        return frozenset()  # It is told elsewhere what is wrong with it.
+    modules = _modules(code)
+    if not modules:
+        return frozenset()
     entry, *libraries = modules
     known: dict[_Path, _Needs] = {}
     for library in libraries:
         known[_texts_of(library.package)] = _Needs(library, known)
     return _Needs(entry, known).of_name("violation")
+
+
+def _texts(code: Code) -> list[Any]:
+    """The template's own Rego, then its libraries', as they are written."""
+    return [code.source.get("rego"), *texts_of(code.source.get("libs"))]
+
+
+def _modules(code: Code) -> list[ast.Module]:
+    """Parses them; empty where one cannot be parsed, which the compiler reports."""
+    version: RegoVersion = "v1" if code.source.get("version") == "v1" else "v0"
+    try:
+        return [parse_module(text, _MODULE, version) for text in _texts(code)]
+    except (RegoErrors, TypeError):
+        return []
 
 
 def _texts_of(ref: ast.Ref) -> _Path:

@@ -26,7 +26,7 @@ class SuiteTestResult:
     seconds: float = 0.0
     cases: tuple[CaseResult, ...] = ()
     warnings: tuple[str, ...] = ()
-    """What is odd about the policies of others that it tries, each with file and line."""
+    """The probable mistakes in others' policies that the suite tries, each with file and line."""
 
     @property
     def failed(self) -> bool:

@@ -49,7 +49,7 @@ TRIAL_SECONDS: Final = 2.0
 """For all trials of a call: an admission waits for them."""
 
 _NOTHING_KNOWN: Final = ProviderResponse((), (), 200)
-"""What every provider answers here: nobody is asked for a trial."""
+"""The answer of every provider to a trial: nobody is asked."""
 
 _DEFAULT_NAMESPACE: Final = {
     "apiVersion": "v1",

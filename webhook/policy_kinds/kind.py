@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     PolicyObject: TypeAlias = Mapping[str, Any]
 
 REFUSALS: Final = (ConstraintFrameworkError, InvalidMutator, InvalidProvider)
-"""What a reader of a kind raises for an object that cannot be used."""
+"""The exceptions that a reader of a kind raises for an object that cannot be used."""
 
 ExtensionKey: TypeAlias = "tuple[str, str]"
 """Kind and name of a policy object that is no template and no constraint: ``NAMESPACE/NAME`` for one
@@ -35,7 +35,8 @@ def extension_key(document: PolicyObject, *, namespaced: bool = False) -> Extens
 
 
 Role: TypeAlias = Literal["template", "constraint", "configuration", "extension"]
-"""Who takes objects of a kind: the framework, what says which data and namespaces count, a part."""
+"""The consumer of a kind's objects: the framework, the configuration of data and namespaces, or a
+part."""
 
 
 class ExtensionStanding(NamedTuple):
@@ -120,17 +121,17 @@ class PolicyKind:
     versions: tuple[str, ...]
     plural: str
     status: StatusKind | None = None
-    """What a replica says of an object in the cluster; None for nothing."""
+    """The kind of a replica's status of an object in the cluster; None for none."""
     part: Part | None = None
-    """What objects come to together; None where they go elsewhere."""
+    """The part of a policy set that objects fill together; None where they go elsewhere."""
     read: Callable[[PolicyObject], Any] | None = None
     """Reads what is being brought in, by admission or by files; raises one of :data:`REFUSALS`."""
     schema: PolicyObject | None = None
     """The schema of ``spec``, by which files are checked as the CRD checks objects; None where ``read`` checks them."""
     faults: Callable[[PolicyObject], tuple[str, ...]] = _nothing_to_say
-    """What has no effect in an object of a file, though it can be used."""
+    """The function that returns the fields without effect of a usable object in a file."""
     warnings: Callable[[PolicyObject], tuple[str, ...]] = _nothing_to_say
-    """What is likely to be wrong with one that ``read`` takes."""
+    """The function that returns the probable mistakes of an object that ``read`` takes."""
     staged: Callable[[PolicyObject, PolicyObject | None], PolicyObject] = _as_it_is
     """An object at its stage of a roll-out, which its status in the cluster says."""
     namespaced: bool = False

@@ -180,7 +180,7 @@ class PolicyReads:
 
     @property
     def deterministic(self) -> bool:
-        """Whether what is read, and what providers answer, decides the results."""
+        """Whether the fields that are read, with providers' answers, decide the results."""
         return not self.changing
 
     @property

@@ -30,7 +30,8 @@ TITLE: Final = "org.opencontainers.image.title"
 """The annotation with the file's name of a layer."""
 
 MANIFEST_BYTES_MAX: Final = 4 << 20
-"""What registries must take at least, and none is known to take more."""
+"""The size of a manifest at most, in bytes: registries must take as much, and none is known to take
+more."""
 
 ENTRIES_MAX: Final = 4096
 """Layers of a manifest, or manifests of an index: tools that make a layer of each file have

@@ -206,7 +206,7 @@ class AuditReports:
 
 
 def _has_moved(known: Known, audited: Audited) -> bool:
-    """Whether what an admission found in a resource no longer counts."""
+    """Whether the findings of an admission about a resource no longer count."""
     if not known.state:
         return False
     only = admission_only(audited.snapshot, known.subject.group_kind)

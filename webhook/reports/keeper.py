@@ -165,7 +165,7 @@ class Reports:
             )
         assessor = SnapshotAssessor(client, self._scope, self.findings, log, limits, ask)
         self.digests: dict[str, bytes] = {}
-        """What an audit had stored since it last cleared this: digests by the resources' UIDs."""
+        """The digests that an audit stored since it last cleared this, by the resources' UIDs."""
         self.refresher = Refresher(client, PreferredKinds(client), assessor, self, log, faults)
 
     async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:

@@ -37,7 +37,7 @@ _PROPERTIES: Final = {
     "reason": "reason",
     "expires": "expires",
 }
-"""What more a result says, by the finding's fields in their order."""
+"""The properties of a result, with the finding's fields, in the order of those."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,8 @@ _PASSING: Final = {
     "deadline": "not decided: the time for the review ended",
     "object": "not decided: its review took too long",
 }
-"""What is said of an object that may be decided the next time: nothing that is another each time."""
+"""The message about an object that may be decided the next time, by cause: the same text each
+time."""
 
 
 def _why_undecided(item: Undecided) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Counts = Counter[ReportResult]
 
 BAD: Final[tuple[ReportResult, ...]] = ("fail", "error", "warn")
-"""What makes a policy, namespace or resource a top one, the gravest first."""
+"""The results that make a policy, namespace or resource a top one, the gravest first."""
 
 
 def severity_order(counts: Counts) -> tuple[int, ...]:

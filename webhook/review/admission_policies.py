@@ -27,6 +27,7 @@ from webhook.admission_policies.parameters import (
 from webhook.admission_policies.reading import AdmissionBinding, AdmissionPolicy, MutatingPolicy
 from webhook.admission_policies.verdict import evaluate, misconfigured
 from webhook.api.gvk import namespace_of
+from webhook.api.shapes import object_of
 from webhook.cel.errors import TimeUp
 from webhook.constraint.constraint import Constraint
 from webhook.constraint.result import DEFERRED, Remark, Result, Undecided, answer_order
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from webhook.review.subject import Subject
 
 ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
-"""What a binding's actions are for a constraint."""
+"""The enforcement action of a constraint for each action of a binding."""
 
 
 class ListedPolicy(NamedTuple):
@@ -167,7 +168,10 @@ class AdmissionPolicies:
             if policy.param_kind is None and bound.param_ref is not None:
                 text = f"its paramRef has no effect: {kind} {policy.name} has no paramKind"
             elif policy.param_kind is not None and bound.param_ref is None:
-                text = f"it has no paramRef, so params is null in {kind} {policy.name}"
+                text = (
+                    f"it has no paramRef, so params is null in {kind} {policy.name}: add one, or "
+                    "remove paramKind"
+                )
             else:
                 store = self._store
                 try:
@@ -404,7 +408,8 @@ def _fault_of_parameters(
         return ""
     named = named_parameters(reference, kind, find)
     if not named:
-        if versions := other_versions(inventory, kind):
+        versions = other_versions(inventory, kind)
+        if versions and kind.group_version not in versions:
             return (
                 f"its paramRef finds no {kind.kind} of {kind.group_version}, which paramKind names; "
                 f"there are some of {', '.join(versions)}, which are not converted here"
@@ -412,8 +417,18 @@ def _fault_of_parameters(
         becomes = "the policy reviews nothing by it"
         if reference["parameterNotFoundAction"] == "Deny":
             becomes = "failurePolicy decides" if policy.fails else "failurePolicy Ignore admits all"
-        return f"its paramRef finds no {kind.kind} among what was given: {becomes}. Add one, or mend paramRef"
+        sought = f"its paramRef finds no {kind.kind}{_sought(reference)} among what was given"
+        return f"{sought}: {becomes}. Add one, or mend paramRef"
     if len(named) > 1 and (reference.get("namespace") or not namespace_of(named[0])):
         names = ", ".join(sorted(map(title_of, named)))
         return f"its paramRef finds {len(named)}, and a request must satisfy each: {names}"
     return ""
+
+
+def _sought(reference: Json) -> str:
+    """Names the parameters of a paramRef, for messages; empty where it takes any."""
+    name, place = reference.get("name"), reference.get("namespace")
+    labels = object_of(object_of(reference.get("selector")).get("matchLabels"))
+    parts = [f" {name}"] if name else []
+    parts += [f" with {key}={value}" for key, value in labels.items()]
+    return "".join(parts) + (f" in namespace {place}" if place else "")

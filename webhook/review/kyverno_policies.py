@@ -23,7 +23,7 @@ from webhook.kyverno.kinds import EXCEPTION
 from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
 from webhook.kyverno.policy import JSON, PolicyQuestion
 from webhook.kyverno.policy_exception import KyvernoException
-from webhook.kyverno.validating_policy import ValidatingPolicy
+from webhook.kyverno.validating_policy import PASSED, ValidatingPolicy
 from webhook.kyverno.world import World, synced_known
 from webhook.review.admission_requests import looking, request_of
 from webhook.review.kyverno_changes import KyvernoChanges
@@ -54,7 +54,10 @@ class _Concerned(NamedTuple):
 
     policy: ValidatingPolicy
     constraint: Constraint
+    key: tuple[str, str]
     rules: Sequence[Rule]
+    has_selectors: bool
+    """Whether it depends on more of a request than its resource."""
 
 
 class KyvernoPolicies:
@@ -182,19 +185,20 @@ class KyvernoPolicies:
             return responses
         question = self._question(examined, request, namespace)
         case = _Case(question)
-        for policy, constraint, rules in self._concerned(question):
-            if not (_applies_at(policy, examined.point) and policy.is_in_place(question)):
-                continue
-            chosen = [rule for rule in rules if rule.selects(question)]
+        for policy, constraint, key, rules, has_selectors in self._concerned(
+            question, examined.point
+        ):
+            chosen = policy.selected(rules, question) if has_selectors else rules
             if chosen:
-                self._matched.add(constraint.key)
+                self._matched.add(key)
                 case.take(policy, constraint, partial(policy.say_by, chosen))
         return case.added_to(responses)
 
-    def _concerned(self, question: PolicyQuestion) -> tuple[_Concerned, ...]:
+    def _concerned(self, question: PolicyQuestion, point: str) -> tuple[_Concerned, ...]:
         """The policies with rules that name what a request is about; remembered by that."""
         requested = question.resource
         key = (
+            point,
             requested.group,
             requested.version,
             requested.resource,
@@ -205,9 +209,11 @@ class KyvernoPolicies:
         concerned = self._by_resource.get(whole)
         if concerned is None:
             concerned = tuple(
-                _Concerned(policy, constraint, rules)
+                _Concerned(policy, constraint, constraint.key, rules, policy.has_selectors(rules))
                 for policy, constraint in self._policies
-                if policy.mode != JSON and (rules := policy.rules_for(requested))
+                if policy.mode != JSON
+                and _applies_at(policy, point)
+                and (rules := policy.rules_for(requested))
             )
             if len(self._by_resource) >= PLANS_MAX:
                 self._by_resource.clear()
@@ -269,6 +275,8 @@ class _Case:
         self._evaluated += 1
         try:
             verdict = say(self._question)
+            if verdict is PASSED:
+                return
             if verdict.exception is not None:
                 self._excuse(
                     say(self._question.without_exceptions()), constraint, verdict.exception

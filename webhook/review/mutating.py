@@ -65,7 +65,8 @@ EXTENSION_SECONDS: Final = 30.0
 for a webhook at most."""
 
 CREATED: Final = "CREATE"
-"""What mutators take an object for that no request brings: those of updates alone do not see it."""
+"""The operation of an object without a request, for mutators: those of updates alone do not see
+it."""
 
 _MUTATED_OPERATIONS: Final = ("CREATE", "UPDATE")
 
@@ -179,7 +180,7 @@ class Changes(NamedTuple):
     answer: Patch
     """The changes with annotations that name the mutators, where these are written."""
     preview: Preview | None
-    """What mutators that are only previewed would change beyond that."""
+    """The changes that mutators which are only previewed would make beyond that."""
     answers: ProviderAnswers | None = None
     """The answers of providers, if any were asked."""
 

@@ -54,7 +54,8 @@ class Found(NamedTuple):
     """The objects that it implies."""
     released: bool = False
     stored: StoredSubject | None = None
-    """What mutators and the API server's own policies did to it; None where none was asked."""
+    """The object as mutators and the API server's own policies leave it; None where none was
+    asked."""
 
     @property
     def mutators(self) -> str:

@@ -81,9 +81,9 @@ class ChangedObject:
     again: Callable[[dict[str, Any]], ChangedObject] | None = None
     """Asks those once more that want it, of what others made of it; None where none does."""
     parties: tuple[MutatingParty, ...] = ()
-    """Those of ``by`` that records and metrics name as they name mutators."""
+    """The policies among ``by`` that records and metrics name as they name mutators."""
     skipped: tuple[tuple[str, str], ...] = ()
-    """Those that are passed over, named as mutators are, with why."""
+    """The policies that are passed over, named as mutators are, with why."""
     at_fault: str = ""
     """The first of ``faults``, named likewise."""
 
@@ -127,6 +127,9 @@ class ForeignStage(Protocol):
 
     def concerns(self, gvk: GroupVersionKind) -> bool:
         """Whether an audit has to look at objects of a kind for it."""
+
+    def loose(self) -> Iterator[tuple[str, str, str]]:
+        """Kind and name of what nothing is reviewed by, and why."""
 
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Kind and name of what has no effect, or probably not the one that is meant, and why."""
@@ -216,6 +219,11 @@ class ForeignPolicies:
         """Whether an audit has to look at objects of a kind for one of them."""
         return any(stage.concerns(gvk) for stage in self.stages)
 
+    def loose(self) -> Iterator[tuple[str, str, str]]:
+        """Kind and name of what nothing is reviewed by, and why."""
+        for stage in self.stages:
+            yield from stage.loose()
+
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Kind and name of what has no effect, or probably not the one that is meant, and why."""
         for stage in self.stages:
@@ -238,6 +246,19 @@ class PolicySet:
     """The providers of external data, by name."""
     stages: tuple[ResultStage, ...] = ()
     """The stages that results pass through: groups of policies, exceptions."""
+    foreign: ForeignPolicies = field(init=False, repr=False, compare=False)
+    """The policies of others: the API server's own, and Kyverno's."""
+    mutating: MutatingStage | None = field(init=False, repr=False, compare=False)
+    """The stage of the API server's own mutating policies, where files have some."""
+
+    def __post_init__(self) -> None:
+        """Finds the stages of others' policies, once: a look at a protocol takes some microseconds."""
+        stages: tuple[object, ...] = self.stages
+        foreign = tuple(one for one in stages if isinstance(one, ForeignStage))
+        changing = (one for one in stages if isinstance(one, MutatingStage))
+        own = next((one for one in changing if one.mutates == "API server"), None)
+        object.__setattr__(self, "foreign", ForeignPolicies(foreign))
+        object.__setattr__(self, "mutating", own)
 
     def part(self, failure_policy: FailurePolicy) -> PolicySet:
         """Return the part that one failure policy decides alone; others' policies all fail open."""
@@ -248,21 +269,6 @@ class PolicySet:
         if part is self.snapshot and stages is self.stages:
             return self
         return replace(self, snapshot=part, stages=stages)
-
-    @property
-    def foreign(self) -> ForeignPolicies:
-        """The policies of others: the API server's own, and Kyverno's."""
-        stages: tuple[object, ...] = self.stages
-        return ForeignPolicies(tuple(one for one in stages if isinstance(one, ForeignStage)))
-
-    @property
-    def mutating(self) -> MutatingStage | None:
-        """The stage of the API server's own mutating policies, where files have some."""
-        for one in self.stages:
-            stage: object = one
-            if isinstance(stage, MutatingStage) and stage.mutates == "API server":
-                return stage
-        return None
 
     @property
     def in_webhook(self) -> WebhookMutations | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.api.admission import AdmissionRequest
 
 RELEASED: Final = "only finalizers or owners go: nothing is brought in"
-"""What the answer to such an update says."""
+"""The message in the answer to such an update."""
 
 GARBAGE_COLLECTORS: Final = frozenset(
     {
@@ -27,7 +27,8 @@ GARBAGE_COLLECTORS: Final = frozenset(
         "system:kube-controller-manager",
     }
 )
-"""Who takes owners from what is to outlive them; the latter where all controllers are one user."""
+"""The users that take owners from dependents that are to live on; the latter where all controllers
+are one user."""
 
 _BY_API_SERVER: Final = frozenset(
     {

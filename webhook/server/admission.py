@@ -83,15 +83,15 @@ class AdmissionOptions:
     own_users: frozenset[str] = frozenset()
     """Users that are this webhook itself, which does not police itself."""
     expands: bool = True
-    """Whether what objects imply is reviewed with them."""
+    """Whether the resources that an object implies are reviewed with it."""
     mutation_on_error: MutationOnError = "skip"
-    """What becomes of an implied resource that a mutator cannot be applied to."""
+    """The effect of a mutator's fault on an implied resource."""
     blames: bool = True
-    """Whether what is slow by its own doing is refused; never without, but where a test wants it."""
+    """Whether a request that is slow by its own doing is refused; false only in tests."""
     exceptions_longest_seconds: float = 0.0
     """How long an exception may hold; 0 for any length."""
     budget: Budget | None = None
-    """What an evaluation may take on this thread; deferrable only with a reviewer."""
+    """The bounds of an evaluation on this thread; deferrable only with a reviewer."""
     memo: Remembering | None = None
     """Knows what evaluations on this thread found before."""
 
@@ -126,14 +126,15 @@ class _Case:
         """The one that it is in, where that was read for it."""
         self.questions = Questions(providers, requester(request))
         self.slow: SlowReview[Found | Needs] | Delay | None = None
-        """What went on beside the admission thread, or why there was no place."""
+        """The review that went on beside the admission thread, or why there was no place."""
         self.span = RequestTime(received_at, received_at)
         self.revision: Revision | None = None
         """The one that decides: another may be in force a line later."""
         self.responses: Responses | None = None
         """The results of the review that led to the answer."""
         self.gathered: tuple[Responses, GatheredViolations] | None = None
-        """What is to be told of what was found beside the admission thread."""
+        """The responses and violations of a review beside the admission thread, to be logged and
+        counted."""
         self.began = 0.0
         """When its review began, on the monotonic clock; 0 before that."""
         self.worked_seconds = 0.0

@@ -58,17 +58,19 @@ RESERVE: Final = 8
 """The part of this that several huge ones leave to others: one alone may have all of it."""
 
 HOLDERS_MAX: Final = 1024
-"""Those remembered for what was decoded for them while others wait."""
+"""The most requesters that are remembered for what was decoded for them while others wait."""
 
 HELD_SECONDS: Final = 0.02
 """Between two looks at whether somebody still has what was answered: the thread that reviewed it
 lets go a moment later."""
 
 HELD_SECONDS_MAX: Final = 1.0
-"""What somebody keeps for longer is theirs to free."""
+"""The longest time, in seconds, that a decoded object counts for its requester; it is theirs to
+free."""
 
 REST_SECONDS_MAX: Final = 0.25
-"""What was decoded for one may have taken long: the next waits no longer than this for others."""
+"""The longest pause, in seconds, after one that took long to decode: the next waits no longer for
+others."""
 
 IDLE_SECONDS: Final = 1.0
 """After so long without a huge one what they took is given back to the system."""
@@ -180,7 +182,8 @@ class _Job:
         self.holder = holder
         self.is_stranger = is_stranger
         self.before = NOTHING_KNOWN
-        """What waited when it came, itself included, and how much of that was its own user's."""
+        """The requests that waited when it came, itself included, and its own user's share of
+        them."""
         self.footprint = 0
         """Bytes it will take, once that is known."""
         self.future: Future[Decoded] = Future()
@@ -201,7 +204,7 @@ class _Lane:
         self._decoding = decoding
         self._memory = decoding.memory
         self._reserved = reserved
-        """What it leaves of the memory to others."""
+        """The memory that it leaves to others, in bytes."""
         self._jobs: list[_Job] = []
         self._bytes: dict[str, int] = {}
         """Decoded for each who waits, on a scale on which everyone begins where the least stands."""

@@ -54,7 +54,7 @@ _EMPTY: Final = encode(
         }
     }
 )
-"""What controller-runtime answers to a request without a body, with 200: probes rely on it."""
+"""The answer of controller-runtime to a request without a body, with 200: probes rely on it."""
 
 
 _WAITING: Final = "waddle.waiting"
@@ -72,8 +72,8 @@ would end in `context deadline exceeded`, which says nothing."""
 
 
 READ_BYTES_A_SECOND: Final = 64 * 1024 * 1024
-"""What a port reads of large bodies, in turns of 64 KiB a millisecond: whoever sends them has that
-much of the time of all."""
+"""The rate at which a port reads large bodies, in bytes a second, in turns of 64 KiB a millisecond:
+whoever sends them has that much of the time of all."""
 
 
 class Decide(Protocol):

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from webhook.serving.revision import Revision, Serving
 
 _Attempt: TypeAlias = "Changes | Needs | MutationError | Delay"
-"""What came of mutating; a :class:`Delay` is why there was no time, or no place."""
+"""The result of mutating; a :class:`Delay` says why there was no time, or no place."""
 
 _TOO_LATE: Final = "the time for mutating this object ended"
 _REASONS: Final = {
@@ -96,7 +96,7 @@ class MutationOptions:
 
     review_timeout_seconds: float
     on_error: MutationOnError = "skip"
-    """What a request gets whose object a mutator cannot be applied to."""
+    """The effect on a request of a mutator that cannot be applied to its object."""
     annotations: bool = False
     log_mutations: bool = False
     own_users: frozenset[str] = frozenset()
@@ -104,7 +104,7 @@ class MutationOptions:
     blames: bool = True
     """As :class:`~webhook.server.admission.AdmissionOptions` has it."""
     budget: Budget | None = None
-    """What all mutators of an object may take on this thread; only with a reviewer."""
+    """The bounds of all mutators of an object on this thread; only with a reviewer."""
 
 
 class Mutation:

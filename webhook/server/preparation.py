@@ -103,7 +103,7 @@ class SlowReview(Generic[T]):
         self.answer_at = math.inf
         """How long it is waited for at most, on the monotonic clock."""
         self.before = NOTHING_KNOWN
-        """What there was before it, and how much of that its own requester's."""
+        """The requests before it, and its own requester's share of them."""
         self.worked_seconds = 0.0
         """Processor time that it took so far."""
         self.crowded_out: Delay | None = None

@@ -27,8 +27,9 @@ largest CRDs take less than half of it with all policies of ``policies/``. A fai
 lane, a third of a core, has that much in a second and a half for each of ten users."""
 
 SOME_SECONDS: Final = 0.01
-"""What a review may take before it goes on beside the admission thread. Who has had as much, and most
-of all work meanwhile, waited for nobody else, however little of the processor there was."""
+"""The time of a review on the admission thread, in seconds, before it goes on beside it. A
+requester that has had as much, and most of all work meanwhile, waited for nobody else, however
+little of the processor there was."""
 
 SHARES_MIN: Final = 2
 """A user may have half the places that there are, and is not to be told of others where it has."""
@@ -60,7 +61,7 @@ class Delay(NamedTuple):
     places: int = 0
     """Places that there are; 0 where it was not for want of one."""
     requesters: int = 1
-    """Those who have places."""
+    """The number of requesters that have places."""
 
     @property
     def is_alone(self) -> bool:
@@ -140,7 +141,8 @@ class ProcessorTime:
         """Work of each that is not noted yet."""
         self._lock = threading.Lock()
         self.places_of: Callable[[str], Delay] = lambda _: NOTHING_KNOWN
-        """What a requester has of the port now, its request that is asked about included."""
+        """The function that returns a requester's places on the port now, the present request
+        included."""
 
     def note(self, requester: str, seconds: float) -> None:
         """Work for a requester, that took so long, has just been done."""

@@ -65,7 +65,7 @@ class Inadmissible(NamedTuple):
 NOTHING_SENT: Final = Inadmissible(
     500, "couldn't get version/kind; json parse error: unexpected end of JSON input"
 )
-"""What the API machinery says of nothing at all."""
+"""The API machinery's answer to an empty body."""
 
 
 def check(

@@ -18,7 +18,7 @@ UnreadAnswer: TypeAlias = Literal["refuse", "warn", "fail"]
 """``fail`` leaves it to failurePolicy."""
 
 AnswerUnread: TypeAlias = "Callable[[str, Responsible], UnreadAnswer]"
-"""What a request about a namespace gets that is not read, by whose doing that is."""
+"""The answer to a request about a namespace that is not read, by the party responsible."""
 
 _REASONS: Final = {
     "object": "its review took all the time there is",

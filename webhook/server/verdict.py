@@ -249,7 +249,7 @@ class _ViolationWarnings:
         self.missing = 0
         self._bytes_left = TOTAL_BYTES_MAX
         self._known: set[tuple[str, str]] = set()
-        """Those that are shown."""
+        """The violations that are shown."""
         self._last = ("", "")
 
     def add(self, result: Result) -> None:

@@ -34,11 +34,11 @@ class MutationReviewed(NamedTuple):
 
     request: AdmissionRequest
     mutated: Mutated | None
-    """What became of the object; None where that came to nothing."""
+    """The mutated object with its mutators; None where mutating came to nothing."""
     patch: Patch
     """The changes."""
     preview: Preview | None
-    """What mutators that are only previewed would change beyond that."""
+    """The changes that mutators which are only previewed would make beyond that."""
     times: tuple[float, float]
     """When the request was received and when mutating began, on the monotonic clock."""
     answers: ProviderAnswers | None = None

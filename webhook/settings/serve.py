@@ -32,7 +32,7 @@ OPERATIONS: Final = (
 CLUSTER_OPERATIONS: Final = frozenset(
     {"audit", "status", "generate", "mutation-status", "mutation-controller"}
 )
-"""Those of them that are about a cluster."""
+"""The operations among them that are about a cluster."""
 
 TLS_VERSIONS: Final = ("1.2", "1.3")
 """Python's OpenSSL refuses 1.0 and 1.1, which RFC 8996 retired."""
@@ -535,7 +535,7 @@ class ServeSettings:
 
     pod: PodSettings = field(default=PodSettings())
     notices: tuple[str, ...] = field(default=())
-    """What the operator should know about flags that were accepted without effect."""
+    """The notices for the operator about flags that were accepted without effect."""
 
     @property
     def in_cluster(self) -> bool:

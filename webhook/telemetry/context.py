@@ -30,8 +30,8 @@ _PARENT: Final = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9
 
 _PARENT_BYTES: Final = 55
 _UNSAMPLED: Final = b"02468ace"
-"""What a traceparent of that length ends in whose caller does not sample: the flag is its lowest
-bit. One that ends so and cannot be read is as good as none, and not sampled by it either."""
+"""The last characters of a traceparent of that length whose caller does not sample: the flag is its
+lowest bit. One that ends so and cannot be read is as good as none, and not sampled by it either."""
 
 _lots: Final = random.Random()  # noqa: S311  # a share of requests, and no secret
 

@@ -32,7 +32,7 @@ ATTEMPTS: Final = 5
 """Of a batch. Then it is dropped: newer ones wait."""
 
 LAST_SECONDS: Final = 3.0
-"""What is left of the time to end for the last batches: the process has ended all else by then."""
+"""The time for the last batches at the end, in seconds: the process has ended all else by then."""
 
 
 @dataclass(frozen=True, slots=True)

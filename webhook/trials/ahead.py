@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 LEAST: Final = 64
 """Sources from which on another process pays: until it has begun, this one compiles thirty."""
 
-TOGETHER: Final = 8
-"""Sources that are asked for at once. What this process needs meanwhile it compiles itself, so that
-at the end some of them, 9 ms each, are compiled twice."""
+TOGETHER_MAX: Final = 32
+TOGETHER_MIN: Final = 4
+"""Sources that are asked for at once: an eighth of what waits, between these. Each time the other
+process waits for this one, which computes. What this one needs meanwhile it compiles itself, so
+that at the end some of them, 9 ms each, are compiled twice."""
 
 DONE_BYTES_MAX: Final = 32 << 20
 """Code that waits to be taken: that of 1,500 templates of the public library."""
@@ -134,7 +136,9 @@ class Ahead:
             self._changed.wait_for(lambda: self._waiting or self._is_stopped, IDLE_SECONDS)
             if self._done_bytes > DONE_BYTES_MAX:
                 return []
-            some = [self._waiting.popitem() for _ in range(min(TOGETHER, len(self._waiting)))]
+            count = len(self._waiting)
+            share = min(max(count // 8, TOGETHER_MIN), TOGETHER_MAX, count)
+            some = [self._waiting.popitem() for _ in range(share)]
             self._under_way.update(at for at, _ in some)
             return [{"text": text} for _, text in some]
 

@@ -31,13 +31,14 @@ JobOutcome = dict[str, Any]
 of documents the ``problems`` (kind, name, code, message). ``took`` is processor time, bytes and time."""
 
 NO_MEMORY: Final[JobOutcome] = {"ended": True}
-"""What comes of a trial that wanted more memory than its bound; who asked says how much that is."""
+"""The outcome of a trial that wanted more memory than its bound; who asked says how much that
+is."""
 
 LATE: Final = "late"
 """How a trial ended that took longer than it was waited for; otherwise it is the process's code."""
 
 WITHOUT_MEMORY: Final = "without memory"
-"""What ended a process that spent its time on asking the system for memory in vain."""
+"""The reason of a process that spent its time on asking the system for memory in vain."""
 
 NO_PROCESS: Final = "no process"
 """How one ended for which no process could be begun."""
@@ -48,7 +49,7 @@ ATTEMPTS: Final = 2
 
 READS_CEL: Final = b"c"
 READS_REGO: Final = b"r"
-"""What is said at the door: what the process that begins is to have read already."""
+"""The request for a process, one byte: one that has imported CEL, or the Rego compiler, already."""
 
 ANY_CEL: Final[Job] = {"text": f'["{CEL}"'}
 """A job that needs what CEL does."""

@@ -27,8 +27,9 @@ OUTCOME_BYTES_MAX: Final = 64 << 20
 
 TOGETHER_CPU_SECONDS: Final = 0.25
 TOGETHER_BYTES: Final = 8 << 20
-"""What those that are tried in one process may have taken when the next begins: others wait for it,
-and it shall find a process nearly as it would alone. A constraint takes less than a millisecond."""
+"""The memory that trials in one process may have taken when the next begins, in bytes: others wait
+for it, and it shall find a process nearly as it would alone. A constraint takes less than a
+millisecond."""
 
 _NO_MEMORY: Final = written(NO_MEMORY)
 

@@ -88,8 +88,8 @@ CPU_SECONDS: Final = 5
 0.4; 1.3 MB of rules, which an API server keeps, would take 9."""
 
 MEMORY_BYTES: Final = 256 << 20
-"""What a trial may take: 438 KB of literals take 58 MiB, 1.3 MB of rules would take 434. Half of it
-where the source is not large: such a trial may be beside another."""
+"""The memory of a trial at most, in bytes: 438 KB of literals take 58 MiB, 1.3 MB of rules would
+take 434. Half of it where the source is not large: such a trial may be beside another."""
 
 LARGE_BYTES: Final = 40_000
 """Documents from which on they are large: a template with a dozen constraints has some 10,000."""

@@ -38,9 +38,10 @@ class _Watch:
         self.registrars: list[Registrar] = []
         self.reflector: Reflector | None = None
         self.kept: list[Object] = []
-        """What is known of it while it has no reflector."""
+        """The objects known of the kind while it has no reflector."""
         self.projection: Transform | None = None
-        """What is kept of its objects; None for all. Then one registrar wants it, and holds them."""
+        """The fields kept of its objects; None for all. Then one registrar wants it, and holds
+        them."""
         self.unseen: list[Key] = []
         """The objects that registrars know while it has no reflector, and it does not."""
         self.is_synced = False

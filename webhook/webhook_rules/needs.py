@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webhook.webhook_rules.kinds import GroupAndKind, RuleTarget
 
 _BY_DEFAULT: Final = frozenset({"CREATE", "UPDATE"})
-"""What a template that names no operation is written for, as Gatekeeper's webhook asks it."""
+"""The operations of a template that names none, as Gatekeeper's webhook has them."""
 
 
 @dataclass(frozen=True, slots=True)

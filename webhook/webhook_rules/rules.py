@@ -26,7 +26,7 @@ class RulePart(NamedTuple):
     scope: str = WILDCARD
 
     def covers(self, other: RulePart) -> bool:
-        """Whether whatever the other sends is sent by this."""
+        """Whether every request that the other rule sends is sent by this one, too."""
         if self.scope not in (WILDCARD, other.scope):
             return False
         if self.group not in (WILDCARD, other.group):
@@ -55,7 +55,7 @@ EVERYTHING: Final = (
     *("statefulsets/scale", "replicationcontrollers/scale", "services/proxy", "nodes/proxy"),
     "services/status",
 )
-"""What who is about every kind is asked about: all resources, and Gatekeeper's subresources."""
+"""The resources of a policy about every kind: all resources, and Gatekeeper's subresources."""
 
 
 def parts_of(

@@ -66,7 +66,7 @@ def install(api: Api, cases: Sequence[Case]) -> tuple[list[Case], list[Case]]:
         for binding in made.bindings:
             assert _create(api, f"{GROUP}/{PLURALS[binding['kind']]}", binding)
     (probe,) = taken.pop().objects
-    until(lambda: said_by_server(api, probe)[0], "the API server goes by the last policy")
+    until(lambda: server_verdict(api, probe)[0], "the API server goes by the last policy")
     return taken, refused
 
 
@@ -126,7 +126,7 @@ def _sentinel(kind: str, name: str) -> Case:
     return Case(name, policy, (binding,), (obj,))
 
 
-def said_by_server(api: Api, obj: Json) -> tuple[str, Any]:
+def server_verdict(api: Api, obj: Json) -> tuple[str, Any]:
     """Why the API server refuses to create an object, and what it would make of it."""
     plural = f"{obj['kind'].lower()}s"
     path = f"/api/v1/namespaces/{SPACE}/{plural}?dryRun=All"
@@ -176,7 +176,7 @@ def request_for(obj: Json) -> Json:
     }
 
 
-def said_by_us(policies: PolicySet, obj: Json) -> tuple[list[str], Any]:
+def our_verdict(policies: PolicySet, obj: Json) -> tuple[list[str], Any]:
     """Why we would refuse it, and what we would make of it."""
     value = value_of(request_for(obj), policies.snapshot.namespaces)
     found = review(policies, Subject(value, limits=Limits()))
@@ -206,12 +206,12 @@ def differences(api: Api, cases: Sequence[Case]) -> Iterator[str]:
 
 def _difference(api: Api, policies: PolicySet, case: Case, obj: Json) -> str:
     """The verdicts of both on an object, where they differ; empty where they do not."""
-    ours, made = said_by_us(policies, obj)
-    message, stored = said_by_server(api, obj)
+    ours, made = our_verdict(policies, obj)
+    message, stored = server_verdict(api, obj)
     if not ours and case.policy["kind"] == "MutatingAdmissionPolicy":
         # What we made, which no policy is about any more, becomes the same object, or is
         # refused for the same reason.
-        again, stored_of_ours = said_by_server(api, _out_of(made))
+        again, stored_of_ours = server_verdict(api, _out_of(made))
         if (again, stored_of_ours) != (message, stored and _out_of(stored)):
             return f"the API server: {message or stored}; we: {again or stored_of_ours}"
     elif bool(message) != bool(ours):

@@ -7,9 +7,9 @@ import pytest
 from tests.cluster import Cluster
 from tests.differential.admission_policies.beside import (
     differences,
+    our_verdict,
     policies_of,
     remove,
-    said_by_us,
 )
 from tests.differential.admission_policies.made import cases
 from tests.programs import Programs
@@ -29,6 +29,7 @@ def cluster(program: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iter
         started.stop()
 
 
+@pytest.mark.leaves("the API server would not see parameters that were made anew")
 @pytest.mark.parametrize(("mutating", "count"), [(False, 30), (True, 18)])
 def test_the_api_server_says_what_we_say(cluster: Cluster, mutating: bool, count: int) -> None:
     made = list(cases(0, count, mutating=mutating))
@@ -39,6 +40,6 @@ def test_the_api_server_says_what_we_say(cluster: Cluster, mutating: bool, count
     # Of a seed that only admits, or only refuses, nothing would be learnt.
     usable = [one for one in made if "Unauthorized" not in str(one.policy)]
     verdicts = [
-        bool(said_by_us(policies_of([one]), obj)[0]) for one in usable for obj in one.objects
+        bool(our_verdict(policies_of([one]), obj)[0]) for one in usable for obj in one.objects
     ]
     assert {True, False} == set(verdicts)

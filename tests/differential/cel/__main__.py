@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
         if kinds[kind] <= EACH:
             found.append((len(question.expression), f"{question.expression}\n    {shown(text)}"))
 
-    def told_of_pair(text: str, why: str) -> None:
+    def report_pair(text: str, why: str) -> None:
         report(Question(text), why)
 
     with CelOracle(build("cel-oracle")) as oracle:
@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
         changed = until(map(Question, mutations(random.Random(seed))), options.seconds * 0.1)
         compare(oracle, changed, report, counted)
         pairs = until(composition.compositions(random.Random(seed)), options.seconds / 4)
-        composition.compare(oracle, pairs, told_of_pair, counted)
+        composition.compare(oracle, pairs, report_pair, counted)
     for _, text in sorted(found):
         print(f"==== {text}")
     for outcome, count in counted.most_common():

@@ -40,7 +40,7 @@ FORMS: Final = (
     *("A < B", "A <= B", "A > 1", "A >= 1.5", "A < 'b'", "A + B", "A + 'x'", "A - B", "A * 2", "A / B"),
     *("A % 2", "-A", "!A", "A", "A.x", "A.x.y", "A.a", "has(A.x)", "has(A.x.y)", "has(A.a)", "A['x']"),
     *("A[0]", "A[B]", "A[1.0]", "A[1u]", "A.?x", "A.?x.?y.orValue(B)", "A.?a.orValue(1)", "A[?0].orValue('z')"),
-    *("A.?x.y.orValue(1)", "A.?x['y'].orValue('z')", "A[?'x'].y.orValue([])", "A.?x.y.hasValue()", "A.x.orValue([])", "A.orValue(1)"),
+    *("A.?x.y.orValue(1)", "A.?x['y'].orValue('z')", "A[?'x'].y.orValue([])", "A.?x.y.hasValue()", "A.?x.?y.hasValue()", "A.x.?x.hasValue() && !B.?x['y'].hasValue()", "A.x.orValue([])", "A.orValue(1)"),
     *("A[?B].hasValue()", "A in B", "B in A", "A in ['abc', 'b']", "A in [1, 2]", "'a' in A", "1 in A"),
     *("A && B", "A || B", "!A || B", "A ? B : 1", "A == 1 ? B : A", "size(A)", "size(A) > 1", "A.size() == 3"),
     *("A.startsWith('a')", "A.endsWith(B)", "A.contains('b')", "A.matches('^a')", "A.matches(B)"),
@@ -85,7 +85,7 @@ PLACES: Final = (
     *("{'k': X}.transformMapEntry(k, z, {k + 'l': Y})", "optional.of(X).optMap(o, o == Y)", "optional.of(X).optFlatMap(o, optional.of(Y))"),
     *("variables.x && Y", "variables.x || Y", "variables.x == variables.y", "variables.x ? variables.y : X", "[variables.x, variables.x]"),
     *("variables.x && variables.y || variables.x", "[1, 2].map(z, variables.x)", "has(variables.x) && Y", "variables.x.?x.orValue(variables.y)"),
-    *("variables.?x.orValue(1)", "variables.?x.a.orValue(1)", "variables.x.?x.y.orValue(1)"),
+    *("variables.?x.orValue(1)", "variables.?x.a.orValue(1)", "variables.x.?x.y.orValue(1)", "variables.?x.?a.hasValue()", "variables.x.?x.y.hasValue()"),
 )  # fmt: skip
 """``X`` and ``Y`` are forms; ``variables.x`` is what the first of them gives."""
 

@@ -206,7 +206,7 @@ def parse_error(expression: str) -> str:
     return ""
 
 
-def test_a_broken_expression_is_told_as_kubernetes_tells_it(oracle: CelOracle) -> None:
+def test_a_broken_expression_is_reported_as_kubernetes_tells_it(oracle: CelOracle) -> None:
     questions = [{"id": at, "expr": expression} for at, expression in enumerate(EXPRESSIONS)]
     found = {
         expression: answer.get("error", "").removeprefix("compilation failed: ").strip()

@@ -70,7 +70,7 @@ def request_of(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def said_by_kubernetes(
+def kubernetes_messages(
     oracle: CelOracle, source: dict[str, Any], params: dict[str, Any], request: dict[str, Any]
 ) -> list[str]:
     """The messages of its validator's refusals."""
@@ -102,7 +102,7 @@ def test_a_policy_says_what_kubernetes_says(oracle: CelOracle, case: dict[str, A
         document = {"apiVersion": "v1", "kind": "ConfigMap", **given}
         metadata = {"name": f"case-{number}", "namespace": "shop", **given.get("metadata", {})}
         request = request_of({**document, "metadata": metadata})
-        expected = said_by_kubernetes(oracle, source, params, request)
+        expected = kubernetes_messages(oracle, source, params, request)
         if refused:
             assert expected
             assert "compilation failed: source." in refused

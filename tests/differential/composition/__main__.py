@@ -33,12 +33,14 @@ def main(arguments: list[str]) -> int:
     pairs = iter(()) if options.bodies else every_pair(seed)
     bodies = some_bodies(seed, BODIES)
     questions = itertools.chain.from_iterable(itertools.zip_longest(pairs, bodies))
-    asked_questions = itertools.islice((one for one in questions if one is not None), options.count)
+    agreed_questions = itertools.islice(
+        (one for one in questions if one is not None), options.count
+    )
     counted: Counter[str] = Counter()
     different = 0
     deadline = time.monotonic() + options.seconds
     with Oracle(build("tests/oracles/opa")) as oracle:
-        for batch in batches(asked_questions):
+        for batch in batches(agreed_questions):
             for found in compared(oracle, batch, counted):
                 if why := reason(found):
                     counted[f"known: {why}"] += 1

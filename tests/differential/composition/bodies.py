@@ -203,7 +203,7 @@ class Bodies:
         )
         return f"{self._fresh(kind)} := {made}"
 
-    def _made(self) -> str:
+    def _constructed(self) -> str:
         one, two = self._operand("any"), self._operand("any")
         made, kind = self._chance.choice(
             (
@@ -244,7 +244,7 @@ _WAY_COUNTS: Final = {
     "iterated": 8,
     "every": 2,
     "collected": 6,
-    "made": 4,
+    "constructed": 4,
     "unified": 3,
     "function": 8,
     "logic": 2,

@@ -137,7 +137,7 @@ def reasons(table: Path) -> dict[str, str]:
     return found
 
 
-def asked_questions(oracle: Oracle, seed: int, pairs: int, bodies: int) -> list[Question]:
+def agreed_questions(oracle: Oracle, seed: int, pairs: int, bodies: int) -> list[Question]:
     """Those that both engines answer alike."""
     compiling = engine.CompileOptions(compile_parts=WRITTEN.compile_parts)
     rules: list[Prepared] = []
@@ -226,7 +226,7 @@ def main(arguments: list[str]) -> int:
     chance = random.Random(options.seed)
     began = time.monotonic()
     with Oracle(build("tests/oracles/opa")) as oracle:
-        questions = asked_questions(oracle, options.seed, options.pairs, options.bodies)
+        questions = agreed_questions(oracle, options.seed, options.pairs, options.bodies)
     chooser = Chooser(questions, through_lines(questions), chance)
     print(f"{len(questions)} questions, prepared in {time.monotonic() - began:.0f} s", flush=True)
     os.chdir(ROOT)

@@ -69,7 +69,7 @@ def test_what_was_found_about_values_is_as_in_opa_in_each_way(rule: str, opa: Or
 
 
 @pytest.mark.parametrize("rule", DIFFERENCES.values(), ids=DIFFERENCES.keys())
-def test_what_is_told_to_differ_does(rule: str, opa: Oracle):
+def test_what_is_reported_to_differ_does(rule: str, opa: Oracle):
     """Or the page is to say so no longer."""
     query = question(rule)
     (kind, found), (there, answer) = ours(query), theirs(opa, query)

@@ -91,7 +91,7 @@ def test_a_generator_without_a_fault_writes_the_same_code_and_one_with_it_is_kil
 
 
 @alone
-def test_several_at_once_are_told_apart(opa: Oracle):
+def test_several_at_once_are_distinguished(opa: Oracle):
     batch = questions(opa, ComposedRule("p", "body", RULES["p"]))
     wrong = fault("expression.py", '" and ".join', '" or ".join')
     broken = fault("expression.py", '" and ".join', '" and ) ".join')

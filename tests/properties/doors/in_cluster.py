@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
+from tests.properties.doors import once
 from tests.properties.doors.findings import excusal, of_responses
 from tests.simulation.api_server import Served
 from tests.webhook.cli.in_process import waddle
@@ -14,6 +15,7 @@ from webhook.audit.shares import Shares
 from webhook.audit.sweeps import SweepOptions, Sweeps
 from webhook.cluster.client import ClusterClient
 from webhook.cluster.credentials import load_credentials
+from webhook.cluster.event_loop import EventLoop
 from webhook.constraint.client import Client
 from webhook.constraint.constraint import GROUP
 from webhook.constraint.drivers.cel import CelDriver
@@ -125,17 +127,19 @@ def audits(folder: Path, world: World, files: Files) -> dict[str, Findings]:
     A replica audits by the policies of the cluster, and the command by those and by those of
     files. The cluster is the simulated API server on a real socket.
     """
-    return asyncio.run(_audits(folder, world, files))
+    with asyncio.Runner(loop_factory=EventLoop) as runner:
+        return runner.run(_audits(folder, world, files))
 
 
 async def _audits(folder: Path, world: World, files: Files) -> dict[str, Findings]:
-    def prepare(made: Session) -> None:
-        hold(made.storage, (*world.policies, *files.stored.values()))
+    def prepare(replica: Session) -> None:
+        hold(replica.storage, (*world.policies, *files.stored.values()))
+        once.api_server = replica.api_server, asyncio.get_running_loop()
 
-    async with session(folder, "audit", prepare=prepare, kyverno="enforce") as made:
-        await made.until(lambda: _is_held(made.serving.revision, world), "the world in force")
+    async with session(folder, "audit", prepare=prepare, kyverno="enforce") as replica:
+        await replica.until(lambda: _is_held(replica.serving.revision, world), "the world in force")
         return {
-            "audit in a cluster": await _by_replica(made, folder, files),
+            "audit in a cluster": await _by_replica(replica, folder, files),
             "audit --once": await asyncio.to_thread(
                 _by_command, folder, files, "--kyverno-policies=audit"
             ),
@@ -145,17 +149,17 @@ async def _audits(folder: Path, world: World, files: Files) -> dict[str, Finding
         }
 
 
-async def _by_replica(made: Session, folder: Path, files: Files) -> Findings:
-    log, revision, swept = Log(lambda _: None).logger("audit"), made.serving.revision, Swept()
+async def _by_replica(replica: Session, folder: Path, files: Files) -> Findings:
+    log, revision, swept = Log(lambda _: None).logger("audit"), replica.serving.revision, Swept()
     assert revision is not None
     async with ClusterClient(load_credentials(folder / "kubeconfig")) as client:
         sweeps = Sweeps(
             client,
-            made.serving,
+            replica.serving,
             OPTIONS,
             Shares(client, NAMESPACE, ""),
             lambda: UNLIMITED,
-            registry=made.registry,
+            registry=replica.registry,
             log=log,
             sinks=[swept],
             events=None,

@@ -63,8 +63,8 @@ CASES: dict[str, tuple[list[Json], int, str]] = {
         [ABOUT_LABELLED, binding(paramRef=LABELLED)],
         2,
         (
-            "ValidatingAdmissionPolicyBinding/b: its paramRef finds no ConfigMap among what was "
-            "given: failurePolicy decides. Add one, or mend paramRef"
+            "ValidatingAdmissionPolicyBinding/b: its paramRef finds no ConfigMap with for=policies in "
+            "namespace shop among what was given: failurePolicy decides. Add one, or mend paramRef"
         ),
     ),
     "too costly": (

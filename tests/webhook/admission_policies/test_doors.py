@@ -118,7 +118,7 @@ def test_parameters_that_are_not_there(tmp_path, action, failure, code, message)
     done = reviewed(tmp_path, document, bound, pod())
     assert done.returncode == code
     assert message in done.stdout
-    assert "its paramRef finds no ConfigMap among what was given" in done.stderr
+    assert "its paramRef finds no ConfigMap x among what was given" in done.stderr
 
 
 def test_an_object_without_a_namespace_goes_into_default(tmp_path):
@@ -159,7 +159,7 @@ def test_check_tells_of_faults_with_file_and_line(tmp_path):
     line = next(at for at, one in enumerate(lines, 1) if "1 == 'a'" in one)
     assert f"{file}:{line}: ValidatingAdmissionPolicy/wrong: spec.validations[1]." in done.stdout
     assert "there is no ValidatingAdmissionPolicy none" in done.stdout
-    assert "its paramRef finds no ConfigMap among what was given: failurePolicy" in done.stdout
+    assert "its paramRef finds no ConfigMap limits among what was given: failure" in done.stdout
     assert "3 policies can be used, 1 cannot" in done.stdout
     assert "ValidatingAdmissionPolicy/limited: 0 violations now, 1 then (+1 -0)" in done.stdout
 
@@ -219,6 +219,8 @@ def test_the_library_reviews_by_them():
     assert not policies.unmatched
     with pytest.raises(InvalidPoliciesError, match="no matching overload"):
         Policies.load(values=[policy("1 == 'a'"), binding()])
+    with pytest.raises(InvalidPoliciesError, match="named: no binding names it"):
+        Policies.load(values=[NAMED])
     with pytest.raises(NoVerdictError, match="authorizer"):
         Policies.load(values=[ASKING, binding("b", "asking")]).review(pod())
     with warnings.catch_warnings(record=True) as caught:
@@ -306,7 +308,7 @@ def test_subject_access_reviews_among_the_files_answer_the_authorizer(tmp_path, 
     assert f"{1 - allowed} then" in waddle("check", "-f", file).stdout
 
 
-def test_an_answer_that_says_nothing_is_told_with_its_line(tmp_path):
+def test_an_answer_that_says_nothing_is_reported_with_its_line(tmp_path):
     broken = {**REVIEW, "spec": {"user": "ada"}}
     file = written(tmp_path, ASKING, binding("b", "asking"), broken)
     done = waddle("check", "-f", file)
@@ -316,7 +318,7 @@ def test_an_answer_that_says_nothing_is_told_with_its_line(tmp_path):
     assert "SubjectAccessReview" not in waddle("check", "-f", written(tmp_path, question)).stdout
 
 
-def test_errors_that_are_ignored_are_told_and_so_are_annotations(tmp_path):
+def test_errors_that_are_ignored_are_reported_and_so_are_annotations(tmp_path):
     ignoring = policy("object.none == 1", failurePolicy="Ignore")
     annotated = policy(
         "true", name="a", auditAnnotations=[{"key": "k", "valueExpression": "string(object.kind)"}]
@@ -345,7 +347,7 @@ def test_parameters_that_cannot_be_had_deny_whatever_the_actions_are(tmp_path):
     assert "1 violation (1 deny)" in done.stdout
 
 
-def test_parameters_of_another_version_are_none_and_told(tmp_path):
+def test_parameters_of_another_version_are_none_and_reported(tmp_path):
     other = {**LIMITS, "apiVersion": "example.com/v2", "kind": "Limit"}
     kind = {"apiVersion": "example.com/v1", "kind": "Limit"}
     document = {**LIMITED, "spec": {**LIMITED["spec"], "paramKind": kind}}
@@ -406,7 +408,7 @@ def test_a_suite_s_policy_file_may_have_answers(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_does_nothing_is_told_with_file_and_line(tmp_path):
+def test_what_does_nothing_is_reported_with_file_and_line(tmp_path):
     """Policies without a binding, bindings without a policy, and parameters that are not there."""
     lost, unbound = binding("lost", "nobody"), policy("true", name="unbound")
     file = written(tmp_path, unbound, lost, LIMITED, LIMITED_BY)

@@ -115,7 +115,7 @@ def test_a_namespace_is_selected_by_its_own_labels():
         ),
     ],
 )
-def test_what_an_api_server_refuses_is_told_with_its_field(resources, message):
+def test_what_an_api_server_refuses_is_reported_with_its_field(resources, message):
     with pytest.raises(InvalidAdmissionPolicy) as raised:
         Matching(resources, "at")
     assert str(raised.value).startswith(message)

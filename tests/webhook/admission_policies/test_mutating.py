@@ -128,7 +128,7 @@ def test_a_custom_resource_is_merged_as_its_definition_says():
         ),
     ],
 )
-def test_what_an_api_server_refuses_is_told_with_its_field(changes, message):
+def test_what_an_api_server_refuses_is_reported_with_its_field(changes, message):
     document = mutating_policy(LABELLED)
     document["spec"] |= changes
     with pytest.raises(InvalidAdmissionPolicy) as raised:

@@ -40,7 +40,7 @@ def test_names_are_packed_as_gatekeeper_packs_them(parts, name):
 
 
 @pytest.mark.parametrize("parts", [("",), ("a", ""), ("-a",), ("a-",)])
-def test_a_part_that_cannot_be_told_apart_is_refused(parts):
+def test_a_part_that_cannot_be_distinguished_is_refused(parts):
     with pytest.raises(InvalidName):
         pack_name(*parts)
 
@@ -154,7 +154,7 @@ def test_by_pod_is_sorted_and_leaves_out_another_objects_statuses():
     assert [entry["id"] for entry in entries] == ["a", "b", "c"]
 
 
-def test_what_is_told_of_a_very_long_expression_leaves_room_for_all_replicas_statuses():
+def test_what_is_reported_of_a_very_long_expression_leaves_room_for_all_replicas_statuses():
     """A fault of CEL stands with its whole line in the status of every replica of a hundred."""
     entry = StatusError("ingest_error", "ERROR: " + "é" * 200_000).document()
     assert entry["message"].startswith("ERROR: éé")

@@ -55,7 +55,7 @@ def test_more_than_may_wait_is_refused_and_a_stop_ends_what_runs() -> None:
         first.result(PATIENCE_SECONDS)
 
 
-def test_an_end_that_comes_before_the_work_begins_is_told_too(monkeypatch) -> None:
+def test_an_end_that_comes_before_the_work_begins_is_reported_too(monkeypatch) -> None:
     """A timer whose time is over at once: on a busy machine it is over before the work begins."""
     thread = BoundedThread("test", waiting_max=2)
 

@@ -8,7 +8,7 @@ from webhook.metrics.cluster import CLUSTER_FAULTS
 from webhook.metrics.registry import Registry
 
 
-def test_a_bug_in_a_part_begins_that_part_anew_and_is_counted_and_told():
+def test_a_bug_in_a_part_begins_that_part_anew_and_is_counted_and_reported():
     """The certificate's keeper, reports and Events share a loop with the watches of policy."""
     registry, lines, runs = Registry(), [], []
 

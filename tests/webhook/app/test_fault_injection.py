@@ -27,7 +27,7 @@ def test_without_the_variable_nothing_is_refused():
     assert refused_kind(settings(), {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}) == ""
 
 
-def test_a_test_s_process_refuses_the_kind_that_it_is_told():
+def test_a_test_s_process_refuses_the_kind_that_it_is_reported():
     assert refused_kind(settings(), {VARIABLE: WHOLE}) == "K8sAlways"
 
 

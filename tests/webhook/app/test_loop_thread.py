@@ -112,7 +112,7 @@ def test_one_whose_loop_is_closed_while_it_is_stopped_is_stopped(
         released.set()
 
 
-def test_a_fault_that_leaves_the_coroutine_ends_the_thread_and_is_told(
+def test_a_fault_that_leaves_the_coroutine_ends_the_thread_and_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def fail() -> None:

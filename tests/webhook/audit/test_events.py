@@ -78,7 +78,7 @@ def test_one_that_is_refused_is_counted_and_the_next_is_written(
     assert names(server) == ["web-1"]
 
 
-def test_a_bug_is_told_with_its_place_and_waited_for_and_the_next_is_written(
+def test_a_bug_is_reported_with_its_place_and_waited_for_and_the_next_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It ended the sweep, and the audit began anew."""

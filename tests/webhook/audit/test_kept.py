@@ -158,7 +158,7 @@ def shown(sink: RecordingSink) -> Any:
 
 
 @pytest.mark.parametrize("by_version", [True, False])
-def test_an_object_that_is_as_it_was_is_told_of_without_a_review(by_version: bool) -> None:
+def test_an_object_that_is_as_it_was_is_reported_without_a_review(by_version: bool) -> None:
     in_force = client(*PODS).snapshot
     objects = {POD: [pod("a"), pod("b", "b"), pod("c", "b", "two")]}
     kept, lists = keeping(by_version=by_version), Lists(objects)
@@ -314,7 +314,7 @@ def test_kinds_that_a_crd_defines_are_known_by_all_that_they_hold() -> None:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_with_and_without_it_the_same_is_told_whatever_changes(seed: int) -> None:
+def test_with_and_without_it_the_same_is_reported_whatever_changes(seed: int) -> None:
     random = Random(seed)
     made = client()
     kept = keeping(random.choice([1_000, 1 << 20]), by_version=random.random() < 0.5)

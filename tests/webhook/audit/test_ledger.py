@@ -122,7 +122,7 @@ def test_the_same_results_are_no_news() -> None:
     assert ledger.take_changed() == {}
 
 
-def test_a_constraint_that_no_sweep_told_a_total_of_has_none_by_a_change() -> None:
+def test_a_constraint_that_no_sweep_reported_a_total_of_has_none_by_a_change() -> None:
     """A part of the truth would be worse than the old total."""
     snapshot, ledger = policies(), AuditLedger(limit=LIMIT)
     obj = config_map(1, "a")

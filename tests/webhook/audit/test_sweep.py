@@ -88,7 +88,7 @@ POLICIES = snapshot(
 )
 
 
-def test_every_object_is_told_of_once_and_its_totals_are_published() -> None:
+def test_every_object_is_reported_once_and_its_totals_are_published() -> None:
     source = Given({POD: items(["a", "b"], "space"), SECRET: items(["s"], "space")})
     end, sink = sweep(Scope(PolicySet(POLICIES)), source)
     assert [item.identity.name for item in sink.all] == ["a", "b", "s"]
@@ -111,7 +111,7 @@ def drifts_in(stage: Any, **policies: Any) -> list[tuple[str, str, tuple[str, ..
 
 
 @pytest.mark.parametrize("enforced", [True, False])
-def test_what_mutating_policies_of_kyverno_would_change_is_told(enforced: bool) -> None:
+def test_what_mutating_policies_of_kyverno_would_change_is_reported(enforced: bool) -> None:
     labels = making.document(
         making.applied(making.LABEL), matchConstraints={"resourceRules": [ONLY_UPDATES]}
     )
@@ -122,11 +122,11 @@ def test_what_mutating_policies_of_kyverno_would_change_is_told(enforced: bool) 
     assert drifts_in(stage, exclusions=spared) == []
 
 
-def test_kyvernos_policies_of_creations_alone_are_not_told() -> None:
+def test_kyvernos_policies_of_creations_alone_are_not_reported() -> None:
     assert drifts_in(kyvernos(making.document(making.applied(making.LABEL)))) == []
 
 
-def test_what_an_update_leaves_as_it_is_and_what_is_at_fault_is_not_told() -> None:
+def test_what_an_update_leaves_as_it_is_and_what_is_at_fault_is_not_reported() -> None:
     same = "Object{metadata: Object.metadata{name: oldObject.metadata.name}}"
     broken = "Object{metadata: Object.metadata{name: object.spec.nothing}}"
     for expression in (same, broken):
@@ -135,7 +135,7 @@ def test_what_an_update_leaves_as_it_is_and_what_is_at_fault_is_not_told() -> No
         assert drifts_in(kyvernos(policy)) == []
 
 
-def test_what_mutating_policies_of_the_api_server_would_change_is_told() -> None:
+def test_what_mutating_policies_of_the_api_server_would_change_is_reported() -> None:
     rules = {"resourceRules": [ONLY_UPDATES]}
     policy = mutating_policy(making.LABEL, name="labels", matchConstraints=rules)
     other = mutating_policy(making.LABEL, name="unbound", matchConstraints=rules)
@@ -146,7 +146,7 @@ def test_what_mutating_policies_of_the_api_server_would_change_is_told() -> None
     assert drifts_in(stage, exclusions=Exclusions(mutation="space".__eq__)) == expected
 
 
-def test_what_mutators_would_change_is_told_of_kinds_that_they_name_and_nothing_is_written() -> (
+def test_what_mutators_would_change_is_reported_for_kinds_that_they_name_and_nothing_is_written() -> (
     None
 ):
     mutators = known(assign("a", "spec.x", 1), label("l", "k", "v"))
@@ -238,7 +238,7 @@ def test_a_kind_that_went_has_no_objects_and_one_that_is_only_not_found_has_fail
         assert sink.totals == {("A", "pods"): 1}
 
 
-def test_objects_of_excluded_namespaces_are_told_of_without_results() -> None:
+def test_objects_of_excluded_namespaces_are_reported_without_results() -> None:
     """A Namespace counts as its own; others are reported, so that their results can go."""
     source = Given(
         {
@@ -259,7 +259,7 @@ def test_objects_of_excluded_namespaces_are_told_of_without_results() -> None:
     assert sink.totals[("B", "all")] == 2
 
 
-def test_what_is_not_the_share_is_told_nobody() -> None:
+def test_what_is_not_the_share_is_reported_to_nobody() -> None:
     source = Given({POD: [*items(["a"], "out"), *items(["b"], "space")]})
     mine: Callable[[GroupVersionKind, str], bool] = lambda _, namespace: namespace == "space"  # noqa: E731
     _, sink = sweep(Scope(PolicySet(POLICIES), share=mine), source)

@@ -49,7 +49,7 @@ def sweep(names: list[str], ask: Answers | None) -> tuple[SweepEnd, RecordingSin
     return asyncio.run(made.run()), sink
 
 
-def test_the_requests_of_a_page_go_out_at_once_and_each_object_is_told_of_once() -> None:
+def test_the_requests_of_a_page_go_out_at_once_and_each_object_is_reported_once() -> None:
     ask = Answers(refused)
     end, sink = sweep(["a", "b", "c"], ask)
     assert [sorted(one.keys for one in requests) for requests in ask.rounds] == [

@@ -52,7 +52,9 @@ def test_what_a_macro_makes_has_the_type_that_its_steps_tell(source, of):
         ("[1].all(__result__, 1, true)", "1:21: argument must be a simple name"),
     ],
 )
-def test_a_step_that_does_not_fit_is_told_as_the_call_that_cel_go_writes_for_it(source, message):
+def test_a_step_that_does_not_fit_is_reported_as_the_call_that_cel_go_writes_for_it(
+    source, message
+):
     with pytest.raises(CompileError, match=message):
         checked_expression(source, ENVIRONMENT)
 
@@ -79,7 +81,7 @@ def problems(source):
     return [(one.column + 1, one.message) for one in refused.value.problems]
 
 
-def test_what_is_wrong_with_the_target_of_opt_map_is_told_as_often_as_the_macro_writes_it():
+def test_what_is_wrong_with_the_target_of_opt_map_is_reported_as_often_as_the_macro_writes_it():
     undeclared = "undeclared reference to 'a' (in container '')"
     assert problems("optional.of(a).optMap(x, x)") == [(13, undeclared)] * 2
     assert problems("optional.of(a).optMap(x, x).optMap(y, y)") == [(13, undeclared)] * 4
@@ -97,7 +99,7 @@ def test_targets_within_targets_are_not_checked_without_end():
     assert len(problems(source)) == 2**5
 
 
-def test_problems_of_one_place_are_told_as_they_were_found():
+def test_problems_of_one_place_are_reported_as_they_were_found():
     assert problems("(1).optMap(x, x)") == [
         (11, "found no matching overload for 'hasValue' applied to 'int.()'"),
         (11, "found no matching overload for 'value' applied to 'int.()'"),
@@ -109,7 +111,7 @@ def test_problems_of_one_place_are_told_as_they_were_found():
     ]
 
 
-def test_of_very_many_problems_the_first_hundred_are_told():
+def test_of_very_many_problems_the_first_hundred_are_reported():
     source = "[" + "x, " * 103 + "]"
     with pytest.raises(CompileError) as refused:
         compile_expression(source, ENVIRONMENT)
@@ -162,7 +164,7 @@ def test_a_pattern_that_is_known_before_evaluation_is_read_then():
         ("", [(0, "Syntax error: mismatched input '<EOF>' expecting")]),
     ],
 )
-def test_what_cannot_be_read_is_told_where_it_stands(source, expected):
+def test_what_cannot_be_read_is_reported_where_it_stands(source, expected):
     found = problems(source)[: len(expected)]
     assert [at for at, _ in found] == [at for at, _ in expected]
     assert all(

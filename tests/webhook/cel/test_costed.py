@@ -62,7 +62,7 @@ ERROR = no_list("*types.Err")
         ("[object.ints].flatten(1).distinct()", [3, 1, 2]),
     ],
 )
-def test_an_operand_that_is_no_list_is_told_with_the_words_of_go(source, found):
+def test_an_operand_that_is_no_list_is_reported_with_the_words_of_go(source, found):
     assert value_or_error(source) == found
 
 

@@ -72,7 +72,7 @@ def test_a_chain_of_a_thousand_conditions_is_no_deep_nesting():
     assert evaluate(" && ".join(["true"] * 1000)) is True
 
 
-def test_faults_of_several_lines_are_told_with_line_column_and_mark():
+def test_faults_of_several_lines_are_reported_with_line_column_and_mark():
     with pytest.raises(CompileError) as refused:
         compile_expression("object.a == 1 &&\n  nope.b\n  && 1 == 'x'", ENVIRONMENT)
     assert str(refused.value) == (
@@ -130,7 +130,7 @@ def test_values_over_plain_json(source, value):
         ("object.m.k.matches('a(' + object.m.k)", "error parsing regexp: missing closing ): `a(v`"),
     ],
 )
-def test_errors_are_told_with_the_words_of_kubernetes(source, error):
+def test_errors_are_reported_with_the_words_of_kubernetes(source, error):
     document = {"n": 1, "l": [1, 2], "m": {"k": "v"}}
     with pytest.raises(EvaluationError) as raised:
         evaluate(source, {"object": document})
@@ -336,7 +336,7 @@ def test_what_a_checker_takes_for_another_type_is_what_it_is_to_kubernetes(sourc
         ("true || {1: {bytes('a'): 1}}.size() == 1", "hash of unhashable type types.Bytes"),
     ],
 )
-def test_what_is_refused_early_is_told_with_the_words_of_kubernetes(source, message):
+def test_what_is_refused_early_is_reported_with_the_words_of_kubernetes(source, message):
     with pytest.raises(CompileError, match=message):
         compile_expression(source, ENVIRONMENT)
 
@@ -412,13 +412,13 @@ def test_a_composed_variable_is_one_key(source, value):
     assert expression.evaluate({"object": given, "variables": composed}, Meter()) is value
 
 
-def test_an_entry_that_is_no_map_is_told_with_its_type():
+def test_an_entry_that_is_no_map_is_reported_with_its_type():
     with pytest.raises(EvaluationError) as raised:
         evaluate("object.l.transformMapEntry(i, x, x)", {"object": {"l": ["a"]}})
     assert raised.value.text == "no such overload: cel.@mapInsert(map, string)"
 
 
-def test_a_sum_of_doubles_whose_first_item_is_none_is_told_with_its_list():
+def test_a_sum_of_doubles_whose_first_item_is_none_is_reported_with_its_list():
     with pytest.raises(EvaluationError) as raised:
         evaluate("(object.l + [1.5]).sum()", {"object": {"l": [1]}})
     assert raised.value.text == "no such overload: sum(list)"

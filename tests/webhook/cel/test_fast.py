@@ -41,6 +41,7 @@ FORMS = [
     "A.filter(i, i.x == 1).map(i, i.x).exists(i, i == 1) ? 'y' : 'n'", "A.x + '!' == 'a!'",
     "A.?x.x.orValue(1)", "A.?x['x'].orValue('z')", "A.?x[?'x'].orValue([])", "A[?'x'].x.orValue({})",
     "A.?x.x.hasValue()", "A.?x.x == B.?x.x", "A.x.orValue([])", "A.orValue({})", "A.?x.orValue({}).x",
+    "A.?x.?x.hasValue()", "A.x.?x.hasValue() && B[?'x'].hasValue()", "!B.?x['x'].hasValue()",
     "A == 1 ? (B == 1 ? 1 : 2) : 3", "[1, 2].all(i, A == i || A.exists(j, j == i))",
 ]  # fmt: skip
 
@@ -115,7 +116,11 @@ def test_a_composed_variable_behind_a_question_mark_is_computed():
     environment = admission({"x": DYN}, params=False)
     known = {"object": {"a": 1}, "oldObject": None, "request": None, "namespaceObject": None}
     variables = {"x": compile_expression("object.a", environment)}
-    for source, value in (("variables.?x.orValue(5)", 1), ("variables.?x.?a.orValue(5)", 5)):
+    for source, value in (
+        ("variables.?x.orValue(5)", 1),
+        ("variables.?x.?a.orValue(5)", 5),
+        ("variables.?x.?a.hasValue()", False),
+    ):
         expression = compile_expression(source, environment)
         for run in (expression.evaluate, expression.exact):
             composed = Composed(variables, known, None)

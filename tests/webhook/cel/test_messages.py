@@ -62,7 +62,7 @@ def test_a_duration_is_made_of_its_fields(source, ns):
         ("null_type{} == null", "unknown type 'null_type'"),
     ],
 )
-def test_a_field_that_is_no_number_is_told_with_the_words_of_kubernetes(source, found):
+def test_a_field_that_is_no_number_is_reported_with_the_words_of_kubernetes(source, found):
     answer = value_or_error(source)
     assert answer == found or answer.endswith(f" value type: {found}")
 

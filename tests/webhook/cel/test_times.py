@@ -56,7 +56,7 @@ def test_a_clock_goes_beyond_the_years_that_a_time_may_have(source, part):
         ("zone.tab", "malformed time zone information"),
     ],
 )
-def test_a_zone_that_is_none_is_told_with_the_words_of_go(zone, message):
+def test_a_zone_that_is_none_is_reported_with_the_words_of_go(zone, message):
     with pytest.raises(EvaluationError) as refused:
         evaluate("timestamp(0).getHours(object.zone)", {"object": {"zone": zone}})
     assert refused.value.text.endswith(message)

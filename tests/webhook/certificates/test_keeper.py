@@ -152,6 +152,7 @@ def with_replicas(cluster, place, log_file, work, count=REPLICAS, **options):
                     for task in running:
                         task.cancel()
             finally:
+                await client.delete(NAMESPACE, place.namespace)
                 await client.delete(WEBHOOK_CONFIGURATIONS, place.configuration)
                 if place.mutating_configuration:
                     await client.delete(MUTATING_CONFIGURATIONS, place.mutating_configuration)
@@ -265,7 +266,7 @@ def test_what_others_do_to_secret_and_bundle_is_put_right(cluster, place, tmp_pa
     with_replicas(cluster, place, tmp_path / "log", work, count=1)
 
 
-def test_a_missing_secret_is_told_and_then_found(cluster, place, tmp_path):
+def test_a_missing_secret_is_reported_and_then_found(cluster, place, tmp_path):
     async def work(client, replicas, _stack):
         (replica,) = replicas
         await until(all_ready(replicas))

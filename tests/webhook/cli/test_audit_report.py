@@ -77,7 +77,7 @@ def test_every_other_format_tells_the_same(outcome):
     assert audit_report.as_table(outcome, 20).endswith(audit_report.summary(outcome))
 
 
-def test_what_is_excused_is_told_below_and_by_which_exception(outcome):
+def test_what_is_excused_is_reported_below_and_by_which_exception(outcome):
     first, *rest = outcome.findings
     excuse = Excuse("PolicyException", "shop", "for-web", "skip", "it must", "2100-01-01T00:00:00Z")
     excused = AuditedViolation(first.identity, first.result._replace(excuse=excuse))

@@ -35,7 +35,7 @@ def warnings(folder: Path, *kinds: str, configuration: bool = True) -> tuple[int
         (["Pod", "Lease"], "asked only in part: the matchCondition"),
     ],
 )
-def test_a_constraint_on_leases_is_told(tmp_path: Path, kinds: list[str], begins: str) -> None:
+def test_a_constraint_on_leases_is_reported(tmp_path: Path, kinds: list[str], begins: str) -> None:
     code, output = warnings(tmp_path, *kinds)
     assert code == 0  # it can be used, and the audit does
     assert [one[: len(begins)] for one in output] == ([begins] if begins else [])
@@ -45,7 +45,7 @@ def test_without_a_configuration_nothing_is_said(tmp_path: Path) -> None:
     assert warnings(tmp_path, "Lease", configuration=False) == (0, [])
 
 
-def test_a_policy_of_kyverno_on_leases_is_told(tmp_path: Path) -> None:
+def test_a_policy_of_kyverno_on_leases_is_reported(tmp_path: Path) -> None:
     rule = {
         "apiGroups": ["coordination.k8s.io"],
         "apiVersions": ["v1"],

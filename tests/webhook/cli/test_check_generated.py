@@ -104,7 +104,7 @@ def test_a_ratchet_is_not_carried_by_a_policy_and_that_is_said(tmp_path):
     assert "K8sNative/one has none: withdrawn for waddle.dev/existing" in run.stdout
 
 
-def test_what_admission_would_refuse_of_an_exception_is_told_before(tmp_path):
+def test_what_admission_would_refuse_of_an_exception_is_reported_before(tmp_path):
     """It was said that each can be used."""
     file, documents = with_exception(policies(tmp_path, validations=[{"expression": "false"}]))
     documents[1]["metadata"]["annotations"] = {"waddle.dev/exceptions": "none"}
@@ -121,7 +121,7 @@ LOOPS = functools.reduce(lambda within, name: f"{TEN}.all({name}, {within})", "a
 """Costs about half of what the webhook pays for a constraint, and a twentieth of an API server's."""
 
 
-def test_a_difference_is_told_with_what_each_says_and_is_a_no(tmp_path):
+def test_a_difference_is_reported_with_what_each_says_and_is_a_no(tmp_path):
     file = policies(
         tmp_path, validations=[{"expression": f"!{LOOPS}", "message": name} for name in "abc"]
     )

@@ -75,7 +75,7 @@ def test_json_holds_places_and_metadata(folder):
     ]
 
 
-def test_an_exception_excuses_a_rule_and_is_told(folder):
+def test_an_exception_excuses_a_rule_and_is_reported(folder):
     run = conftest(folder, "test", "--no-color", "-", stdin="excused: true")
 
     assert 'EXCP - - main - data.main.exception[_][_] == "label"' in run.stdout
@@ -162,7 +162,7 @@ def test_prints_are_shown_before_results(folder):
     assert run.stdout.splitlines()[0] == "PRNT   p.rego:3: seen 1"
 
 
-def test_a_trace_is_told_on_standard_error(folder):
+def test_a_trace_is_reported_on_standard_error(folder):
     run = conftest(folder, "test", "--trace", "-o", "json", "pod.yaml")
 
     assert "Enter data.main.deny" in run.stderr
@@ -195,7 +195,7 @@ def test_one_broken_file_is_named_and_the_others_are_checked(folder):
     assert run.returncode == 1
 
 
-def test_a_policy_that_fails_over_one_file_is_told_and_the_others_are_checked(folder):
+def test_a_policy_that_fails_over_one_file_is_reported_and_the_others_are_checked(folder):
     rule = (
         'package main\nf(x) := 1 if x\nf(x) := 2 if x == 3\ndeny contains "x" if f(input.a) == 1\n'
     )
@@ -338,7 +338,7 @@ def test_policies_are_fetched_from_folders_and_files_before_a_run(folder):
         assert refused.returncode == 1
 
 
-def test_a_built_ins_complaint_is_told_where_that_is_asked_for(folder):
+def test_a_built_ins_complaint_is_reported_where_that_is_asked_for(folder):
     (folder / "policy" / "x_test.rego").write_text(
         'package x_test\ntest_x if parse_config_file("none.yaml")\n'
     )

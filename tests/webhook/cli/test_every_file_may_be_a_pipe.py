@@ -474,7 +474,7 @@ PYTHON = re.compile(
 
 
 @pytest.mark.parametrize("parameter", PIPED, ids=" ".join)
-def test_what_cannot_be_read_is_told_without_words_of_python(parameter, folder):
+def test_what_cannot_be_read_is_reported_without_words_of_python(parameter, folder):
     (folder / "dir").mkdir()
     for name, raw in UNREADABLE.items():
         if raw is not None:

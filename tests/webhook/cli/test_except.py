@@ -116,7 +116,7 @@ def test_what_a_report_says_is_excused_unless_it_is_already() -> None:
         ("[none] no", ("--expires", "soon"), "--expires is no time"),
     ],
 )
-def test_what_cannot_be_read_is_told(text: str, arguments: tuple[str, ...], says: str) -> None:
+def test_what_cannot_be_read_is_reported(text: str, arguments: tuple[str, ...], says: str) -> None:
     stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
     run = waddle("except", "-", "--reason", "r", *arguments, stdin=stdin)
     assert run.returncode not in (0, 1)

@@ -340,7 +340,7 @@ def test_an_interrupted_command_is_130(tmp_path):
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_what_cannot_be_written_is_told_and_is_74(folder, arguments):
+def test_what_cannot_be_written_is_reported_and_is_74(folder, arguments):
     """Half a report on a full disk would be taken for the whole."""
     program = Path(sys.executable).with_name("waddle")
     with Path("/dev/full").open("w") as full:
@@ -355,7 +355,7 @@ def test_what_cannot_be_written_is_told_and_is_74(folder, arguments):
 @pytest.mark.parametrize(
     "arguments", [["test", "-f", "warns.yaml", "-f", "pod.yaml"], ["decisions", "tail", "records"]]
 )
-def test_a_pipe_that_nobody_reads_is_told_and_is_74(folder, arguments):
+def test_a_pipe_that_nobody_reads_is_reported_and_is_74(folder, arguments):
     """1 would say that something is denied."""
     ours, theirs = os.pipe()
     os.close(ours)

@@ -72,5 +72,5 @@ def test_what_has_no_engine_is_named_and_nothing_is_checked(tmp_path, cell):
 
 @pytest.mark.parametrize("scoped", [False, True])
 @pytest.mark.parametrize("cell", cells("error", "overrun"), ids=str)
-def test_what_cannot_be_evaluated_is_told_by_its_action(tmp_path, cell, scoped):
+def test_what_cannot_be_evaluated_is_reported_by_its_action(tmp_path, cell, scoped):
     expect(check(tmp_path, cell, scoped=scoped), cell.offline)

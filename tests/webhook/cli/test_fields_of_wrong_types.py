@@ -187,7 +187,7 @@ def changed(document: dict[str, Any], at: tuple[str | int, ...], value: Any) -> 
     list(enumerate(DOCUMENTS)),
     ids=[f"{number}-{one['kind']}" for number, one in enumerate(DOCUMENTS)],
 )
-def test_what_a_field_must_not_hold_is_told_and_the_rest_is_judged(tmp_path, number, document):
+def test_what_a_field_must_not_hold_is_reported_and_the_rest_is_judged(tmp_path, number, document):
     """Two ended in tracebacks, and some were told in Python's words."""
     base = [template("Shape"), constraint("Shape", "shape"), pod()]
     for turn, at in enumerate(places(document)):

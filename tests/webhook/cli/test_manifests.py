@@ -466,7 +466,7 @@ def test_a_policy_that_asks_the_network_is_refused_where_no_host_is_named(tmp_pa
         assert "undefined function http.send" in run.stdout + run.stderr
 
 
-def test_what_was_joined_without_a_line_of_dashes_is_told(tmp_path):
+def test_what_was_joined_without_a_line_of_dashes_is_reported(tmp_path):
     """The last object alone is left, as for gator and kubectl: nothing said that one was lost."""
     policies = manifest(tmp_path, template(), constraint(match=PODS))
     joined = tmp_path / "joined.yaml"

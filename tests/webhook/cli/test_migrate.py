@@ -75,7 +75,7 @@ def judged(tmp_path, *documents):
     return run, {item["name"]: item for item in json.loads(run.stdout or "[]")}
 
 
-def test_each_object_is_told_with_what_differs_and_what_is_missing(tmp_path):
+def test_each_object_is_reported_with_what_differs_and_what_is_missing(tmp_path):
     run, found = judged(
         tmp_path,
         DENIED,
@@ -158,7 +158,7 @@ def test_each_object_is_told_with_what_differs_and_what_is_missing(tmp_path):
         ),
     ],
 )
-def test_what_is_beside_policies_is_told_too(tmp_path, kind, version, spec, grade, row):
+def test_what_is_beside_policies_is_reported_too(tmp_path, kind, version, spec, grade, row):
     _, found = judged(tmp_path, an_object(kind, "it", version, spec=spec))
     assert found["it"]["grade"] == grade
     assert row is None or row in [note["row"] for note in found["it"]["notes"]]
@@ -175,7 +175,7 @@ def test_each_flag_of_gatekeeper_s_deployment_is_read(tmp_path):
     assert "--operation" not in texts
 
 
-def test_what_the_webhook_of_gatekeeper_says_is_told_as_values_of_the_chart(tmp_path):
+def test_what_the_webhook_of_gatekeeper_says_is_reported_as_values_of_the_chart(tmp_path):
     rule = {"operations": ["CREATE", "UPDATE", "DELETE"], "resources": ["*"]}
     webhook = {"name": "validation.gatekeeper.sh", "failurePolicy": "Fail", "timeoutSeconds": 10}
     name = "gatekeeper-validating-webhook-configuration"
@@ -215,7 +215,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_judged(tmp_path):
     assert "ConstraintTemplate/denied" in run.stdout
 
 
-def test_every_row_that_is_told_is_a_row_of_the_page():
+def test_every_row_that_is_reported_is_a_row_of_the_page():
     for row, page in PAGES.items():
         lines = (ROOT / page).read_text().splitlines()
         rows = [line.split(" | ")[0].removeprefix("| ") for line in lines if line.startswith("| ")]

@@ -64,7 +64,9 @@ def test_what_a_policy_uses_and_is_not_here_is_named(tmp_path: Path) -> None:
     assert "missing: spec.validations[0].expression: random() gives another value" in output
 
 
-def test_each_rule_of_a_policy_before_cel_is_told_with_what_takes_its_place(tmp_path: Path) -> None:
+def test_each_rule_of_a_policy_before_cel_is_reported_with_what_takes_its_place(
+    tmp_path: Path,
+) -> None:
     about = {"match": {"any": [{"resources": {"kinds": ["Pod"]}}]}}
     cel = {"expressions": [{"expression": "object.metadata.name != 'x'"}]}
     old = cluster_policy(
@@ -176,7 +178,7 @@ def test_an_image_validating_policy_that_cannot_be_expressed_is_named(tmp_path: 
     assert "missing: spec.validations[0].expression: true: write conditions in CEL" in output
 
 
-def test_files_without_a_policy_of_kyverno_are_told(tmp_path: Path) -> None:
+def test_files_without_a_policy_of_kyverno_are_reported(tmp_path: Path) -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
     code, _, errors = output_of(tmp_path, MIGRATE, pod)
     assert code == 2

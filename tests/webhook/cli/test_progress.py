@@ -14,7 +14,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_is_told_how_much_is_done_and_left_as_it_was():
+def test_a_terminal_is_informed_how_much_is_done_and_left_as_it_was():
     terminal = Terminal()
 
     seen = list(watched(["a", "b", "c", "d"], "files", terminal, quiet_seconds=-REST_SECONDS))

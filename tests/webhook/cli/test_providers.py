@@ -73,7 +73,7 @@ def test_without_answers_there_is_no_verdict_and_the_provider_is_named(files: Pa
         ("images=wrong.yaml", "wrong.yaml: items['k'] must hold a value or an error"),
     ],
 )
-def test_answers_that_cannot_be_read_are_told_with_their_place(
+def test_answers_that_cannot_be_read_are_reported_with_their_place(
     files: Path, given: str, message: str
 ) -> None:
     (files / "wrong.yaml").write_text("items: {k: {values: 1}}")

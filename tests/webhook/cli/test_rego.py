@@ -80,7 +80,9 @@ def test_sources_that_cannot_be_used_are_no_failed_tests(tmp_path):
     assert waddle("rego", "test", tmp_path / "missing").returncode == 1
 
 
-def test_documents_that_contradict_each_other_are_told_with_their_place_as_rego_names_it(tmp_path):
+def test_documents_that_contradict_each_other_are_reported_with_their_place_as_rego_names_it(
+    tmp_path,
+):
     """As OPA tells it."""
     below = tmp_path / ".github"
     below.mkdir()
@@ -110,7 +112,7 @@ def test_cases_have_the_fields_of_opa(tmp_path):
     assert case["sub_results"] == {"": {}, "a": {"name": "a"}}
 
 
-def test_skipped_tests_fail_unless_told_otherwise(tmp_path):
+def test_skipped_tests_fail_unless_configured_otherwise(tmp_path):
     policies = folder(tmp_path, policy="package a\ntodo_test_x if true")
 
     assert waddle("rego", "test", policies).returncode == 2
@@ -164,7 +166,7 @@ def test_an_undefined_answer_fails_where_that_is_asked_for():
     assert waddle("rego", "eval", "--fail-defined", "true").returncode == 1
 
 
-def test_a_query_that_cannot_be_used_is_told_in_the_result():
+def test_a_query_that_cannot_be_used_is_reported_in_the_result():
     run = waddle("rego", "eval", "x := 1; y")
 
     assert run.returncode == 2

@@ -105,7 +105,7 @@ def test_names_that_no_object_has_are_refused(given, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "policies").write_text("a file")
 
     finished = waddle("init", cwd=tmp_path)

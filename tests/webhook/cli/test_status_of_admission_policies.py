@@ -30,8 +30,8 @@ LABELLED = 'Object{metadata: Object.metadata{labels: {"managed": "yes"}}}'
 WIDGETS = GroupVersionKind("example.com", "v1", "Widget")
 ABOUT_WIDGETS = {"apiVersion": "example.com/v1", "kind": "Widget"}
 NO_WIDGET = (
-    "its paramRef finds no Widget among what was given: the policy reviews nothing by it. Add one, "
-    "or mend paramRef"
+    "its paramRef finds no Widget w among what was given: the policy reviews nothing by it. Add "
+    "one, or mend paramRef"
 )
 NO_POLICY = (
     "there is no ValidatingAdmissionPolicy none, so nothing is reviewed by it: add the policy, or "

@@ -103,7 +103,7 @@ def test_a_file_that_is_no_plan_hides_nothing_of_the_others(plans):
     assert "reading: other.json: no Terraform plan" in alone.stderr
 
 
-def test_a_target_that_nobody_knows_is_told_with_those_there_are(plans):
+def test_a_target_that_nobody_knows_is_reported_with_those_there_are(plans):
     (plans / "target.yaml").write_text(TARGET)
 
     run = waddle(
@@ -144,7 +144,7 @@ def test_a_target_is_declared_beside_its_policies(tmp_path):
         (TARGET.replace("compose.example.com", "json"), "json is declared twice, or comes with"),
     ],
 )
-def test_a_declaration_that_cannot_be_used_is_told_with_its_place(tmp_path, text, message):
+def test_a_declaration_that_cannot_be_used_is_reported_with_its_place(tmp_path, text, message):
     (tmp_path / "target.yaml").write_text(text)
 
     run = waddle("test", "--target=json", "-f", "target.yaml", cwd=tmp_path)

@@ -69,7 +69,7 @@ def test_policies_their_controllers_and_what_they_are_not_about(folder: Path) ->
     assert "1 suite, 1 test, 3 cases: 3 passed, 0 failed" in output
 
 
-def test_what_differs_is_told_with_the_policy_s_message(folder: Path) -> None:
+def test_what_differs_is_reported_with_the_policy_s_message(folder: Path) -> None:
     file = folder / ".kyverno-test/kyverno-test.yaml"
     file.write_text(TEST.replace("result: fail", "result: pass"))
     code, output = verify(folder)
@@ -276,7 +276,30 @@ results: [{policy: no-latest, kind: Pod, resources: [good], result: pass}]
     assert code == 0, output
 
 
-def test_requests_of_http_are_told_as_not_run(folder: Path) -> None:
+def test_roles_of_old_rules_are_those_of_the_test(folder: Path) -> None:
+    policy = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: no-latest}
+spec:
+  rules:
+  - name: tag
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    exclude: {any: [{clusterRoles: [cluster-admin]}]}
+    validate: {message: use a version, pattern: {spec: {containers: [{image: "!*:latest"}]}}}
+"""
+    line = (
+        "- {policy: no-latest, rule: autogen-tag, kind: Deployment, resources: [shop/bad], result: "
+    )
+    test = HEAD + "resources: [objects.yaml]\nresults:\n" + line
+    code, output = written(folder, policy, test + "fail}\n")
+    assert code == 0, output
+    user = "{kind: UserInfo, userInfo: {username: ada}, clusterRoles: [cluster-admin]}"
+    code, output = written(folder, policy, test + "skip}\nuserinfo: user.yaml\n", user=user)
+    assert code == 0, output
+
+
+def test_requests_of_http_are_reported_as_not_run(folder: Path) -> None:
     test = "httpPayloads: [x.json]\nresults: [{policy: no-latest, kind: '', result: pass}]\n"
     code, output = written(folder, POLICY, HEAD + test)
     assert code == 1

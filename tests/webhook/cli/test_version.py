@@ -11,7 +11,7 @@ from webhook.cli import version
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-def test_version_engines_and_python_are_told():
+def test_version_engines_and_python_are_reported():
     shown = waddle("version").stdout
     for text in (__version__, "OPA 1.22.4", "Kubernetes 1.37", platform.python_version()):
         assert text in shown
@@ -45,7 +45,7 @@ def test_the_commit_of_a_work_tree_is_that_of_its_own_branch(tmp_path):
     assert version._of_checkout(tmp_path / "other") == COMMIT
 
 
-def test_what_is_no_commit_is_not_told(tmp_path):
+def test_what_is_no_commit_is_not_reported(tmp_path):
     (tmp_path / ".git").mkdir()
     for text in ("", "\x1b[31m", "g" * 40, COMMIT[1:]):
         (tmp_path / ".git" / "HEAD").write_text(text)

@@ -73,7 +73,7 @@ def test_many_who_ask_for_kinds_of_one_group_at_once_are_one_request(credentials
     with_client(credentials, work)
 
 
-def test_of_two_writers_that_swap_one_is_told_of_the_conflict(credentials):
+def test_of_two_writers_that_swap_one_gets_the_conflict(credentials):
     async def work(client):
         made = await client.create(CONFIG_MAP, config_map("swap", a="1"), "default")
         await client.replace(CONFIG_MAP, made | {"data": {"a": "2"}})
@@ -197,9 +197,19 @@ async def may_read(client):
     return True
 
 
-def test_a_token_that_was_revoked_is_replaced_by_the_one_in_the_file(cluster, tmp_path):
+@pytest.fixture
+def rotated(cluster, tmp_path):
+    """The kubeconfig of an account that ends with the test, and what renews its token."""
+    yield service_account(cluster, tmp_path, "rotated")
+    core = "/api/v1/namespaces/default"
+    bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    for path in (f"{core}/secrets", f"{core}/serviceaccounts/rotated", f"{bindings}/rotated"):
+        cluster.api.request("DELETE", path)
+
+
+def test_a_token_that_was_revoked_is_replaced_by_the_one_in_the_file(cluster, rotated):
     """Deleting the object that a token is bound to revokes it; the file has a new one by then."""
-    kubeconfig, renew = service_account(cluster, tmp_path, "rotated")
+    kubeconfig, renew = rotated
     renew("first")
     credentials = load_credentials(kubeconfig)
 
@@ -288,7 +298,7 @@ def test_credentials_that_are_missing_or_unsafe_say_so(cluster, tmp_path):
         load_credentials(path)
 
 
-def test_a_kind_that_is_not_served_is_told_in_words(credentials):
+def test_a_kind_that_is_not_served_is_reported_in_words(credentials):
     """Go's server itself says "404 page not found"."""
 
     async def ask(client):

@@ -58,7 +58,7 @@ def test_what_is_wrong_is_said_in_words(tmp_path, text):
     assert WRONG[text] in str(caught.value)
 
 
-def test_a_context_that_is_not_there_is_told_with_those_that_are(tmp_path):
+def test_a_context_that_is_not_there_is_reported_with_those_that_are(tmp_path):
     file = tmp_path / "kubeconfig"
     file.write_text(yaml.safe_dump(config()))
 
@@ -66,7 +66,7 @@ def test_a_context_that_is_not_there_is_told_with_those_that_are(tmp_path):
         load_credentials(file, context="b")
 
 
-def test_a_folder_and_a_file_that_is_missing_are_told(tmp_path, monkeypatch):
+def test_a_folder_and_a_file_that_is_missing_are_reported(tmp_path, monkeypatch):
     with pytest.raises(CredentialsError, match="is a folder"):
         load_credentials(tmp_path)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nothing"))
@@ -82,7 +82,7 @@ def test_a_folder_and_a_file_that_is_missing_are_told(tmp_path, monkeypatch):
         load_credentials()
 
 
-def test_a_port_where_nobody_answers_is_told_in_words(tmp_path):
+def test_a_port_where_nobody_answers_is_reported_in_words(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     server = {"server": f"https://127.0.0.1:{port}"}

@@ -22,11 +22,20 @@ PAGED = Settings(
 )
 
 
-def namespace(cluster, name):
-    """A namespace of the test's own."""
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    cluster.api.apply(f"/api/v1/namespaces/{name}", body)
-    return f"/api/v1/namespaces/{name}/configmaps"
+@pytest.fixture
+def namespace(cluster):
+    """Makes namespaces of the test's own, where ConfigMaps are; they end with it."""
+    paths = []
+
+    def make(name):
+        paths.append(f"/api/v1/namespaces/{name}")
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        cluster.api.apply(paths[-1], body)
+        return f"{paths[-1]}/configmaps"
+
+    yield make
+    for path in paths:
+        cluster.api.request("DELETE", path)
 
 
 def put(cluster, path, name, **data):
@@ -71,9 +80,9 @@ async def absence(reflector):
 
 
 @pytest.mark.parametrize("settings", [QUICK, PAGED], ids=["stream", "pages"])
-def test_what_exists_comes_first_then_what_happens_in_order(cluster, settings):
+def test_what_exists_comes_first_then_what_happens_in_order(cluster, namespace, settings):
     name = f"order-{'pages' if settings is PAGED else 'stream'}"
-    path = namespace(cluster, name)
+    path = namespace(name)
     for index in range(10):
         put(cluster, path, f"old-{index}")
 
@@ -107,8 +116,8 @@ def test_what_exists_comes_first_then_what_happens_in_order(cluster, settings):
     asyncio.run(run())
 
 
-def test_selected_objects_alone_are_seen_and_leave_when_they_change(cluster):
-    path = namespace(cluster, "selected")
+def test_selected_objects_alone_are_seen_and_leave_when_they_change(cluster, namespace):
+    path = namespace("selected")
 
     async def run():
         async with ClusterClient(load_credentials(cluster.kubeconfig)) as client:

@@ -50,7 +50,7 @@ def test_a_torn_watch_goes_on_where_it_stopped(tmp_path):
     assert found.lists == 1
 
 
-def test_an_event_that_comes_again_is_told_once(tmp_path):
+def test_an_event_that_comes_again_is_reported_once(tmp_path):
     seen, _, _ = play(
         tmp_path,
         listed(obj("a", 5), version=5),

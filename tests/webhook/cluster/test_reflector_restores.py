@@ -99,7 +99,7 @@ def test_until_it_has_listed_anew_a_reflector_says_that_it_is_outdated(tmp_path)
     assert (found.outdated, found.restores) == (False, 1)
 
 
-def test_what_only_the_answer_to_a_write_has_told_of_is_known_too(tmp_path):
+def test_what_only_the_answer_to_a_write_has_reported_is_known_too(tmp_path):
     """No watch had told of it: its writer took it for there, and never wrote it again."""
     script = (
         listed(obj("a", 5), version=9),

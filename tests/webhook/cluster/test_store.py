@@ -65,7 +65,7 @@ def test_an_answer_to_a_write_is_known_before_the_watch_tells_it():
     assert store.get("", "a") == obj("a", "6")
 
 
-def test_a_late_answer_never_replaces_what_the_watch_has_told():
+def test_a_late_answer_never_replaces_what_the_watch_has_reported():
     """As of a CRD: made, and told to be established before the answer to its creation is read."""
     store = Store()
     mark = store.mark("", "a")

@@ -101,7 +101,7 @@ def test_keys_come_in_the_order_in_which_they_are_due():
     asyncio.run(run())
 
 
-def test_there_is_room_for_so_many_keys_and_a_waiter_is_told_of_more():
+def test_there_is_room_for_so_many_keys_and_a_waiter_learns_of_more():
     async def run():
         queue = WorkQueue(2)
         assert queue.add("a")
@@ -313,7 +313,7 @@ def test_a_key_that_is_cancelled_has_no_fault():
     assert logged == []
 
 
-def test_who_is_not_told_of_faults_is_ended_by_one():
+def test_who_learns_of_no_faults_is_ended_by_one():
     with pytest.raises(ExceptionGroup) as raised:
         settled_with_faults(ZeroDivisionError("a bug"))
     assert raised.group_contains(ZeroDivisionError)

@@ -241,7 +241,7 @@ class RunningProvider:
             pass
 
 
-def asked_for_strange_keys(provider: RunningProvider) -> int:
+def strange_key_requests(provider: RunningProvider) -> int:
     """How often somebody has asked for keys that only a token names; this look counts, too."""
     with urllib.request.urlopen(
         f"{provider.issuer}/strange-keys", timeout=PATIENCE_SECONDS

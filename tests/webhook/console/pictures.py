@@ -26,7 +26,7 @@ def constraint(
     name: str, *, kind: str = "RequiredLabel", state: PictureState = "active", **fields: Any
 ) -> ShownPolicy:
     document = policies.constraint(kind, name, kinds=["Pod"], parameters={"label": name})
-    return made("constraint", kind, name, document, state, action="deny", **fields)
+    return shown_policy("constraint", kind, name, document, state, action="deny", **fields)
 
 
 def template(
@@ -41,10 +41,10 @@ def template(
             "targets": [{"target": "admission.k8s.gatekeeper.sh", "rego": rego}],
         },
     }
-    return made("template", "ConstraintTemplate", name, document, state, **fields)
+    return shown_policy("template", "ConstraintTemplate", name, document, state, **fields)
 
 
-def made(
+def shown_policy(
     category: str, kind: str, name: str, document: Any, state: PictureState, **fields: Any
 ) -> ShownPolicy:
     return ShownPolicy(category, kind, name, document, state, **fields)

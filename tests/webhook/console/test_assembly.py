@@ -112,7 +112,7 @@ def test_what_was_steered_is_undone_by_a_command_that_is_shown():
     }
 
 
-def test_revisions_are_told_with_what_is_otherwise_now_and_how_to_go_back():
+def test_revisions_are_reported_with_what_is_otherwise_now_and_how_to_go_back():
     before = policy(metadata={"generation": 1}, spec={"parameters": {"label": "old"}})
     kept = [revision_object(item, digest_of(item)) for item in (before, policy())]
     broken = {"metadata": {"name": "broken"}, "spec": {}}

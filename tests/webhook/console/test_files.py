@@ -7,6 +7,8 @@ import yaml
 
 from tests.behaviour.serving import REQUIRED_LABELS, constraint, write_policies
 from tests.policies import expansion_template
+from tests.webhook.admission_policies.making import binding
+from tests.webhook.admission_policies.making import policy as admission_policy
 from webhook import log
 from webhook.console.files import FilesSource, Place
 from webhook.console.picture import Picture, Shown
@@ -83,7 +85,7 @@ def test_an_object_in_a_namespace_that_is_among_the_manifests_is_selected_by_its
     assert [(item.name, item.place) for item in found.violations] == [("in-a", f"{manifests}:5")]
 
 
-def test_manifests_that_cannot_be_read_are_told_and_the_others_reviewed(tmp_path: Path):
+def test_manifests_that_cannot_be_read_are_reported_and_the_others_reviewed(tmp_path: Path):
     policies = write_policies(tmp_path / "p", REQUIRED_LABELS, constraint("one", "owner"))
     manifests = write_policies(
         tmp_path / "m", "{[", "{apiVersion: v1, kind: Pod, metadata: {name: a}}"
@@ -186,3 +188,28 @@ def test_a_group_is_shown_as_constraints_are_with_what_it_finds(tmp_path: Path):
     assert item is not None
     assert item.state == "error"
     assert "member owner: there is no ConstraintTemplate" in item.faults[0]
+
+
+def test_admission_policies_of_files_say_what_has_no_effect_or_a_doubtful_one(tmp_path: Path):
+    reference = {"name": "limits", "namespace": "shop", "parameterNotFoundAction": "Deny"}
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    documents = [
+        admission_policy("true", name="unbound"),
+        admission_policy("params == null", name="limited", paramKind=kind),
+        binding("lost", "nowhere"),
+        binding("empty", "limited", paramRef=reference),
+    ]
+    write_policies(tmp_path, *map(yaml.safe_dump, documents))
+    found = {item.name: item for item in Follower(tmp_path).look().policies}
+    states = {name: item.state for name, item in found.items()}
+    assert states == {
+        "unbound": "not asked",
+        "limited": "active",
+        "lost": "not asked",
+        "empty": "active",
+    }
+    assert found["unbound"].faults[0].startswith("no binding names it")
+    assert found["lost"].faults[0].startswith("there is no ValidatingAdmissionPolicy nowhere")
+    [advice] = found["empty"].advice
+    assert advice.startswith("its paramRef finds no ConfigMap limits in namespace shop")
+    assert (found["unbound"].advice, found["limited"].faults) == ((), ())

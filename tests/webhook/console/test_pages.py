@@ -276,7 +276,7 @@ def test_a_policy_leads_to_its_template_and_a_template_to_its_constraints():
     assert [one["name"] for one in of_template["constraints"]] == ["owner"]
 
 
-def test_a_policy_that_is_not_there_is_told_so():
+def test_a_policy_that_is_not_there_is_reported():
     with pytest.raises(pages.NotThere, match="RequiredLabel gone"):
         pages.policy(picture(), {"kind": "RequiredLabel", "name": "gone"})
 

@@ -13,7 +13,7 @@ from tests.patience import PATIENCE_SECONDS
 from tests.webhook.admission_policies.making import binding
 from tests.webhook.admission_policies.making import pod as admission_pod
 from tests.webhook.admission_policies.making import policy as admission_policy
-from tests.webhook.console.pictures import made, picture, template
+from tests.webhook.console.pictures import picture, shown_policy, template
 from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
 from webhook.admission_policies.parameters import ParameterStore
 from webhook.api.gvk import GroupVersionKind
@@ -133,7 +133,7 @@ def test_admission_policies_are_tried_with_their_bindings_and_answers(attempt: T
     assert review["notDecided"] == []
 
 
-def test_what_is_wrong_with_a_policy_is_told(attempt: Try):
+def test_what_is_wrong_with_a_policy_is_reported(attempt: Try):
     found = attempt("policy", policy=POLICY.replace('"no samples"', "y"))
     assert "var y is unsafe" in found["problems"][0]["message"]
     assert "neither a template nor" in attempt("policy", policy="a: b")["error"]
@@ -156,7 +156,7 @@ def test_parameters_in_force_are_given_to_who_may_list_them():
     in_force = PolicySet(Snapshot(targets={}), stages=(stage.with_parameters(store),))
     shown = picture(
         tuple(
-            made("admission", one["kind"], one["metadata"]["name"], one, "active")
+            shown_policy("admission", one["kind"], one["metadata"]["name"], one, "active")
             for one in (limited, everywhere)
         )
     )
@@ -210,7 +210,7 @@ def test_what_would_take_for_ever_or_all_memory_is_ended(attempt: Try, patient: 
     assert patient("cel", policy="1 + 1") == {"value": 2}
 
 
-def test_what_the_process_did_not_foresee_is_told_as_a_fault_of_ours():
+def test_what_the_process_did_not_foresee_is_reported_as_a_fault_of_ours():
     """It was called a lack of memory, which somebody would look for."""
     playground = Playground()
     unheard = Attempt(mode="unheard of", policy="1")
@@ -227,7 +227,7 @@ def test_what_is_too_long_is_not_even_read(attempt: Try):
     assert "longer than" in attempt("cel", policy="1" * (TEXT_CHARACTERS_MAX + 1))["error"]
 
 
-def test_beyond_a_few_who_wait_the_next_is_told_to_come_again():
+def test_beyond_a_few_who_wait_the_next_has_to_come_again():
     async def crowd() -> list[Any]:
         playground = Playground()
         attempt = Attempt.of({"mode": "cel", "policy": "1"})

@@ -50,7 +50,7 @@ def test_its_end_is_shown_and_that_the_api_server_would_trust_it(tmp_path: Path)
     assert shown["endsInDays"] > 7
 
 
-def test_one_that_is_over_or_of_another_authority_is_told(tmp_path: Path):
+def test_one_that_is_over_or_of_another_authority_is_reported(tmp_path: Path):
     over = pairs.self_signed(["localhost"], NOW - dt.timedelta(days=pairs.SELF_SIGNED_DAYS + 1))
     found = asyncio.run(seen(tmp_path, over, over.certificate))
     assert found.is_trusted is False

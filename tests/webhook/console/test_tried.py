@@ -99,7 +99,7 @@ def test_where_no_object_is_given_samples_of_each_constraint_are_reviewed_once()
     )
 
 
-def test_what_is_beyond_the_most_that_are_reviewed_is_told():
+def test_what_is_beyond_the_most_that_are_reviewed_is_reported():
     typed = "".join(POD % f"web-{number}" for number in range(52))
     assert answer("policy", POLICY + CONSTRAINT, typed=typed) == of_objects(
         *(reviewed(f"Pod web-{number}") for number in range(50)), notReviewed=2
@@ -162,7 +162,7 @@ def result(name: str, *actions: str, **fields: Any) -> dict[str, Any]:
     return {**named, "enforcementAction": "scoped", "enforcementActions": [*actions], **fields}
 
 
-def test_decisions_whose_verdict_would_change_are_told_before_those_that_only_violate():
+def test_decisions_whose_verdict_would_change_are_reported_before_those_that_only_violate():
     records = [
         decision("web"),
         decision("sample", "deny", result("another", "deny")),
@@ -289,7 +289,7 @@ UNDECLARED = "ERROR: <input>:1:1: undeclared reference to 'objct' (in container 
         ("cel", "object.spec", POD % "web", "", "no such key: spec"),
     ],
 )
-def test_what_cannot_be_tried_is_told_with_what_it_is(mode, policy, typed, query, error):
+def test_what_cannot_be_tried_is_reported_with_what_it_is(mode, policy, typed, query, error):
     assert answer(mode, policy, typed=typed, query=query) == {"error": error}
 
 

@@ -15,7 +15,7 @@ def template(kind, schema):
     return policies.template(kind, rego, schema=schema, metadata={"uid": "t"})
 
 
-def made(kind, schema):
+def created_crd(kind, schema):
     """The CRD of a template with this schema, or None where we refuse to make one."""
     client = Client(targets=(AdmissionTarget(),), drivers=(RegoDriver(),))
     try:
@@ -26,7 +26,7 @@ def made(kind, schema):
 
 def crd_of(kind, schema):
     """The CRD that we would make of it, whatever is wrong with it."""
-    crd = made(kind, {"type": "object"})
+    crd = created_crd(kind, {"type": "object"})
     for version in crd["spec"]["versions"]:
         version["schema"] = {
             "openAPIV3Schema": {

@@ -195,7 +195,7 @@ def test_a_deletion_is_seen_as_an_api_server_shows_it(expression):
         ({"variables": [{"name": "gatekeeper_internal_x", "expression": "1"}]}, "as a prefix"),
     ],
 )
-def test_what_is_wrong_with_a_source_is_told_when_it_comes(source, fault):
+def test_what_is_wrong_with_a_source_is_informed_when_it_comes(source, fault):
     with pytest.raises(InvalidTemplate, match=fault):
         client(source)
 
@@ -349,7 +349,7 @@ def test_variables_may_read_the_whole_constraint():
         ("params['spec']['parameters']", True),
     ],
 )
-def test_constraints_are_told_apart_only_where_a_variable_reads_more_than_parameters(
+def test_constraints_are_distinguished_only_where_a_variable_reads_more_than_parameters(
     expression, reads
 ):
     subject = client({"variables": [{"name": "v", "expression": expression}], **one("true")})
@@ -366,7 +366,7 @@ def test_variables_that_match_conditions_read_have_no_namespace_there():
     assert found(source, request("CREATE", pod(n=1))) == (["there is one"], [])
 
 
-def test_match_conditions_that_err_alike_are_told_of_once():
+def test_match_conditions_that_err_alike_are_reported_once():
     texts = ["object.spec.x == 1", "object.spec.x == 1", "object.spec.y == 1"]
     listed = [{"name": f"c{n}", "expression": text} for n, text in enumerate(texts)]
     (message,), _ = found({"matchCondition": listed, **one("true")})

@@ -96,7 +96,7 @@ def test_what_others_deny_is_denied(error, budget, at_once):
     assert len(of_raising) == 1
 
 
-def test_a_fault_of_ours_is_told_with_the_template_and_what_it_was():
+def test_a_fault_of_ours_is_reported_with_the_template_and_what_it_was():
     bugs: list[tuple[str, Exception]] = []
     error = TypeError("x")
     subject = with_denial(error, lambda kind, bug: bugs.append((kind, bug)))

@@ -325,7 +325,7 @@ def test_a_group_is_removed_and_taken_over_from_a_snapshot() -> None:
     assert made.snapshot.digest == client(LABELS).snapshot.digest
 
 
-def test_no_template_makes_constraints_that_could_not_be_told_from_groups() -> None:
+def test_no_template_makes_constraints_that_could_not_be_distinguished_from_groups() -> None:
     with pytest.raises(InvalidTemplate, match="ConstraintGroup"):
         client(template("ConstraintGroup", LABELLED))
 

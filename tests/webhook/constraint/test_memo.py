@@ -107,7 +107,7 @@ violation[{"msg": "x"}] { input.review.object.metadata.labels[_] == "bad" }"""
     assert review(request(pod("b", labels={"team": "t", "hash": "x"}))).recalled == 2
 
 
-def test_a_violation_of_which_the_message_tells_more_is_told_anew() -> None:
+def test_a_violation_of_which_the_message_tells_more_is_reported_anew() -> None:
     review = Reviewed(IMAGES, LABELS)
     assert messages(review(request(pod("a", "bad")))) == ["bad of a"]
     again = review(request(pod("b", "bad")))

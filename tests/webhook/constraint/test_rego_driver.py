@@ -48,6 +48,14 @@ def compile_rego(rego, *libs, version="v0", driver=None):
             ),
         ),
         (
+            f"package x\nimport data.lib.y.z\n{VIOLATION}",
+            ["package lib.y\nimport data.lib.y.z as a\nq { input.x; data.zork }"],
+            (
+                f'{INVALID}invalid data references: check refs failed on module {{libs["lib_0"]}}: '
+                "errors (1):\ndisallowed ref data.zork\n"
+            ),
+        ),
+        (
             f"package x\nimport data.foo\n{VIOLATION}",
             [],
             f'{INVALID}invalid import: bad import: "data.foo"',
@@ -223,7 +231,7 @@ def test_how_to_mend_it_is_said_in_the_templates_own_rego():
     )
 
 
-def test_a_type_error_of_the_policy_itself_is_told_without_the_hook():
+def test_a_type_error_of_the_policy_itself_is_reported_without_the_hook():
     with pytest.raises(CompileError) as refusal:
         client(template(rego='package p\nviolation["x"] { count(5) == 1 }'))
 

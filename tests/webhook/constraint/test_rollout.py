@@ -246,7 +246,7 @@ def test_a_record_that_makes_no_sense_is_none(found: Any) -> None:
     assert effective_action(rollout(), None, 1) == "dryrun"
 
 
-def test_violations_are_told_of_now_and_then_and_never_too_early() -> None:
+def test_violations_are_reported_now_and_then_and_never_too_early() -> None:
     """A twentieth of the quiet that is wanted; nothing where no stage waits for quiet."""
     document = constraint(rollout="dryrun quiet=20m")
     violated_at = violation_time(document, None, BEGAN)

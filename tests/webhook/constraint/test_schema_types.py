@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster import Cluster
 from tests.differential import schemas
-from tests.webhook.constraint.schemas import crd_of, is_taken, made, template
+from tests.webhook.constraint.schemas import crd_of, created_crd, is_taken, template
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
 from webhook.constraint.errors import InvalidConstraint
@@ -109,7 +109,7 @@ def test_what_the_api_server_refuses_of_a_schema_is_refused_and_nothing_else(clu
     differences = []
     for inner in (*cases, *OTHERS):
         schema = {"type": "object", "properties": {"a": inner}}
-        ours = made("Asked", schema) is not None
+        ours = created_crd("Asked", schema) is not None
         theirs = is_taken(cluster, crd_of("Asked", schema))
         if ours != theirs:
             differences.append((inner, "we take it" if ours else "we refuse it"))
@@ -123,7 +123,7 @@ def test_schemas_by_chance_make_the_crds_that_the_api_server_takes(cluster: Clus
     differences, taken = [], 0
     for _ in range(200):
         schema = {**schemas.schema(chance), "type": "object"}
-        crd = made("Asked", schema)
+        crd = created_crd("Asked", schema)
         theirs = is_taken(cluster, crd or crd_of("Asked", read_schema(schema)))
         taken += theirs
         if (crd is not None) != theirs:
@@ -143,7 +143,7 @@ def test_a_kind_whose_list_has_too_long_a_name_is_refused_as_by_the_api_server(c
             "plural": kind.lower(),
             "singular": kind.lower(),
         }
-        assert (made(kind, {"type": "object"}) is not None) == is_taken(cluster, crd), length
+        assert (created_crd(kind, {"type": "object"}) is not None) == is_taken(cluster, crd), length
 
 
 @pytest.mark.parametrize(("factor", "value"), [(0, 4), (-1, 1.5), (0, 0)])

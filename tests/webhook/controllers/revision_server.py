@@ -35,7 +35,7 @@ class RevisionServer(FaultServer):
                 document = json.loads(body) if body else {}
                 name = path.decode().partition("?")[0].rpartition("/")[2]
                 self.requests.append((method.decode(), name))
-                if self.held_name and self.held_name in (name, asked_name(document)):
+                if self.held_name and self.held_name in (name, document_name(document)):
                     self.waits.set()
                     await self.opened.wait()
                 await self._answer(writer, *self._answered(method, name, document))
@@ -67,6 +67,6 @@ class RevisionServer(FaultServer):
         return 200, [json.dumps(self.kept[name]).encode()], "end"
 
 
-def asked_name(document):
+def document_name(document):
     """The name of what is sent; empty for nothing."""
     return document.get("metadata", {}).get("name", "")

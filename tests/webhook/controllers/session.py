@@ -114,6 +114,7 @@ class Session:
 
     def __init__(self, storage: Refusing) -> None:
         self.storage = storage
+        self.api_server: ApiServer = None  # type: ignore[assignment]  # until it begins
         self.serving = Serving()
         self.registry = Registry()
         self.lines: list[bytes] = []
@@ -194,10 +195,11 @@ async def session(
     pod = storage.create(
         PODS, NAMESPACE, {"metadata": {"name": "waddle-1", "labels": LABELS}, "status": ready}
     )
-    made = Session(storage)
+    replica = Session(storage)
+    replica.api_server = server
     if is_covered:
         storage.create(CONFIGURATIONS, "", configuration(resources=["*/*"]))
-    prepare(made)
+    prepare(replica)
     listening = await asyncio.get_running_loop().create_server(
         lambda: _Connection(server), "127.0.0.1", 0
     )
@@ -208,19 +210,19 @@ async def session(
             ClusterClient(load_credentials(path)) as client,
             asyncio.TaskGroup() as tasks,
         ):
-            made.following = Following(
+            replica.following = Following(
                 client,
                 Pod("waddle-1", NAMESPACE, pod["metadata"]["uid"], operations),
                 Client(targets=[AdmissionTarget()], drivers=[RegoDriver(), CelDriver()]),
-                made.serving,
+                replica.serving,
                 operations=frozenset(operations),
                 wait_for_broken=False,
                 kept_revisions=2,
                 key_secret=KEY_SECRET,
-                registry=made.registry,
-                log=Log(made.lines.append).logger("cluster"),
-                tell=lambda state, faults: made.states.append(state),
-                record=lambda event, **details: made.events.append((event, details)),
+                registry=replica.registry,
+                log=Log(replica.lines.append).logger("cluster"),
+                tell=lambda state, faults: replica.states.append(state),
+                record=lambda event, **details: replica.events.append((event, details)),
                 certificate_writes=lambda: (1, 0),
                 generation=GenerationOptions(
                     Options(alone=alone),
@@ -236,8 +238,8 @@ async def session(
                 tick_seconds=0.02,
                 projects=projects,
             )
-            running = tasks.create_task(made.following.run())
-            yield made
+            running = tasks.create_task(replica.following.run())
+            yield replica
             running.cancel()
     finally:
         listening.close()
@@ -252,29 +254,29 @@ STATUSES = ("status.gatekeeper.sh", "constraintpodstatuses")
 EVERYTHING = ("webhook", "status", "generate")
 
 
-async def enforced(made: Session, name: str = "c", **metadata: Any) -> None:
+async def enforced(replica: Session, name: str = "c", **metadata: Any) -> None:
     """A template is there, and a constraint of it in force."""
-    made.make(*TEMPLATES, template("Alpha", 0))
-    await made.until(lambda: ALPHAS in made.storage.kinds, "the constraint's kind")
+    replica.make(*TEMPLATES, template("Alpha", 0))
+    await replica.until(lambda: ALPHAS in replica.storage.kinds, "the constraint's kind")
     document = constraint("Alpha", name, 0)
     document["metadata"] |= metadata
-    made.make(*ALPHAS, document)
-    await made.until(lambda: made.serves("Alpha", name), "the constraint in force")
+    replica.make(*ALPHAS, document)
+    await replica.until(lambda: replica.serves("Alpha", name), "the constraint in force")
 
 
-def state_of(made: Session, *named: str) -> str:
+def state_of(replica: Session, *named: str) -> str:
     """What an object's conditions say."""
     held = [
         item["type"]
-        for item in conditions_of(made.get(*named).get("status", {}))
+        for item in conditions_of(replica.get(*named).get("status", {}))
         if item["status"] == "True"
     ]
     return " ".join(sorted(held))
 
 
-async def until_says(made: Session, condition: str, *named: str) -> None:
+async def until_says(replica: Session, condition: str, *named: str) -> None:
     """Wait until an object has a condition."""
-    await made.until(lambda: condition in state_of(made, *named), f"{condition} of {named}")
+    await replica.until(lambda: condition in state_of(replica, *named), f"{condition} of {named}")
 
 
 def in_cel(*, generates: bool = True) -> Any:

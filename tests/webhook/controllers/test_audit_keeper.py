@@ -61,7 +61,7 @@ def test_the_whole_is_the_sum_of_all_shares() -> None:
     ],
     ids=["one", "other shares", "not said yet", "a Pod that is gone", "one that does not audit"],
 )
-def test_nothing_is_told_until_every_audit_has_spoken_of_the_same_shares(statuses: Any) -> None:
+def test_nothing_is_reported_until_every_audit_has_spoken_of_the_same_shares(statuses: Any) -> None:
     assert merged_status(*statuses) is None
     assert merged_status(*statuses, status={"byPod": []}) == {"byPod": []}
 

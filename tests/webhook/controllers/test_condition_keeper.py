@@ -76,7 +76,7 @@ def test_what_differs_in_nothing_is_not_written(keeper):
     assert merged(keeper, says("a"), document=document, status=other) is other
 
 
-def test_one_behind_is_waited_for_and_then_told(keeper, clock):
+def test_one_behind_is_waited_for_and_then_reported(keeper, clock):
     statuses = [says("a"), says("b", observed=1, active=1)]
     assert merged(keeper, *statuses) is None
     assert keeper.due(TEMPLATE) == clock.now + BEHIND_SECONDS

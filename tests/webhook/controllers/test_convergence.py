@@ -106,7 +106,7 @@ def test_a_template_needs_no_enforced_field():
     assert states(TEMPLATE, [status("a", TEMPLATE)], pod("a"))[0] is True
 
 
-def test_errors_are_told_with_their_place():
+def test_errors_are_reported_with_their_place():
     error = StatusError("ingest_error", "unexpected token", "foo.rego:3:1")
     found = converge(CONSTRAINT, [status("a", CONSTRAINT, errors=[error])], [replica(pod("a"))])
 

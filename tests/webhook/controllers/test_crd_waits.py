@@ -45,7 +45,7 @@ def condition(kind: str, status: str, **more: str) -> dict[str, str]:
         ),
     ],
 )
-def test_one_that_is_not_established_for_a_while_is_told_of_with_the_reason(
+def test_one_that_is_not_established_for_a_while_is_reported_with_the_reason(
     crds: list[dict[str, Any]], reason: str
 ) -> None:
     now = 100.0

@@ -215,24 +215,24 @@ def break_reader(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list
     return raised
 
 
-def put(made: Session, case: Case, error: str) -> None:
+def put(replica: Session, case: Case, error: str) -> None:
     """Make an object of a kind whose reader raises, or change the only one there is."""
     name = f"spoiled{error.lower()}"
     document = case.make(name)
     document["metadata"]["labels"] = {**document["metadata"].get("labels", {}), SPOILS: error}
-    served = made.storage.kinds[case.named]
+    served = replica.storage.kinds[case.named]
     name = document["metadata"]["name"]
-    if case.one and (known := made.get(*case.named, name, case.namespace)):
+    if case.one and (known := replica.get(*case.named, name, case.namespace)):
         changed = {**document, "metadata": {**known["metadata"], **document["metadata"]}}
-        made.storage.replace(served, case.namespace, name, changed, "")
+        replica.storage.replace(served, case.namespace, name, changed, "")
     else:
-        made.make(*case.named, document, case.namespace)
+        replica.make(*case.named, document, case.namespace)
 
 
-def statuses_in_error(made: Session, case: Case) -> set[str]:
+def statuses_in_error(replica: Session, case: Case) -> set[str]:
     """What the statuses in error of a kind are about, by its labels."""
     found = set()
-    for item in made.all(STATUS, case.statuses):
+    for item in replica.all(STATUS, case.statuses):
         if item.get("status", {}).get("errors"):
             found |= {
                 value for key, value in item["metadata"]["labels"].items() if key.endswith("-name")
@@ -252,29 +252,33 @@ def test_an_object_whose_reader_raises_spoils_nothing_else(tmp_path, monkeypatch
     raised = break_reader(monkeypatch, *reader)
     first, *others = ERRORS
 
-    def prepare(made: Session) -> None:
+    def prepare(replica: Session) -> None:
         if case is not CASES["SyncSet"]:
-            made.make(*CASES["SyncSet"].named, sync_set("data"))
+            replica.make(*CASES["SyncSet"].named, sync_set("data"))
         if case is not CASES["constraint"]:
-            put(made, case, first)  # readiness does not wait for it, either
+            put(replica, case, first)  # readiness does not wait for it, either
 
     async def run() -> None:
-        async with session(tmp_path, *EVERYTHING, prepare=prepare) as made:
-            made.make(*TEMPLATES, template("Alpha", 0))
-            await made.until(lambda: ALPHAS in made.storage.kinds, "the constraint's kind")
+        async with session(tmp_path, *EVERYTHING, prepare=prepare) as replica:
+            replica.make(*TEMPLATES, template("Alpha", 0))
+            await replica.until(lambda: ALPHAS in replica.storage.kinds, "the constraint's kind")
             for error in [first] * (case is CASES["constraint"]) + others:
-                put(made, case, error)
-                await made.until(partial(raised.__contains__, error), error)
-            made.make(*ALPHAS, constraint("Alpha", "after", 0))
-            await made.until(lambda: made.serves("Alpha", "after"), "what came after is in force")
-            await until_says(made, "Active", *ALPHAS, "after")
-            await until_says(made, "Active", *TEMPLATES, "alpha")
-            await made.until(lambda: made.states[-1] == "", "it is ready")
-            assert made.following.client is not None
-            assert sum(made.registry.counters[OBJECT_FAULTS].values()) >= len(ERRORS)
+                put(replica, case, error)
+                await replica.until(partial(raised.__contains__, error), error)
+            replica.make(*ALPHAS, constraint("Alpha", "after", 0))
+            await replica.until(
+                lambda: replica.serves("Alpha", "after"), "what came after is in force"
+            )
+            await until_says(replica, "Active", *ALPHAS, "after")
+            await until_says(replica, "Active", *TEMPLATES, "alpha")
+            await replica.until(lambda: replica.states[-1] == "", "it is ready")
+            assert replica.following.client is not None
+            assert sum(replica.registry.counters[OBJECT_FAULTS].values()) >= len(ERRORS)
             if case.statuses:
                 about = {"config"} if case.one else BROKEN.keys()
-                await made.until(lambda: about <= statuses_in_error(made, case), "statuses say so")
+                await replica.until(
+                    lambda: about <= statuses_in_error(replica, case), "statuses say so"
+                )
 
     asyncio.run(run())
 

@@ -37,15 +37,15 @@ OPEN: Any = {"annotations": {"waddle.dev/exceptions": "all"}}
 
 
 def status(
-    made: Session, group: str, plural: str, name: str, namespace: str = ""
+    replica: Session, group: str, plural: str, name: str, namespace: str = ""
 ) -> dict[str, Any]:
-    found: dict[str, Any] = made.get(group, plural, name, namespace).get("status", {})
+    found: dict[str, Any] = replica.get(group, plural, name, namespace).get("status", {})
     return found
 
 
-def found(made: Session, at: float | None = None) -> tuple[int, int]:
+def found(replica: Session, at: float | None = None) -> tuple[int, int]:
     """How much is found, and how much excused, of an object of the namespace ``waddle``."""
-    revision = made.serving.revision
+    revision = replica.serving.revision
     assert revision is not None
     obj = {
         "apiVersion": "v1",
@@ -53,20 +53,20 @@ def found(made: Session, at: float | None = None) -> tuple[int, int]:
         "metadata": {"name": "x", "namespace": NAMESPACE},
     }
     responses = review(revision.policies, Subject(AugmentedObject(obj), at=at)).responses
-    made.serving.uses.note(responses)
+    replica.serving.uses.note(responses)
     return len(responses.results), len(responses.excused)
 
 
-def test_an_exception_is_in_force_told_and_noted_as_used(tmp_path: Path) -> None:
+def test_an_exception_is_in_force_reported_and_noted_as_used(tmp_path: Path) -> None:
     async def run() -> None:
-        async with session(tmp_path, *EVERYTHING) as made:
-            await enforced(made, **OPEN)
-            made.make(*NAMESPACED, exception("e", "Alpha/c", namespace=NAMESPACE), NAMESPACE)
-            await made.until(lambda: found(made) == (0, 1), "the exception in force")
-            await made.until(
-                lambda: status(made, *NAMESPACED, "e", NAMESPACE).get("lastUsed"), "used"
+        async with session(tmp_path, *EVERYTHING) as replica:
+            await enforced(replica, **OPEN)
+            replica.make(*NAMESPACED, exception("e", "Alpha/c", namespace=NAMESPACE), NAMESPACE)
+            await replica.until(lambda: found(replica) == (0, 1), "the exception in force")
+            await replica.until(
+                lambda: status(replica, *NAMESPACED, "e", NAMESPACE).get("lastUsed"), "used"
             )
-            written = status(made, *NAMESPACED, "e", NAMESPACE)
+            written = status(replica, *NAMESPACED, "e", NAMESPACE)
             assert written["state"] == "Active"
             assert written["observedGeneration"] == 1
             assert "narrow it" in written["message"]
@@ -76,21 +76,23 @@ def test_an_exception_is_in_force_told_and_noted_as_used(tmp_path: Path) -> None
 
 def test_one_that_cannot_be_used_excuses_nothing_whatever_it_did_before(tmp_path: Path) -> None:
     async def run() -> None:
-        async with session(tmp_path, *EVERYTHING) as made:
-            await enforced(made)
-            made.make(*WIDE, exception("e", "Alpha/c", match={"name": "x"}))
-            await made.until(lambda: found(made) == (0, 1), "the exception in force")
-            made.change(*WIDE, "e", spec={"reason": "no"})
-            await made.until(lambda: status(made, *WIDE, "e").get("state") == "Invalid", "told")
-            assert "spec.constraints" in status(made, *WIDE, "e")["message"]
-            assert found(made) == (1, 0)
+        async with session(tmp_path, *EVERYTHING) as replica:
+            await enforced(replica)
+            replica.make(*WIDE, exception("e", "Alpha/c", match={"name": "x"}))
+            await replica.until(lambda: found(replica) == (0, 1), "the exception in force")
+            replica.change(*WIDE, "e", spec={"reason": "no"})
+            await replica.until(
+                lambda: status(replica, *WIDE, "e").get("state") == "Invalid", "told"
+            )
+            assert "spec.constraints" in status(replica, *WIDE, "e")["message"]
+            assert found(replica) == (1, 0)
 
     asyncio.run(run())
 
 
 def test_the_state_follows_the_clock_and_the_constraints(tmp_path: Path) -> None:
     async def run() -> None:
-        async with session(tmp_path, *EVERYTHING) as made:
+        async with session(tmp_path, *EVERYTHING) as replica:
             now = time.time()
             times = {
                 "past": (now - 9e6, now - 9e5),
@@ -102,8 +104,8 @@ def test_the_state_follows_the_clock_and_the_constraints(tmp_path: Path) -> None
                 document = exception(
                     name, "Alpha/c", notBefore=begin, expires=end, match={"name": "x"}
                 )
-                made.make(*WIDE, document)
-            made.make(
+                replica.make(*WIDE, document)
+            replica.make(
                 *WIDE,
                 exception("other", "Alpha/d", match={"name": "x"}, notBefore=text_of(now - 9)),
             )
@@ -111,12 +113,12 @@ def test_the_state_follows_the_clock_and_the_constraints(tmp_path: Path) -> None
             def states() -> dict[str, str]:
                 return {
                     one["metadata"]["name"]: one.get("status", {}).get("state", "")
-                    for one in made.all(*WIDE)
+                    for one in replica.all(*WIDE)
                 }
 
-            await made.until(lambda: states()["other"] == "Invalid", "nothing to except from")
-            await enforced(made)
-            await made.until(
+            await replica.until(lambda: states()["other"] == "Invalid", "nothing to except from")
+            await enforced(replica)
+            await replica.until(
                 lambda: (
                     states()
                     == {
@@ -128,41 +130,41 @@ def test_the_state_follows_the_clock_and_the_constraints(tmp_path: Path) -> None
                 ),
                 "all states",
             )
-            assert status(made, *WIDE, "soon")["message"].startswith("it ends at ")
+            assert status(replica, *WIDE, "soon")["message"].startswith("it ends at ")
             document = constraint("Alpha", "d", 0)
-            made.make(*ALPHAS, document)
-            await made.until(lambda: states()["other"] == "Active", "the constraint has come")
+            replica.make(*ALPHAS, document)
+            await replica.until(lambda: states()["other"] == "Active", "the constraint has come")
 
             def in_force() -> set[tuple[str, str]]:
-                events = made.all("", "events")
+                events = replica.all("", "events")
                 return {(one["involvedObject"]["name"], one["reason"]) for one in events}
 
-            await made.until(
+            await replica.until(
                 lambda: (
                     in_force() >= {("past", "Expired"), ("soon", "Expiring"), ("other", "Invalid")}
                 ),
                 "Events",
             )
             # By the clock alone: nobody writes anything for it to end.
-            assert found(made, at=now)[1] == 2
-            assert found(made, at=now + 9e4 + 1)[1] == 1
+            assert found(replica, at=now)[1] == 2
+            assert found(replica, at=now + 9e4 + 1)[1] == 1
 
     asyncio.run(run())
 
 
 def test_a_binding_is_withdrawn_while_an_exception_holds(tmp_path: Path) -> None:
     async def run() -> None:
-        async with session(tmp_path, *EVERYTHING) as made:
-            made.make("templates.gatekeeper.sh", "constrainttemplates", in_cel())
-            await made.until(lambda: ALPHAS in made.storage.kinds, "the constraint's kind")
-            made.make(*ALPHAS, constraint("Alpha", "c", 0))
+        async with session(tmp_path, *EVERYTHING) as replica:
+            replica.make("templates.gatekeeper.sh", "constrainttemplates", in_cel())
+            await replica.until(lambda: ALPHAS in replica.storage.kinds, "the constraint's kind")
+            replica.make(*ALPHAS, constraint("Alpha", "c", 0))
             bindings = ("admissionregistration.k8s.io", "validatingadmissionpolicybindings")
-            await made.until(lambda: made.all(*bindings), "a binding")
-            made.make(*WIDE, exception("e", "Alpha/c", match={"name": "x"}))
-            await made.until(lambda: not made.all(*bindings), "withdrawn")
+            await replica.until(lambda: replica.all(*bindings), "a binding")
+            replica.make(*WIDE, exception("e", "Alpha/c", match={"name": "x"}))
+            await replica.until(lambda: not replica.all(*bindings), "withdrawn")
 
             def says() -> bool:
-                statuses = made.all("status.gatekeeper.sh", "constraintpodstatuses")
+                statuses = replica.all("status.gatekeeper.sh", "constraintpodstatuses")
                 points = [
                     entry
                     for one in statuses
@@ -170,9 +172,9 @@ def test_a_binding_is_withdrawn_while_an_exception_holds(tmp_path: Path) -> None
                 ]
                 return any(entry["state"] == "withdrawn" for entry in points)
 
-            await made.until(says, "the status says so")
-            made.drop(*WIDE, "e")
-            await made.until(lambda: made.all(*bindings), "a binding again")
+            await replica.until(says, "the status says so")
+            replica.drop(*WIDE, "e")
+            await replica.until(lambda: replica.all(*bindings), "a binding again")
 
     asyncio.run(run())
 
@@ -187,76 +189,78 @@ def ending(name: str, seconds: float, begun: float = 20 * DAY) -> Any:
     return exception(name, "Alpha/c", notBefore=begins, expires=ends, match={"name": "x"})
 
 
-def events_about(made: Session, name: str) -> list[tuple[str, str]]:
+def events_about(replica: Session, name: str) -> list[tuple[str, str]]:
     """The Events about an exception: reason and type."""
     return [
         (one["reason"], one["type"])
-        for one in made.all("", "events")
+        for one in replica.all("", "events")
         if one["involvedObject"]["name"] == name
     ]
 
 
-def is_expiring(made: Session, name: str) -> bool:
+def is_expiring(replica: Session, name: str) -> bool:
     """Whether Events say that it is about to end, once, and nothing else."""
-    return events_about(made, name) == [("Expiring", "Warning")]
+    return events_about(replica, name) == [("Expiring", "Warning")]
 
 
 def test_events_tell_a_week_before_the_end_and_at_the_end(tmp_path: Path) -> None:
     async def run() -> None:
-        async with session(tmp_path, *EVERYTHING) as made:
-            await enforced(made)
-            made.make(*WIDE, ending("far", 8 * DAY))
-            made.make(*WIDE, ending("near", 6 * DAY))
+        async with session(tmp_path, *EVERYTHING) as replica:
+            await enforced(replica)
+            replica.make(*WIDE, ending("far", 8 * DAY))
+            replica.make(*WIDE, ending("near", 6 * DAY))
             # Its last week begins while it is looked at: nobody writes anything for that.
-            made.make(*WIDE, ending("coming", 7 * DAY + 2))
+            replica.make(*WIDE, ending("coming", 7 * DAY + 2))
             over = ending("over", -DAY)
             over["status"] = {"state": "Active", "message": "it ends at some time"}
-            made.make(*WIDE, over)
+            replica.make(*WIDE, over)
             for name in ("near", "coming"):
-                await made.until(partial(is_expiring, made, name), name)
-            await made.until(
-                lambda: events_about(made, "over") == [("Expired", "Warning")], "the end"
+                await replica.until(partial(is_expiring, replica, name), name)
+            await replica.until(
+                lambda: events_about(replica, "over") == [("Expired", "Warning")], "the end"
             )
-            assert status(made, *WIDE, "far")["state"] == "Active"
-            assert events_about(made, "far") == []
+            assert status(replica, *WIDE, "far")["state"] == "Active"
+            assert events_about(replica, "far") == []
 
     asyncio.run(run())
 
 
-def test_one_that_is_unused_is_told_to_end_as_well(tmp_path: Path) -> None:
+def test_one_that_is_unused_has_to_end_as_well(tmp_path: Path) -> None:
     async def run() -> None:
-        async with session(tmp_path, *EVERYTHING) as made:
-            await enforced(made)
+        async with session(tmp_path, *EVERYTHING) as replica:
+            await enforced(replica)
             idle = ending("idle", 6 * DAY, begun=40 * DAY)
             idle["status"] = {"state": "Unused", "message": "it has excused nothing for 39 days"}
-            made.make(*WIDE, idle)
-            await made.until(lambda: is_expiring(made, "idle"), "an Event")
-            assert status(made, *WIDE, "idle")["state"] == "Unused"
-            assert "it ends at" in status(made, *WIDE, "idle")["message"]
+            replica.make(*WIDE, idle)
+            await replica.until(lambda: is_expiring(replica, "idle"), "an Event")
+            assert status(replica, *WIDE, "idle")["state"] == "Unused"
+            assert "it ends at" in status(replica, *WIDE, "idle")["message"]
 
     asyncio.run(run())
 
 
-def names(made: Session) -> set[str]:
+def names(replica: Session) -> set[str]:
     """Those that there are."""
-    return {one["metadata"]["name"] for one in made.all(*WIDE)}
+    return {one["metadata"]["name"] for one in replica.all(*WIDE)}
 
 
 def test_expired_ones_are_deleted_when_they_were_kept_for_long_enough(tmp_path: Path) -> None:
     async def run() -> None:
-        async with session(tmp_path, *EVERYTHING, exceptions_keep_seconds=10 * DAY) as made:
-            await enforced(made)
-            made.make(*WIDE, ending("old", -11 * DAY))
-            made.make(*WIDE, ending("recent", -9 * DAY))
+        async with session(tmp_path, *EVERYTHING, exceptions_keep_seconds=10 * DAY) as replica:
+            await enforced(replica)
+            replica.make(*WIDE, ending("old", -11 * DAY))
+            replica.make(*WIDE, ending("recent", -9 * DAY))
             # Its time comes while it is looked at: nobody writes anything for that.
-            made.make(*WIDE, ending("due", 2 - 10 * DAY))
-            made.make(*WIDE, ending("in-force", DAY))
-            made.make(*WIDE, exception("broken", "Alpha/c", reason="no", expires=text_of(0)))
-            await made.until(lambda: names(made) == {"recent", "in-force", "broken"}, "deleted")
-            await made.until(
-                lambda: status(made, *WIDE, "recent").get("state") == "Expired", "kept and told"
+            replica.make(*WIDE, ending("due", 2 - 10 * DAY))
+            replica.make(*WIDE, ending("in-force", DAY))
+            replica.make(*WIDE, exception("broken", "Alpha/c", reason="no", expires=text_of(0)))
+            await replica.until(
+                lambda: names(replica) == {"recent", "in-force", "broken"}, "deleted"
             )
-            assert any(b"expired exception deleted" in line for line in made.lines)
+            await replica.until(
+                lambda: status(replica, *WIDE, "recent").get("state") == "Expired", "kept and told"
+            )
+            assert any(b"expired exception deleted" in line for line in replica.lines)
 
     asyncio.run(run())
 
@@ -266,18 +270,24 @@ def test_without_the_right_or_the_wish_to_delete_they_stay(
     tmp_path: Path, keep_seconds: float
 ) -> None:
     async def run() -> None:
-        async with session(tmp_path, *EVERYTHING, exceptions_keep_seconds=keep_seconds) as made:
-            await enforced(made)
-            made.make(*WIDE, ending("old", -11 * DAY))
-            made.storage.refused["ClusterPolicyException"] = 403
-            keeper = made.following._exceptions
+        async with session(tmp_path, *EVERYTHING, exceptions_keep_seconds=keep_seconds) as replica:
+            await enforced(replica)
+            replica.make(*WIDE, ending("old", -11 * DAY))
+            replica.storage.refused["ClusterPolicyException"] = 403
+            keeper = replica.following._exceptions
             if keep_seconds:
-                await made.until(lambda: not keeper._may_delete(), "it was tried, and is not again")
-            await made.until(lambda: status(made, *WIDE, "old").get("state") == "Expired", "told")
-            made.storage.refused.clear()
-            made.make(*WIDE, ending("later", -11 * DAY))
-            await made.until(lambda: status(made, *WIDE, "later").get("state") == "Expired", "told")
-            assert names(made) == {"old", "later"}
+                await replica.until(
+                    lambda: not keeper._may_delete(), "it was tried, and is not again"
+                )
+            await replica.until(
+                lambda: status(replica, *WIDE, "old").get("state") == "Expired", "told"
+            )
+            replica.storage.refused.clear()
+            replica.make(*WIDE, ending("later", -11 * DAY))
+            await replica.until(
+                lambda: status(replica, *WIDE, "later").get("state") == "Expired", "told"
+            )
+            assert names(replica) == {"old", "later"}
             assert keeper.keeper.failures == 0
 
     asyncio.run(run())
@@ -285,33 +295,37 @@ def test_without_the_right_or_the_wish_to_delete_they_stay(
 
 def test_one_that_is_prolonged_is_not_deleted_for_what_it_said_before(tmp_path: Path) -> None:
     async def run() -> None:
-        async with session(tmp_path, *EVERYTHING, exceptions_keep_seconds=10 * DAY) as made:
-            await enforced(made)
-            keeper = made.following._exceptions
+        async with session(tmp_path, *EVERYTHING, exceptions_keep_seconds=10 * DAY) as replica:
+            await enforced(replica)
+            keeper = replica.following._exceptions
             before = ExceptionFacts(read_exception(ending("e", -11 * DAY)), {})
             facts = keeper._facts
             # What is in force lags behind, for good.
             keeper._facts = lambda key, at: before if key[2] == "e" else facts(key, at)
-            made.make(*WIDE, ending("e", DAY))
-            await made.until(lambda: status(made, *WIDE, "e").get("state") == "Expired", "told")
-            made.make(*WIDE, ending("old", -11 * DAY))
-            await made.until(lambda: names(made) == {"e"}, "the other one is deleted")
+            replica.make(*WIDE, ending("e", DAY))
+            await replica.until(
+                lambda: status(replica, *WIDE, "e").get("state") == "Expired", "told"
+            )
+            replica.make(*WIDE, ending("old", -11 * DAY))
+            await replica.until(lambda: names(replica) == {"e"}, "the other one is deleted")
 
     asyncio.run(run())
 
 
 def test_nothing_is_said_of_one_before_it_is_read(tmp_path: Path) -> None:
     async def run() -> None:
-        async with session(tmp_path, *EVERYTHING) as made:
-            await enforced(made)
-            keeper = made.following._exceptions
+        async with session(tmp_path, *EVERYTHING) as replica:
+            await enforced(replica)
+            keeper = replica.following._exceptions
             facts = keeper._facts
             keeper._facts = lambda *_: ExceptionFacts(None, {})  # what is in force lags behind
-            made.make(*WIDE, ending("e", 20 * DAY))
+            replica.make(*WIDE, ending("e", 20 * DAY))
             key = ("ClusterPolicyException", "", "e")
-            await made.until(lambda: key in keeper.keeper.queue._failing, "looked at")
-            assert status(made, *WIDE, "e") == {}
+            await replica.until(lambda: key in keeper.keeper.queue._failing, "looked at")
+            assert status(replica, *WIDE, "e") == {}
             keeper._facts = facts
-            await made.until(lambda: status(made, *WIDE, "e").get("state") == "Active", "told")
+            await replica.until(
+                lambda: status(replica, *WIDE, "e").get("state") == "Active", "told"
+            )
 
     asyncio.run(run())

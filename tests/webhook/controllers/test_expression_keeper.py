@@ -91,7 +91,7 @@ def reported(folder, script, templates, constraints):
     return found[0], requested, [json.loads(line)["msg"] for line in lines]
 
 
-def test_an_expression_that_does_not_fit_a_kind_is_told_of_its_constraint(tmp_path):
+def test_an_expression_that_does_not_fit_a_kind_is_reported_at_its_constraint(tmp_path):
     """What is compared can never be equal: an API server lets it in, too."""
     found, requested, lines = reported(
         tmp_path,
@@ -140,7 +140,7 @@ def test_a_group_is_asked_at_its_preferred_version_and_a_document_that_is_the_sa
     assert requested[5:] == ["/openapi/v3", "/apis/apps", "/apis/bare", "/apis/gone", "/openapi/v3"]
 
 
-def test_an_expression_that_would_cost_an_api_server_too_much_is_told_of_its_template(tmp_path):
+def test_an_expression_that_would_cost_an_api_server_too_much_is_reported_at_its_template(tmp_path):
     costly = "object.a.all(a, object.b.all(b, object.c.all(c, a == b && b == c)))"
     found, requested, _ = reported(tmp_path, [], {"a": in_cel(costly)}, {})
     assert list(found) == [(TEMPLATES, "a")]
@@ -155,7 +155,7 @@ def test_nothing_is_asked_for_templates_without_an_expression_that_can_be_read(t
     assert (found, requested, lines) == ({}, [], [])
 
 
-def test_an_outage_is_told_and_the_kinds_are_looked_up_after_it(tmp_path):
+def test_an_outage_is_reported_and_the_kinds_are_looked_up_after_it(tmp_path):
     found, _, lines = reported(
         tmp_path,
         [status(500), INDEX, CORE],

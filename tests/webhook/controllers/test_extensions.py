@@ -79,7 +79,7 @@ def test_each_version_of_a_mutator_is_counted_as_taken_in_or_refused() -> None:
     assert sum(registry.histogram(INGESTION_DURATION, "active").counts) == 2
 
 
-def test_a_previewed_mutator_disturbs_nobody_and_is_told_of_its_conflict() -> None:
+def test_a_previewed_mutator_disturbs_nobody_and_is_reported_at_its_conflict() -> None:
     found = controller()
     preview = {"waddle.dev/mode": "preview"}
     found.take("Assign", "a", stored(assign("a", "spec.l[name: n].b", 1)))
@@ -138,7 +138,7 @@ def test_a_generation_that_cannot_be_used_leaves_the_one_before_in_force_and_say
     assert found.faults() == {"AssignMetadata a: " + status["errors"][0]["message"]: True}
 
 
-def test_after_a_restart_the_kept_generation_is_in_force_and_its_name_is_told() -> None:
+def test_after_a_restart_the_kept_generation_is_in_force_and_its_name_is_reported() -> None:
     good = stored(label("a", "a", "b"))
     kept = revision(good)
     found = controller(revisions=Kept(kept))

@@ -52,7 +52,7 @@ def following(client: ClusterClient) -> Following:
     ],
     ids=["found", "there is none", "refused", "torn", "silent"],
 )
-def test_a_namespace_that_no_watch_has_told_of_is_read(
+def test_a_namespace_that_no_watch_has_reported_is_read(
     tmp_path: Any, answer: Any, seconds: float, document: Any, fault: str
 ) -> None:
     async def run() -> NamespaceAnswer:

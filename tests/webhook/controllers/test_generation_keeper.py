@@ -88,7 +88,7 @@ def test_after_an_outage_it_is_asked_again_which_version_is_served(tmp_path: Pat
     assert lines == ["the API server cannot be asked for ValidatingAdmissionPolicies; trying again"]
 
 
-def test_an_api_server_without_such_policies_is_told_of_and_asked_again_much_later(
+def test_an_api_server_without_such_policies_is_reported_and_asked_again_much_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may be upgraded meanwhile."""

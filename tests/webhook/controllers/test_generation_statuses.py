@@ -43,7 +43,7 @@ def test_what_is_generated_is_said_to_be() -> None:
 
 
 @pytest.mark.parametrize("plan", [{}, {"waits": lambda _: "until later"}])
-def test_a_policy_that_the_api_server_refuses_is_told_of_its_constraints_too(plan: Any) -> None:
+def test_a_policy_that_the_api_server_refuses_is_reported_at_its_constraints_too(plan: Any) -> None:
     """Their bindings are not written, so nothing else would ever be said of them."""
     described = report(("error", "refused: why"), ("", ""), **plan)
     entry = described.statuses[OF_TEMPLATE]["vapGenerationStatus"]

@@ -29,17 +29,17 @@ EXCEPTIONS = (GROUP, "policyexceptions")
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}
 
 
-def serve_kinds(made: Session, version: str = "v1beta1") -> None:
+def serve_kinds(replica: Session, version: str = "v1beta1") -> None:
     """The kinds of an installation of Kyverno."""
     for row in KYVERNO_KINDS:
         served = Served(GROUP, version, row.plural, row.kind, namespaced=row.namespaced)
-        made.storage.serve(served)
+        replica.storage.serve(served)
 
 
-def prepared(made: Session) -> None:
+def prepared(replica: Session) -> None:
     """Kyverno's kinds, and a namespace."""
-    serve_kinds(made)
-    made.make("", "namespaces", {"metadata": {"name": "shop"}})
+    serve_kinds(replica)
+    replica.make("", "namespaces", {"metadata": {"name": "shop"}})
 
 
 def policy(expression: str = "object.metadata.name == 'good'", name: str = "p") -> Json:
@@ -63,9 +63,11 @@ def pod(name: str = "bad") -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}
 
 
-def verdicts(made: Session, obj: Json, point: str = enforcement.WEBHOOK) -> list[tuple[str, str]]:
+def verdicts(
+    replica: Session, obj: Json, point: str = enforcement.WEBHOOK
+) -> list[tuple[str, str]]:
     """What is found of an object, as constraint and message."""
-    revision = made.serving.revision
+    revision = replica.serving.revision
     if revision is None:
         return []
     subject = Subject(value_of(review_of(obj), {}), point=point)
@@ -73,37 +75,37 @@ def verdicts(made: Session, obj: Json, point: str = enforcement.WEBHOOK) -> list
     return [("/".join(one.constraint.key), one.msg) for one in results]
 
 
-def counted(made: Session, status: str) -> float | None:
-    return made.registry.gauges.get(KYVERNO, {}).get((status,))
+def counted(replica: Session, status: str) -> float | None:
+    return replica.registry.gauges.get(KYVERNO, {}).get((status,))
 
 
 def test_a_policy_decides_while_it_is_there_and_an_exception_excuses(tmp_path):
     async def run() -> None:
-        async with session(tmp_path, "webhook", prepare=prepared, kyverno="enforce") as made:
-            made.make(*POLICIES, policy())
-            await made.until(lambda: verdicts(made, pod()) == [("ValidatingPolicy/p", "no")])
-            assert verdicts(made, pod("good")) == []
-            made.make(*EXCEPTIONS, exception(), "shop")
-            await made.until(lambda: not verdicts(made, pod()), "the exception")
-            made.storage.delete(made.storage.kinds[EXCEPTIONS], "shop", "e")
-            await made.until(lambda: verdicts(made, pod()), "the exception's end")
-            made.drop(*POLICIES, "p")
-            await made.until(lambda: not verdicts(made, pod()), "the policy's end")
+        async with session(tmp_path, "webhook", prepare=prepared, kyverno="enforce") as replica:
+            replica.make(*POLICIES, policy())
+            await replica.until(lambda: verdicts(replica, pod()) == [("ValidatingPolicy/p", "no")])
+            assert verdicts(replica, pod("good")) == []
+            replica.make(*EXCEPTIONS, exception(), "shop")
+            await replica.until(lambda: not verdicts(replica, pod()), "the exception")
+            replica.storage.delete(replica.storage.kinds[EXCEPTIONS], "shop", "e")
+            await replica.until(lambda: verdicts(replica, pod()), "the exception's end")
+            replica.drop(*POLICIES, "p")
+            await replica.until(lambda: not verdicts(replica, pod()), "the policy's end")
 
     asyncio.run(run())
 
 
-def test_one_that_is_refused_is_told_and_its_last_good_generation_stays(tmp_path):
+def test_one_that_is_refused_is_reported_and_its_last_good_generation_stays(tmp_path):
     async def run() -> None:
-        async with session(tmp_path, "webhook", prepare=prepared, kyverno="enforce") as made:
-            made.make(*POLICIES, policy())
-            await made.until(lambda: verdicts(made, pod()))
-            made.change(*POLICIES, "p", spec=policy("objekt == 1")["spec"])
-            await made.until(lambda: counted(made, "error") == 1, "the fault counted")
-            assert verdicts(made, pod()) == [("ValidatingPolicy/p", "no")]
+        async with session(tmp_path, "webhook", prepare=prepared, kyverno="enforce") as replica:
+            replica.make(*POLICIES, policy())
+            await replica.until(lambda: verdicts(replica, pod()))
+            replica.change(*POLICIES, "p", spec=policy("objekt == 1")["spec"])
+            await replica.until(lambda: counted(replica, "error") == 1, "the fault counted")
+            assert verdicts(replica, pod()) == [("ValidatingPolicy/p", "no")]
             message = "ValidatingPolicy p: spec.validations[0].expression"
-            await made.until(
-                lambda: any(message in one for one in made.following._policies.faults), message
+            await replica.until(
+                lambda: any(message in one for one in replica.following._policies.faults), message
             )
 
     asyncio.run(run())
@@ -111,15 +113,17 @@ def test_one_that_is_refused_is_told_and_its_last_good_generation_stays(tmp_path
 
 def test_an_exception_that_cannot_be_used_excuses_nothing(tmp_path):
     async def run() -> None:
-        async with session(tmp_path, "webhook", prepare=prepared, kyverno="enforce") as made:
-            made.make(*POLICIES, policy())
-            made.make(*EXCEPTIONS, exception(), "shop")
-            await made.until(lambda: counted(made, "active") == 2 and not verdicts(made, pod()))
-            served = made.storage.kinds[EXCEPTIONS]
-            before = made.storage.get(served, "shop", "e")
+        async with session(tmp_path, "webhook", prepare=prepared, kyverno="enforce") as replica:
+            replica.make(*POLICIES, policy())
+            replica.make(*EXCEPTIONS, exception(), "shop")
+            await replica.until(
+                lambda: counted(replica, "active") == 2 and not verdicts(replica, pod())
+            )
+            served = replica.storage.kinds[EXCEPTIONS]
+            before = replica.storage.get(served, "shop", "e")
             changed = {**before, "spec": exception("objekt == 1")["spec"]}
-            made.storage.replace(served, "shop", "e", changed, "")
-            await made.until(lambda: verdicts(made, pod()), "the violation again")
+            replica.storage.replace(served, "shop", "e", changed, "")
+            await replica.until(lambda: verdicts(replica, pod()), "the violation again")
 
     asyncio.run(run())
 
@@ -130,52 +134,52 @@ def test_those_that_nobody_is_asked_about_are_counted_until_a_rule_sends_what_th
     asks = CONFIGURATIONS.group, CONFIGURATIONS.plural
 
     async def run() -> None:
-        def prepare(made: Session) -> None:
-            prepared(made)
-            made.make(*asks, configuration(apiGroups=["example.com"]))
+        def prepare(replica: Session) -> None:
+            prepared(replica)
+            replica.make(*asks, configuration(apiGroups=["example.com"]))
 
         operations = "webhook", "status"
         async with session(
             tmp_path, *operations, prepare=prepare, is_covered=False, kyverno="enforce"
-        ) as made:
-            made.make(*POLICIES, policy())
-            await made.until(lambda: counted(made, "notasked") == 1, "it is not asked")
-            assert counted(made, "active") == 0
-            made.change(*asks, "asks", webhooks=configuration()["webhooks"])
-            await made.until(lambda: counted(made, "notasked") == 0, "it is asked")
-            assert counted(made, "active") == 1
+        ) as replica:
+            replica.make(*POLICIES, policy())
+            await replica.until(lambda: counted(replica, "notasked") == 1, "it is not asked")
+            assert counted(replica, "active") == 0
+            replica.change(*asks, "asks", webhooks=configuration()["webhooks"])
+            await replica.until(lambda: counted(replica, "notasked") == 0, "it is asked")
+            assert counted(replica, "active") == 1
 
     asyncio.run(run())
 
 
 def test_those_that_audits_alone_ask_let_admissions_be(tmp_path):
     async def run() -> None:
-        async with session(tmp_path, "webhook", prepare=prepared, kyverno="audit") as made:
-            made.make(*POLICIES, policy())
-            await made.until(lambda: verdicts(made, pod(), enforcement.AUDIT))
-            assert verdicts(made, pod()) == []
+        async with session(tmp_path, "webhook", prepare=prepared, kyverno="audit") as replica:
+            replica.make(*POLICIES, policy())
+            await replica.until(lambda: verdicts(replica, pod(), enforcement.AUDIT))
+            assert verdicts(replica, pod()) == []
 
     asyncio.run(run())
 
 
 def test_without_the_flag_nobody_follows_them(tmp_path):
     async def run() -> None:
-        async with session(tmp_path, "webhook", "status", "generate", prepare=prepared) as made:
-            made.make(*POLICIES, policy())
-            await enforced(made)
-            assert verdicts(made, pod()) == []
-            assert all(gvk.group != GROUP for gvk in made.following._manager.statistics())
+        async with session(tmp_path, "webhook", "status", "generate", prepare=prepared) as replica:
+            replica.make(*POLICIES, policy())
+            await enforced(replica)
+            assert verdicts(replica, pod()) == []
+            assert all(gvk.group != GROUP for gvk in replica.following._manager.statistics())
 
     asyncio.run(run())
 
 
 def test_where_kyverno_is_not_installed_all_else_is_in_force(tmp_path):
     async def run() -> None:
-        async with session(tmp_path, "webhook", "status", "generate", kyverno="enforce") as made:
-            await enforced(made)
-            serve_kinds(made, "v1")
-            made.make(*POLICIES, policy())
-            await made.until(lambda: verdicts(made, pod()), "kinds that came later")
+        async with session(tmp_path, "webhook", "status", "generate", kyverno="enforce") as replica:
+            await enforced(replica)
+            serve_kinds(replica, "v1")
+            replica.make(*POLICIES, policy())
+            await replica.until(lambda: verdicts(replica, pod()), "kinds that came later")
 
     asyncio.run(run())
 
@@ -183,9 +187,9 @@ def test_where_kyverno_is_not_installed_all_else_is_in_force(tmp_path):
 MUTATING = (GROUP, "mutatingpolicies")
 
 
-def mutated(made: Session) -> list[tuple[str, ...]]:
+def mutated(replica: Session) -> list[tuple[str, ...]]:
     """Who changes a Pod at the mutating webhook, and its labels then."""
-    revision = made.serving.revision
+    revision = replica.serving.revision
     if revision is None:
         return []
     subject = Subject(value_of(review_of(pod()), {}))
@@ -199,29 +203,31 @@ def test_a_mutating_policy_changes_objects_while_it_is_there(tmp_path):
     async def run() -> None:
         async with session(
             tmp_path, "mutation-webhook", prepare=prepared, kyverno="enforce"
-        ) as made:
+        ) as replica:
             named = {"metadata": {"name": "m"}}
-            made.make(*MUTATING, {**document(applied(LABEL)), **named})
-            await made.until(lambda: mutated(made) == [("MutatingPolicy//m:1", "a")])
+            replica.make(*MUTATING, {**document(applied(LABEL)), **named})
+            await replica.until(lambda: mutated(replica) == [("MutatingPolicy//m:1", "a")])
             broken = document(applied(LABEL), evaluation={"mutateExisting": {"enabled": True}})
-            made.change(*MUTATING, "m", spec=broken["spec"])
-            await made.until(lambda: counted(made, "error") == 1, "the fault counted")
-            assert mutated(made) == [("MutatingPolicy//m:1", "a")], "the last good generation"
+            replica.change(*MUTATING, "m", spec=broken["spec"])
+            await replica.until(lambda: counted(replica, "error") == 1, "the fault counted")
+            assert mutated(replica) == [("MutatingPolicy//m:1", "a")], "the last good generation"
             message = "MutatingPolicy m: spec.evaluation.mutateExisting"
-            await made.until(
-                lambda: any(message in one for one in made.following._policies.faults), message
+            await replica.until(
+                lambda: any(message in one for one in replica.following._policies.faults), message
             )
-            made.drop(*MUTATING, "m")
-            await made.until(lambda: not mutated(made), "the policy's end")
+            replica.drop(*MUTATING, "m")
+            await replica.until(lambda: not mutated(replica), "the policy's end")
 
     asyncio.run(run())
 
 
 def test_a_mutating_policy_that_audits_alone_know_changes_nothing(tmp_path):
     async def run() -> None:
-        async with session(tmp_path, "mutation-webhook", prepare=prepared, kyverno="audit") as made:
-            made.make(*MUTATING, {**document(applied(LABEL)), "metadata": {"name": "m"}})
-            await made.until(lambda: counted(made, "active") == 1)
-            assert mutated(made) == []
+        async with session(
+            tmp_path, "mutation-webhook", prepare=prepared, kyverno="audit"
+        ) as replica:
+            replica.make(*MUTATING, {**document(applied(LABEL)), "metadata": {"name": "m"}})
+            await replica.until(lambda: counted(replica, "active") == 1)
+            assert mutated(replica) == []
 
     asyncio.run(run())

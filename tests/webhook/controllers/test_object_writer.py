@@ -80,7 +80,7 @@ def test_only_differences_are_written():
     assert write_of("p-gone", prune=False) is None
 
 
-def test_whoever_listens_is_told_of_a_list_of_nothing_too():
+def test_whoever_listens_gets_a_list_of_nothing_too():
     """What waits for it, as generated policies do, went on a minute later: no change comes of it."""
     notified = []
     nobody: Any = None
@@ -106,8 +106,12 @@ def test_what_did_not_change_is_not_compared_again():
 
 
 @pytest.fixture
-def namespace():
-    return f"status-writer-{uuid.uuid4().hex[:8]}"
+def namespace(cluster):
+    """The name of one that is gone after the test; its Pods take their statuses along."""
+    name = f"status-writer-{uuid.uuid4().hex[:8]}"
+    yield name
+    cluster.api.request("DELETE", f"/api/v1/namespaces/{name}/pods?gracePeriodSeconds=0")
+    cluster.api.request("DELETE", f"/api/v1/namespaces/{name}")
 
 
 async def until(condition):

@@ -116,7 +116,7 @@ def test_what_fails_in_passing_does_not_end_the_pause_after_a_refusal(tmp_path):
 
 
 @pytest.mark.parametrize("kept", [WITHOUT, PRUNED], ids=["no outcome", "no signature either"])
-def test_a_crd_that_keeps_no_outcome_is_told_of_and_not_waited_for(tmp_path, kept):
+def test_a_crd_that_keeps_no_outcome_is_reported_and_not_waited_for(tmp_path, kept):
     standing, records, _, lines = recorded(tmp_path, [answer(201, kept)])
     assert standing is None
     assert not records.are_kept

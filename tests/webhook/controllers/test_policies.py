@@ -101,7 +101,7 @@ def test_a_template_broken_from_the_start_leaves_its_constraint_unenforced(bench
     assert list(bench.controller.faults().values()) == [False, False]  # nothing stays
 
 
-def test_what_is_found_as_policies_are_applied_is_told_but_for_what_is_missing(bench):
+def test_what_is_found_as_policies_are_applied_is_reported_but_for_what_is_missing(bench):
     bench.apply([template(BROKEN)], [constraint()])
     (found,) = bench.controller.take_generation_faults()
     assert (found.name, found.verdict) == ("k8salways", "refused")
@@ -237,7 +237,7 @@ def test_a_broken_template_does_not_hold_readiness_back(bench):
     assert bench.tracker.satisfied
 
 
-def test_a_broken_template_holds_readiness_back_when_told_to():
+def test_a_broken_template_holds_readiness_back_when_configured_to():
     bench = Bench(wait_for_broken=True)
     bench.tracker.expect("ConstraintTemplate", ["k8salways"])
     bench.apply([template(BROKEN)])

@@ -229,7 +229,7 @@ def test_a_kept_revision_is_withheld_until_its_own_data_is_synced():
     assert found.enforced == []
 
 
-def test_what_is_in_force_is_told_once_for_each_change():
+def test_what_is_in_force_is_reported_once_for_each_change():
     found = bench()
     found.apply([template()], [constraint()])
     good = found.controller.take_good()

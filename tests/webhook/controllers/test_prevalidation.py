@@ -17,7 +17,7 @@ from webhook.watch.queue import Event
 BROKEN = template(rego="package a\nviolation[")
 
 
-def test_a_new_policy_is_tried_told_of_and_then_applied(tmp_path, trials):
+def test_a_new_policy_is_tried_reported_and_then_applied(tmp_path, trials):
     async def story(held):
         assert held.holds(template())
         assert held.released == []
@@ -158,7 +158,7 @@ def test_a_bug_in_writing_an_outcome_costs_its_policy_alone(tmp_path, trials, mo
     played(tmp_path, trials, story)
 
 
-def test_a_bug_in_a_write_that_nobody_waits_for_any_more_is_told_of(tmp_path, trials, monkeypatch):
+def test_a_bug_in_a_write_that_nobody_waits_for_any_more_is_reported(tmp_path, trials, monkeypatch):
     monkeypatch.setattr(prevalidation, "WRITE_SECONDS", 0.0)
     standing, written = outcome_records.OutcomeRecords._standing, asyncio.Event()
 

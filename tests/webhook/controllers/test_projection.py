@@ -43,60 +43,62 @@ violation[{{"msg": msg}}] {{
     return policies.template(kind, rego)
 
 
-def put(made: Session, name: str, **fields: Any) -> None:
+def put(replica: Session, name: str, **fields: Any) -> None:
     body = {"metadata": {"name": name, "labels": {"long": "x" * 1000}}, **fields}
-    made.storage.create(CONFIG_MAPS, NAMESPACE, body)
+    replica.storage.create(CONFIG_MAPS, NAMESPACE, body)
 
 
-def config_maps(made: Session) -> dict[str, Any]:
+def config_maps(replica: Session) -> dict[str, Any]:
     """What policies see of ConfigMaps now."""
-    revision = made.serving.revision
+    revision = replica.serving.revision
     inventory: Any = {} if revision is None else revision.snapshot.inventory
     for name in ("namespace", NAMESPACE, "v1", "ConfigMap"):
         inventory = inventory.get(name) or {}
     return dict(inventory)
 
 
-def messages(made: Session) -> list[str]:
+def messages(replica: Session) -> list[str]:
     """What the policies in force say of some Pod."""
-    assert made.serving.revision is not None
+    assert replica.serving.revision is not None
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "x"}}
     return sorted(
-        one.msg for one in made.serving.revision.snapshot.review(AugmentedObject(pod)).results
+        one.msg for one in replica.serving.revision.snapshot.review(AugmentedObject(pod)).results
     )
 
 
-async def enforce(made: Session, kind: str, path: str) -> None:
+async def enforce(replica: Session, kind: str, path: str) -> None:
     """A template and a constraint of it are there; wait until it is in force."""
-    made.make(*TEMPLATES, reader(kind, path))
+    replica.make(*TEMPLATES, reader(kind, path))
     plural = "constraints.gatekeeper.sh", kind.lower()
-    await made.until(lambda: plural in made.storage.kinds, "the constraint's kind")
-    made.make(*plural, policies.constraint(kind, "c", kinds=["Pod"]))
-    await made.until(lambda: made.serves(kind, "c"), "the constraint in force")
+    await replica.until(lambda: plural in replica.storage.kinds, "the constraint's kind")
+    replica.make(*plural, policies.constraint(kind, "c", kinds=["Pod"]))
+    await replica.until(lambda: replica.serves(kind, "c"), "the constraint in force")
 
 
-def begin(made: Session) -> None:
-    made.storage.create(made.storage.kinds[CONFIGS], NAMESPACE, CONFIG)
-    put(made, "a", data={"word": "no", "other": "no"})
-    put(made, "b", data={"word": "yes", "more": "no"})
+def begin(replica: Session) -> None:
+    replica.storage.create(replica.storage.kinds[CONFIGS], NAMESPACE, CONFIG)
+    put(replica, "a", data={"word": "no", "other": "no"})
+    put(replica, "b", data={"word": "yes", "more": "no"})
 
 
 def test_what_no_template_reads_is_not_kept_and_comes_before_one_that_does_is_in_force(tmp_path):
     async def run():
-        async with session(tmp_path, "webhook", "generate", prepare=begin, projects=True) as made:
-            await enforce(made, "Alpha", "data.word")
+        async with session(
+            tmp_path, "webhook", "generate", prepare=begin, projects=True
+        ) as replica:
+            await enforce(replica, "Alpha", "data.word")
             kept = {"a": {"data": {"word": "no"}}, "b": {"data": {"word": "yes"}}}
-            await made.until(lambda: config_maps(made) == kept, "what is read")
-            assert messages(made) == ["Alpha"]
+            await replica.until(lambda: config_maps(replica) == kept, "what is read")
+            assert messages(replica) == ["Alpha"]
 
-            put(made, "c", data={"word": "no", "other": "no", "more": "x"})
-            await made.until(lambda: config_maps(made).get("c") == {"data": {"word": "no"}})
+            put(replica, "c", data={"word": "no", "other": "no", "more": "x"})
+            await replica.until(lambda: config_maps(replica).get("c") == {"data": {"word": "no"}})
 
             # From the first moment on it finds what it reads of all objects.
-            await enforce(made, "Beta", "data.other")
-            assert messages(made) == ["Alpha", "Beta"]
+            await enforce(replica, "Beta", "data.other")
+            assert messages(replica) == ["Alpha", "Beta"]
             both = {"data": {"word": "no", "other": "no"}}
-            assert config_maps(made) == {"a": both, "b": {"data": {"word": "yes"}}, "c": both}
+            assert config_maps(replica) == {"a": both, "b": {"data": {"word": "yes"}}, "c": both}
 
     asyncio.run(run())
 
@@ -106,13 +108,15 @@ def test_what_is_read_no_more_is_dropped_after_a_while(tmp_path, monkeypatch):
     monkeypatch.setattr(projection, "LOOK_SECONDS", 0.0)
 
     async def run():
-        async with session(tmp_path, "webhook", "generate", prepare=begin, projects=True) as made:
-            await enforce(made, "Alpha", "data.word")
-            await enforce(made, "Beta", "data.more")
-            made.drop(*TEMPLATES, "alpha")
+        async with session(
+            tmp_path, "webhook", "generate", prepare=begin, projects=True
+        ) as replica:
+            await enforce(replica, "Alpha", "data.word")
+            await enforce(replica, "Beta", "data.more")
+            replica.drop(*TEMPLATES, "alpha")
             kept = {"a": {"data": {}}, "b": {"data": {"more": "no"}}}
-            await made.until(lambda: config_maps(made) == kept, "what is still read")
-            assert messages(made) == ["Beta"]
+            await replica.until(lambda: config_maps(replica) == kept, "what is still read")
+            assert messages(replica) == ["Beta"]
 
     asyncio.run(run())
 

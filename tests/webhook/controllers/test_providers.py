@@ -29,28 +29,28 @@ def provider(name="images", **spec):
 
 def test_a_provider_is_in_force_and_what_cannot_be_used_leaves_the_last_good_one(tmp_path):
     async def run():
-        async with session(tmp_path, "webhook", "status") as made:
-            made.make(*SERVED, provider())
+        async with session(tmp_path, "webhook", "status") as replica:
+            replica.make(*SERVED, provider())
             status = {}
 
             def says(generation, *, active):
-                entries = made.get(*SERVED, "images").get("status", {}).get("byPod", ())
+                entries = replica.get(*SERVED, "images").get("status", {}).get("byPod", ())
                 status.update(entries[0] if entries else {})
                 reported = status.get("observedGeneration"), status.get("active")
                 return reported == (generation, active)
 
-            await made.until(lambda: says(1, active=True), "in force, and told")
+            await replica.until(lambda: says(1, active=True), "in force, and told")
             assert status["activeGeneration"] == 1
             assert "lastCacheUpdateTime" in status
             assert "lastTransitionTime" not in status
             assert "errors" not in status
-            policies = made.serving.revision.policies
+            policies = replica.serving.revision.policies
             assert policies.providers["images"].timeout_seconds == 3
-            assert made.registry.gauges[KNOWN_PROVIDERS] == {("active",): 1, ("error",): 0}
+            assert replica.registry.gauges[KNOWN_PROVIDERS] == {("active",): 1, ("error",): 0}
 
             first_update = status["lastCacheUpdateTime"]
-            made.change(*SERVED, "images", spec={"url": "http://images.example"})
-            await made.until(lambda: says(2, active=False), "broken, and told")
+            replica.change(*SERVED, "images", spec={"url": "http://images.example"})
+            await replica.until(lambda: says(2, active=False), "broken, and told")
             assert status["activeGeneration"] == 1
             assert status["lastCacheUpdateTime"] == first_update
             assert status["errors"] == [
@@ -61,30 +61,30 @@ def test_a_provider_is_in_force_and_what_cannot_be_used_leaves_the_last_good_one
                     "errorTimestamp": status["lastTransitionTime"],
                 }
             ]
-            assert made.serving.revision.policies.providers["images"].url.startswith("https:")
-            assert made.registry.gauges[KNOWN_PROVIDERS] == {("active",): 1, ("error",): 1}
-            assert made.registry.counters[PROVIDER_ERRORS][()] == 1
+            assert replica.serving.revision.policies.providers["images"].url.startswith("https:")
+            assert replica.registry.gauges[KNOWN_PROVIDERS] == {("active",): 1, ("error",): 1}
+            assert replica.registry.counters[PROVIDER_ERRORS][()] == 1
 
             def conditions():
-                held = made.get(*SERVED, "images")["status"].get("conditions", ())
+                held = replica.get(*SERVED, "images")["status"].get("conditions", ())
                 return {one["type"] for one in held if one["status"] == "True"}
 
-            await made.until(lambda: "Error" in conditions(), "a condition that says so")
-            made.drop(*SERVED, "images")
-            await made.until(lambda: not made.all(*STATUSES), "no status of what is gone")
-            assert not made.serving.revision.policies.providers
+            await replica.until(lambda: "Error" in conditions(), "a condition that says so")
+            replica.drop(*SERVED, "images")
+            await replica.until(lambda: not replica.all(*STATUSES), "no status of what is gone")
+            assert not replica.serving.revision.policies.providers
 
     asyncio.run(run())
 
 
 def test_a_replica_is_ready_beside_a_provider_that_cannot_be_used(tmp_path):
     async def run():
-        def prepare(made):
-            made.make(*SERVED, provider(url="nowhere"))
+        def prepare(replica):
+            replica.make(*SERVED, provider(url="nowhere"))
 
-        async with session(tmp_path, "webhook", "status", prepare=prepare) as made:
-            await made.until(lambda: made.serving.revision is not None, "ready")
-            assert not made.serving.revision.policies.providers
+        async with session(tmp_path, "webhook", "status", prepare=prepare) as replica:
+            await replica.until(lambda: replica.serving.revision is not None, "ready")
+            assert not replica.serving.revision.policies.providers
 
     asyncio.run(run())
 
@@ -93,20 +93,20 @@ def test_where_external_data_is_turned_off_each_provider_says_that_nobody_asks_i
     """Each was told to be active, and gatekeeper_providers counted it."""
 
     async def run():
-        async with session(tmp_path, "webhook", "status", external_data=False) as made:
-            made.make(*SERVED, provider())
-            made.make(*SERVED, provider("broken", url="http://images.example"))
+        async with session(tmp_path, "webhook", "status", external_data=False) as replica:
+            replica.make(*SERVED, provider())
+            replica.make(*SERVED, provider("broken", url="http://images.example"))
 
             def entry(name):
-                return next(iter(made.get(*SERVED, name).get("status", {}).get("byPod", ())), {})
+                return next(iter(replica.get(*SERVED, name).get("status", {}).get("byPod", ())), {})
 
-            await made.until(lambda: entry("images") and entry("broken"), "statuses")
+            await replica.until(lambda: entry("images") and entry("broken"), "statuses")
             for name in ("images", "broken"):
                 assert entry(name)["active"] is False
                 assert entry(name)["activeGeneration"] == 0
                 [error] = entry(name)["errors"]
                 assert "external data is turned off" in error["message"]
                 assert error["errorTimestamp"]
-            assert made.registry.gauges[KNOWN_PROVIDERS] == {("active",): 0, ("error",): 0}
+            assert replica.registry.gauges[KNOWN_PROVIDERS] == {("active",): 0, ("error",): 0}
 
     asyncio.run(run())

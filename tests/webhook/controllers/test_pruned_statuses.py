@@ -23,21 +23,23 @@ def test_a_write_of_which_the_crd_keeps_nothing_does_not_keep_by_pod_from_follow
     monkeypatch.setattr(condition_keeper, "PRUNED_SECONDS", 0.0)
 
     async def run():
-        async with session(tmp_path, *EVERYTHING) as made:
-            made.storage.pruned.add(("Alpha", "conditions"))
-            await enforced(made)
-            await made.until(lambda: made.get(*ALPHAS, "c").get("status", {}).get("byPod"))
-            before = made.storage.idle_writes
-            made.following._aggregation.touch_all()
-            await made.until(lambda: made.storage.idle_writes > before, "what changes nothing")
+        async with session(tmp_path, *EVERYTHING) as replica:
+            replica.storage.pruned.add(("Alpha", "conditions"))
+            await enforced(replica)
+            await replica.until(lambda: replica.get(*ALPHAS, "c").get("status", {}).get("byPod"))
+            before = replica.storage.idle_writes
+            replica.following._aggregation.touch_all()
+            await replica.until(
+                lambda: replica.storage.idle_writes > before, "what changes nothing"
+            )
             ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-            pod = made.make(
+            pod = replica.make(
                 "",
                 "pods",
                 {"metadata": {"name": "waddle-2", "labels": LABELS}, "status": ready},
                 NAMESPACE,
             )
-            other = copy.deepcopy(made.all(*STATUSES)[0])
+            other = copy.deepcopy(replica.all(*STATUSES)[0])
             other["metadata"] |= {"name": "waddle--2-alpha-c", "resourceVersion": ""}
             other["metadata"]["ownerReferences"][0] |= {
                 "name": "waddle-2",
@@ -45,11 +47,11 @@ def test_a_write_of_which_the_crd_keeps_nothing_does_not_keep_by_pod_from_follow
             }
             other["metadata"]["labels"][POD_LABEL] = "waddle-2"
             other["status"]["id"] = "waddle-2"
-            made.make(*STATUSES, other, NAMESPACE)
-            await made.until(
-                lambda: len(made.get(*ALPHAS, "c")["status"]["byPod"]) == 2, "both in byPod"
+            replica.make(*STATUSES, other, NAMESPACE)
+            await replica.until(
+                lambda: len(replica.get(*ALPHAS, "c")["status"]["byPod"]) == 2, "both in byPod"
             )
-            entries = made.get(*ALPHAS, "c")["status"]["byPod"]
+            entries = replica.get(*ALPHAS, "c")["status"]["byPod"]
             assert [one["id"] for one in entries] == ["waddle-1", "waddle-2"]
 
     asyncio.run(run())

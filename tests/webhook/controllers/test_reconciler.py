@@ -123,7 +123,7 @@ def test_a_synced_kind_that_is_not_served_is_no_data_and_not_in_sync():
     assert [entry.template.name for entry in bench.client.snapshot.entries] == ["always"]
 
 
-def test_a_template_that_goes_takes_its_kind_s_watch_with_it_so_that_a_new_one_is_told_all():
+def test_a_template_that_goes_takes_its_kind_s_watch_with_it_so_that_a_new_one_gets_all():
     bench = Bench()
     bench.set(TEMPLATE, template("one"))
     bench.set(KIND, constraint())

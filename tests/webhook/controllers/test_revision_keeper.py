@@ -60,10 +60,10 @@ class Kept:
 
     def take(self, verdict, **outcome):
         """Read that a replica said this of the template's first generation."""
-        self.keeper.take(made(verdict, **outcome))
+        self.keeper.take(tried_revision(verdict, **outcome))
 
 
-def made(verdict, version="1", message="", generation=1):
+def tried_revision(verdict, version="1", message="", generation=1):
     """The revision of a generation of the template, with what a replica said of it."""
     outcome = TrialOutcome(verdict, "waddle-0", "uid-0", version, "2026-01-01T00:00:00Z", message)
     return signed_revision(at(generation), outcome, digest=DIGEST)
@@ -81,9 +81,9 @@ def kept(tmp_path):
     return Kept(ClusterClient(credentials))
 
 
-def test_what_was_read_while_another_tried_does_not_undo_what_the_watch_told_since(kept):
+def test_what_was_read_while_another_tried_does_not_undo_what_the_watch_reported_since(kept):
     """Who believed that one is still at it waited four minutes for a word that had been said."""
-    name = read_revision(made("trying")).name
+    name = read_revision(tried_revision("trying")).name
     for verdict, known in (("trying", "trying"), ("ended", "ended"), ("trying", "ended")):
         kept.take(verdict)
         assert kept.keeper.named("u", name).outcome.verdict == known
@@ -116,15 +116,15 @@ def change(kind, document):
 
 def test_what_the_watch_tells_late_does_not_undo_what_was_written_since(kept):
     """It would be tried once more, and whoever waits for its end would wait again."""
-    name = read_revision(made("trying")).name
-    kept.keeper.change([change("set", made("trying"))])
+    name = read_revision(tried_revision("trying")).name
+    kept.keeper.change([change("set", tried_revision("trying"))])
     kept.take("ended")
-    kept.keeper.change([change("set", made("trying"))])
+    kept.keeper.change([change("set", tried_revision("trying"))])
     assert kept.keeper.named("u", name).outcome.verdict == "ended"
-    kept.keeper.change([change("set", made("passed"))])
+    kept.keeper.change([change("set", tried_revision("passed"))])
     assert kept.keeper.named("u", name).outcome.verdict == "passed"
 
-    anew = made("trying")
+    anew = tried_revision("trying")
     anew["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
     kept.keeper.change([change("set", anew)])
     assert kept.keeper.named("u", name).outcome.verdict == "trying"
@@ -132,7 +132,7 @@ def test_what_the_watch_tells_late_does_not_undo_what_was_written_since(kept):
 
 def test_an_answer_that_comes_after_its_revision_has_gone_again_is_of_nothing(kept):
     """The watch had told both, and no event would ever have taken it back: it was never made anew."""
-    document = made("passed")
+    document = tried_revision("passed")
     document["metadata"]["uid"] = "of-the-revision"
     name = read_revision(document).name
     for kind in ("set", "delete"):
@@ -145,8 +145,8 @@ def test_an_answer_that_comes_after_its_revision_has_gone_again_is_of_nothing(ke
     assert kept.keeper.named("u", name) is not None
 
 
-def test_a_revision_that_cannot_be_read_is_told_of_and_the_others_count(kept):
-    whole = made("passed")
+def test_a_revision_that_cannot_be_read_is_reported_and_the_others_count(kept):
+    whole = tried_revision("passed")
     torn = {**whole, "metadata": {**whole["metadata"], "name": "torn"}, "spec": {}}
     kept.keeper.change([change("set", torn), change("set", whole)])
     assert [item.name for item in kept.keeper.of("u")] == [whole["metadata"]["name"]]
@@ -263,7 +263,7 @@ def dropped(folder, *steps, answers=(DONE,), writers=WRITERS, in_force=0):
     """
 
     def path(number):
-        return f"{REVISIONS}/{made('passed', generation=number)['metadata']['name']}"
+        return f"{REVISIONS}/{tried_revision('passed', generation=number)['metadata']['name']}"
 
     generation_at = {path(number): number for number in range(1, 10)}
     served = {REVISIONS: [EMPTY]} | {one: list(answers) for one in generation_at}
@@ -340,7 +340,7 @@ def test_revisions_of_a_constraint_that_went_with_its_kind_go(
 
 def refused(*generations):
     """Revisions of generations that cannot be enforced."""
-    return [made("refused", generation=number) for number in generations]
+    return [tried_revision("refused", generation=number) for number in generations]
 
 
 def test_of_generations_that_cannot_be_enforced_the_newest_alone_is_kept(tmp_path, soon):
@@ -360,7 +360,7 @@ def test_a_generation_that_could_not_be_dropped_is_dropped_later(tmp_path, soon)
 
 def test_what_cannot_be_enforced_is_dropped_beside_what_is_in_force(tmp_path, soon):
     """That which is in force stays, and the outcome of the newest that is not."""
-    revisions = [*refused(1, 3, 4), made("passed", generation=2)]
+    revisions = [*refused(1, 3, 4), tried_revision("passed", generation=2)]
     found, _ = dropped(tmp_path, revisions, in_force=2)
     assert sorted(found) == [1, 3]
 
@@ -394,9 +394,9 @@ def test_a_trial_that_another_replica_is_at_is_not_judged_before_its_end(
 ):
     """Its end found our word in its place, and was lost; once it has died nobody waits for it."""
     monkeypatch.setattr(revision_keeper, "TRIED_SECONDS", 0.01)
-    tried = made("trying")
+    tried = tried_revision("trying")
     path = f"{REVISIONS}/{tried['metadata']['name']}"
-    answer = (200, [json.dumps(made("passed")).encode()], "end")
+    answer = (200, [json.dumps(tried_revision("passed")).encode()], "end")
     writers = {"uid-0", "uid-1"}
 
     async def run():
@@ -422,7 +422,7 @@ NEXT = RevisionKey("key-1710000000", 1_710_000_000, b"n" * 32)
 
 def test_what_an_earlier_key_has_signed_is_signed_anew_and_what_is_not_ours_is_left(tmp_path, soon):
     """A key goes with the next but one; in the place of ours a forged one is deleted, by its UID."""
-    kept_as = made("passed")
+    kept_as = tried_revision("passed")
     path = f"{REVISIONS}/{kept_as['metadata']['name']}"
     anew = signed_revision(at(1), read_revision(kept_as).outcome, NEXT, DIGEST)
     answer = (200, [json.dumps(anew).encode()], "end")
@@ -451,7 +451,7 @@ def test_what_an_earlier_key_has_signed_is_signed_anew_and_what_is_not_ours_is_l
     asyncio.run(run())
 
 
-def test_after_a_restore_of_etcd_what_answers_alone_have_told_of_is_not_there(kept):
+def test_after_a_restore_of_etcd_what_answers_alone_have_reported_is_not_there(kept):
     """It was taken for kept, and never made again."""
     kept.take("passed")
     kept.keeper.synced()

@@ -97,7 +97,7 @@ def test_a_key_signs_once_every_replica_has_read_it_and_the_first_at_once():
     assert KeyRing().signer(NOW) is None
 
 
-def made_anew(data, now):
+def with_another_key(data, now):
     """The Secret's data with another key."""
     made = renewed(data, now)
     assert made is not None
@@ -105,12 +105,12 @@ def made_anew(data, now):
 
 
 def test_keys_are_made_anew_after_half_a_year_and_two_are_kept():
-    first = made_anew({"other": "x"}, NOW)
+    first = with_another_key({"other": "x"}, NOW)
     assert [key.made for key in read_keys(first).keys] == [NOW]
     assert first["other"] == "x"
     assert renewed(first, NOW + NEWEST_SECONDS - 1) is None
-    second = made_anew(first, NOW + NEWEST_SECONDS)
-    third = made_anew(second, NOW + 2 * NEWEST_SECONDS)
+    second = with_another_key(first, NOW + NEWEST_SECONDS)
+    third = with_another_key(second, NOW + 2 * NEWEST_SECONDS)
     made = [key.made for key in read_keys(third).keys]
     assert made == [NOW + 2 * NEWEST_SECONDS, NOW + NEWEST_SECONDS]
     assert len({key.secret for key in (*read_keys(second).keys, *read_keys(third).keys)}) == 3
@@ -130,7 +130,7 @@ def test_keys_are_made_anew_after_half_a_year_and_two_are_kept():
 )
 def test_what_is_no_key_is_as_if_it_were_not_there(data):
     assert read_keys(data) == KeyRing()
-    assert len(read_keys(made_anew(data, NOW)).keys) == 1
+    assert len(read_keys(with_another_key(data, NOW)).keys) == 1
 
 
 def secret(*keys):
@@ -183,7 +183,7 @@ def test_without_the_secret_a_replica_begins_and_says_so(tmp_path, code):
     assert "waddle-revision-keys" in lines[0]["error"]
 
 
-def test_an_outage_is_waited_for_and_told(tmp_path, monkeypatch):
+def test_an_outage_is_waited_for_and_reported(tmp_path, monkeypatch):
     monkeypatch.setattr("time.time", lambda: float(KEY.made))
     ring, _, failed, _ = loaded(tmp_path, [status(500), secret(KEY)])
     assert ring == KeyRing((KEY,))

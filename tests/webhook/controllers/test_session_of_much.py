@@ -67,9 +67,9 @@ def config(*excluded: str, process: str = "*") -> dict[str, Any]:
     }
 
 
-def data(made: Session) -> set[str]:
+def data(replica: Session) -> set[str]:
     """The names of the ConfigMaps that policies may read."""
-    revision = made.serving.revision
+    revision = replica.serving.revision
     found: set[str] = set()
     if revision is not None:
         for names in revision.snapshot.inventory.get("namespace", {}).values():
@@ -81,63 +81,63 @@ def test_constraints_of_a_crd_made_anew_are_enforced_while_they_are_listed_again
     """As where both are heard of late, and at once: it is the new one's constraints that are known."""
 
     async def run():
-        async with session(tmp_path, *EVERYTHING) as made:
-            made.make(*TEMPLATES, template("Alpha", 0))
-            await made.until(lambda: ALPHAS in made.storage.kinds, "the kind")
-            made.make(*ALPHAS, constraint("Alpha", "c0", 0))
-            await made.until(lambda: made.serves("Alpha", "c0"), "it is enforced")
-            manager = made.following._manager
+        async with session(tmp_path, *EVERYTHING) as replica:
+            replica.make(*TEMPLATES, template("Alpha", 0))
+            await replica.until(lambda: ALPHAS in replica.storage.kinds, "the kind")
+            replica.make(*ALPHAS, constraint("Alpha", "c0", 0))
+            await replica.until(lambda: replica.serves("Alpha", "c0"), "it is enforced")
+            manager = replica.following._manager
             before = manager.statistics()[ALPHA]
             manager.restart(ALPHA)
             while (now := manager.statistics()[ALPHA]) is before or not now.lists:
                 assert manager.get(ALPHA, "", "c0") is not None
-                assert made.serves("Alpha", "c0") is not None
+                assert replica.serves("Alpha", "c0") is not None
                 await asyncio.sleep(0.001)
-            made.make(*ALPHAS, constraint("Alpha", "c1", 1))
-            await made.until(lambda: made.serves("Alpha", "c1"), "what is made then")
-            assert made.serves("Alpha", "c0") is not None
+            replica.make(*ALPHAS, constraint("Alpha", "c1", 1))
+            await replica.until(lambda: replica.serves("Alpha", "c1"), "what is made then")
+            assert replica.serves("Alpha", "c0") is not None
 
     asyncio.run(run())
 
 
 def test_constraints_of_a_crd_that_nobody_makes_anew_are_enforced_no_more(tmp_path):
     async def run():
-        async with session(tmp_path, "webhook", "status") as made:
-            made.make(*TEMPLATES, template("Alpha", 0))
-            made.make(*CRDS, crd_of("alpha"))
-            await made.until(lambda: ALPHAS in made.storage.kinds, "the kind")
-            made.make(*ALPHAS, constraint("Alpha", "c0", 0))
-            await made.until(lambda: made.serves("Alpha", "c0"), "it is enforced")
-            made.storage.kinds.pop(ALPHAS)  # and its watch hears of nothing
-            made.drop(*CRDS, "alpha.constraints.gatekeeper.sh")
-            await made.until(lambda: made.serves("Alpha", "c0") is None, "it is not")
+        async with session(tmp_path, "webhook", "status") as replica:
+            replica.make(*TEMPLATES, template("Alpha", 0))
+            replica.make(*CRDS, crd_of("alpha"))
+            await replica.until(lambda: ALPHAS in replica.storage.kinds, "the kind")
+            replica.make(*ALPHAS, constraint("Alpha", "c0", 0))
+            await replica.until(lambda: replica.serves("Alpha", "c0"), "it is enforced")
+            replica.storage.kinds.pop(ALPHAS)  # and its watch hears of nothing
+            replica.drop(*CRDS, "alpha.constraints.gatekeeper.sh")
+            await replica.until(lambda: replica.serves("Alpha", "c0") is None, "it is not")
 
     asyncio.run(run())
 
 
 def test_data_is_synced_and_what_config_excludes_is_not(tmp_path):
     async def run():
-        async with session(tmp_path, *EVERYTHING) as made:
+        async with session(tmp_path, *EVERYTHING) as replica:
             for namespace in ("shop", "spared"):
-                made.make("", "namespaces", {"metadata": {"name": namespace}})
+                replica.make("", "namespaces", {"metadata": {"name": namespace}})
                 body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": namespace}}
-                made.make(*DATA, body, namespace)
-            made.make(*CONFIGS, config(), NAMESPACE)
-            await made.until(lambda: data(made) == {"shop", "spared"}, "all data")
-            await made.until(lambda: made.get(*CONFIGS, "config", NAMESPACE).get("status"))
+                replica.make(*DATA, body, namespace)
+            replica.make(*CONFIGS, config(), NAMESPACE)
+            await replica.until(lambda: data(replica) == {"shop", "spared"}, "all data")
+            await replica.until(lambda: replica.get(*CONFIGS, "config", NAMESPACE).get("status"))
 
-            served = made.storage.kinds[CONFIGS]
-            before = made.get(*CONFIGS, "config", NAMESPACE)
+            served = replica.storage.kinds[CONFIGS]
+            before = replica.get(*CONFIGS, "config", NAMESPACE)
             spec = config("spared", process="sync")["spec"]
-            made.storage.replace(served, NAMESPACE, "config", {**before, "spec": spec}, "")
-            await made.until(lambda: data(made) == {"shop"}, "what is not excluded")
+            replica.storage.replace(served, NAMESPACE, "config", {**before, "spec": spec}, "")
+            await replica.until(lambda: data(replica) == {"shop"}, "what is not excluded")
 
             kinds = {"gvks": [{"group": "", "version": "v1", "kind": "ConfigMap"}]}
-            made.make(*SYNC_SETS, {"metadata": {"name": "s"}, "spec": kinds})
-            made.storage.delete(served, NAMESPACE, "config")
-            await made.until(lambda: data(made) == {"shop", "spared"}, "all data again")
-            made.drop(*SYNC_SETS, "s")
-            await made.until(lambda: data(made) == set(), "no data")
+            replica.make(*SYNC_SETS, {"metadata": {"name": "s"}, "spec": kinds})
+            replica.storage.delete(served, NAMESPACE, "config")
+            await replica.until(lambda: data(replica) == {"shop", "spared"}, "all data again")
+            replica.drop(*SYNC_SETS, "s")
+            await replica.until(lambda: data(replica) == set(), "no data")
 
     asyncio.run(run())
 
@@ -145,31 +145,31 @@ def test_data_is_synced_and_what_config_excludes_is_not(tmp_path):
 def test_mutators_and_expansion_are_followed_and_each_says_what_becomes_of_it(tmp_path):
     expansion = expansion_template("pods")
 
-    def gauge(made, state):
-        return made.registry.gauges.get(MUTATORS, {}).get((state,))
+    def gauge(replica, state):
+        return replica.registry.gauges.get(MUTATORS, {}).get((state,))
 
     async def run():
-        async with session(tmp_path, *EVERYTHING) as made:
-            made.make(*ASSIGN, assign("a", "spec.l[name: x].b", 1))
-            made.make(*ASSIGN_METADATA, label("l", "owner", "nobody"))
-            made.make(*EXPANSIONS, expansion)
+        async with session(tmp_path, *EVERYTHING) as replica:
+            replica.make(*ASSIGN, assign("a", "spec.l[name: x].b", 1))
+            replica.make(*ASSIGN_METADATA, label("l", "owner", "nobody"))
+            replica.make(*EXPANSIONS, expansion)
             for named in ((*ASSIGN, "a"), (*ASSIGN_METADATA, "l"), (*EXPANSIONS, "pods")):
-                await until_says(made, "Active", *named)
-            await made.until(lambda: gauge(made, "active") == 2)
-            assert made.serving.revision.expansion.names == {"pods"}
+                await until_says(replica, "Active", *named)
+            await replica.until(lambda: gauge(replica, "active") == 2)
+            assert replica.serving.revision.expansion.names == {"pods"}
 
-            made.make(*ASSIGN, assign("b", "spec.l.b", 1))  # the same place, another shape
+            replica.make(*ASSIGN, assign("b", "spec.l.b", 1))  # the same place, another shape
             for name in ("a", "b"):
-                await until_says(made, "Error", *ASSIGN, name)
-            made.drop(*ASSIGN, "b")
-            await until_says(made, "Active", *ASSIGN, "a")
+                await until_says(replica, "Error", *ASSIGN, name)
+            replica.drop(*ASSIGN, "b")
+            await until_says(replica, "Active", *ASSIGN, "a")
 
             broken = label("l", "owner", "x")["spec"] | {"location": "metadata..labels"}
-            made.change(*ASSIGN_METADATA, "l", spec=broken)
-            await until_says(made, "Error", *ASSIGN_METADATA, "l")
-            assert len(made.serving.revision.mutations.mutators) == 2  # The last good one stays.
-            made.drop(*EXPANSIONS, "pods")
-            await made.until(lambda: not made.serving.revision.expansion.names)
+            replica.change(*ASSIGN_METADATA, "l", spec=broken)
+            await until_says(replica, "Error", *ASSIGN_METADATA, "l")
+            assert len(replica.serving.revision.mutations.mutators) == 2  # The last good one stays.
+            replica.drop(*EXPANSIONS, "pods")
+            await replica.until(lambda: not replica.serving.revision.expansion.names)
 
     asyncio.run(run())
 
@@ -177,10 +177,10 @@ def test_mutators_and_expansion_are_followed_and_each_says_what_becomes_of_it(tm
 def test_where_kinds_are_not_installed_nothing_waits_for_them(tmp_path):
     async def run():
         left_out = ("mutations.gatekeeper.sh", "expansion.gatekeeper.sh")
-        async with session(tmp_path, *EVERYTHING, left_out=left_out) as made:
-            await made.until(lambda: made.serving.revision is not None)
-            assert any("waiting for" in state for state in made.states)
-            await enforced(made)
+        async with session(tmp_path, *EVERYTHING, left_out=left_out) as replica:
+            await replica.until(lambda: replica.serving.revision is not None)
+            assert any("waiting for" in state for state in replica.states)
+            await enforced(replica)
 
     asyncio.run(run())
 
@@ -194,20 +194,21 @@ def trier():
 
 
 def test_what_is_new_is_tried_and_its_outcome_stands_before_it_is_enforced(tmp_path, trier):
-    def outcomes(made):
+    def outcomes(replica):
         return [
-            one.get("status", {}).get("outcome", {}).get("verdict") for one in made.all(*REVISIONS)
+            one.get("status", {}).get("outcome", {}).get("verdict")
+            for one in replica.all(*REVISIONS)
         ]
 
     async def run():
-        async with session(tmp_path, *EVERYTHING, trier=trier) as made:
-            await made.until(lambda: made.serving.revision is not None)
-            await enforced(made)
-            assert outcomes(made) == ["passed", "passed"]
-            made.change(*TEMPLATES, "alpha", spec=template("Alpha", 3)["spec"])
-            await until_says(made, "Error", *TEMPLATES, "alpha")
-            assert sorted(outcomes(made)) == ["passed", "passed", "refused"]
-            assert made.serves("Alpha", "c")
+        async with session(tmp_path, *EVERYTHING, trier=trier) as replica:
+            await replica.until(lambda: replica.serving.revision is not None)
+            await enforced(replica)
+            assert outcomes(replica) == ["passed", "passed"]
+            replica.change(*TEMPLATES, "alpha", spec=template("Alpha", 3)["spec"])
+            await until_says(replica, "Error", *TEMPLATES, "alpha")
+            assert sorted(outcomes(replica)) == ["passed", "passed", "refused"]
+            assert replica.serves("Alpha", "c")
 
     asyncio.run(run())
 
@@ -226,38 +227,38 @@ class _Listening(Trials):
 def test_templates_are_announced_once_at_a_start_and_not_later(tmp_path):
     trials = _Listening()
 
-    def prepare(made):
+    def prepare(replica):
         for kind in ("Beta", "Gamma"):
-            made.make(*TEMPLATES, template(kind, 0))
+            replica.make(*TEMPLATES, template(kind, 0))
 
     async def run():
         async with session(
             tmp_path, *EVERYTHING, prepare=prepare, trier=Trier(trials, 1.0)
-        ) as made:
-            await made.until(lambda: made.serving.revision is not None)
+        ) as replica:
+            await replica.until(lambda: replica.serving.revision is not None)
             assert sorted(trials.announced) == ["beta", "gamma"]
-            await enforced(made)
+            await enforced(replica)
             assert len(trials.announced) == 2
 
     asyncio.run(run())
     trials.stop()
 
 
-def test_a_status_that_is_refused_is_told_of_and_written_later(tmp_path):
+def test_a_status_that_is_refused_is_reported_and_written_later(tmp_path):
     async def run():
-        async with session(tmp_path, *EVERYTHING) as made:
-            made.storage.refused["ConstraintTemplate/status"] = 403
-            made.make(*TEMPLATES, template("Alpha", 0))
-            await made.until(
+        async with session(tmp_path, *EVERYTHING) as replica:
+            replica.storage.refused["ConstraintTemplate/status"] = 403
+            replica.make(*TEMPLATES, template("Alpha", 0))
+            await replica.until(
                 lambda: any(
-                    b"status.byPod was not written; trying again" in line for line in made.lines
+                    b"status.byPod was not written; trying again" in line for line in replica.lines
                 )
             )
-            made.storage.refused["ConstraintTemplate/status"] = 409
+            replica.storage.refused["ConstraintTemplate/status"] = 409
             await asyncio.sleep(0)
-            made.storage.refused.clear()
-            made.change(*TEMPLATES, "alpha", spec=template("Alpha", 1)["spec"])
-            await until_says(made, "Active", *TEMPLATES, "alpha")
+            replica.storage.refused.clear()
+            replica.change(*TEMPLATES, "alpha", spec=template("Alpha", 1)["spec"])
+            await until_says(replica, "Active", *TEMPLATES, "alpha")
 
     asyncio.run(run())
 
@@ -266,29 +267,29 @@ def test_a_constraint_that_is_made_anew_begins_anew(tmp_path):
     """Under another UID nothing of the old one counts."""
 
     async def run():
-        async with session(tmp_path, *EVERYTHING) as made:
-            await enforced(made)
-            first = made.serves("Alpha", "c").document["metadata"]["uid"]
-            made.drop(*ALPHAS, "c")
-            made.make(*ALPHAS, constraint("Alpha", "c", 1))
-            await made.until(
+        async with session(tmp_path, *EVERYTHING) as replica:
+            await enforced(replica)
+            first = replica.serves("Alpha", "c").document["metadata"]["uid"]
+            replica.drop(*ALPHAS, "c")
+            replica.make(*ALPHAS, constraint("Alpha", "c", 1))
+            await replica.until(
                 lambda: (
-                    made.serves("Alpha", "c")
-                    and made.serves("Alpha", "c").document["metadata"]["uid"] != first
+                    replica.serves("Alpha", "c")
+                    and replica.serves("Alpha", "c").document["metadata"]["uid"] != first
                 )
             )
-            await until_says(made, "Active", *ALPHAS, "c")
+            await until_says(replica, "Active", *ALPHAS, "c")
 
     asyncio.run(run())
 
 
-def test_a_namespace_that_the_watch_has_told_of_is_not_asked_for(tmp_path):
+def test_a_namespace_that_the_watch_has_reported_is_not_asked_for(tmp_path):
     async def run():
-        async with session(tmp_path, "webhook") as made:
-            await made.until(lambda: made.serving.revision is not None)
-            found = await made.following.read_namespace(NAMESPACE, 60.0)
+        async with session(tmp_path, "webhook") as replica:
+            await replica.until(lambda: replica.serving.revision is not None)
+            found = await replica.following.read_namespace(NAMESPACE, 60.0)
             assert found.document["metadata"]["name"] == NAMESPACE
-            assert await made.following.read_namespace("none", 60.0) == NamespaceAnswer(None)
+            assert await replica.following.read_namespace("none", 60.0) == NamespaceAnswer(None)
 
     asyncio.run(run())
 
@@ -302,22 +303,24 @@ def test_generated_policies_have_the_scope_of_the_webhook_s_own_configuration(tm
         "rules": [rule],
     }
 
-    def configured(made):
-        made.make(
+    def configured(replica):
+        replica.make(
             VAP_GROUP,
             "validatingwebhookconfigurations",
             {"metadata": {"name": "waddle"}, "webhooks": [webhook]},
         )
 
     async def run():
-        async with session(tmp_path, *EVERYTHING, prepare=configured, synced=True) as made:
-            made.make(*CONFIGS, config("spared"), NAMESPACE)
-            made.make(*TEMPLATES, in_cel())
-            await made.until(lambda: made.all(VAP_GROUP, VAPS.plural), "a policy")
-            (policy,) = made.all(VAP_GROUP, VAPS.plural)
+        async with session(tmp_path, *EVERYTHING, prepare=configured, synced=True) as replica:
+            replica.make(*CONFIGS, config("spared"), NAMESPACE)
+            replica.make(*TEMPLATES, in_cel())
+            await replica.until(lambda: replica.all(VAP_GROUP, VAPS.plural), "a policy")
+            (policy,) = replica.all(VAP_GROUP, VAPS.plural)
             text = str(policy["spec"])
             assert "reviewed" in text
-            await made.until(lambda: "spared" in str(made.all(VAP_GROUP, VAPS.plural)[0]["spec"]))
+            await replica.until(
+                lambda: "spared" in str(replica.all(VAP_GROUP, VAPS.plural)[0]["spec"])
+            )
 
     asyncio.run(run())
 
@@ -328,16 +331,16 @@ def test_a_crd_that_somebody_deletes_is_made_anew_and_begins_with_nothing(tmp_pa
     name = "alpha.constraints.gatekeeper.sh"
 
     async def run():
-        async with session(tmp_path, *EVERYTHING) as made:
-            await enforced(made)
-            first = made.get(*crds, name)["metadata"]["uid"]
-            made.drop(*crds, name)
-            await made.until(lambda: made.serves("Alpha", "c") is None, "nothing in force")
-            await made.until(
-                lambda: made.get(*crds, name).get("metadata", {}).get("uid", first) != first
+        async with session(tmp_path, *EVERYTHING) as replica:
+            await enforced(replica)
+            first = replica.get(*crds, name)["metadata"]["uid"]
+            replica.drop(*crds, name)
+            await replica.until(lambda: replica.serves("Alpha", "c") is None, "nothing in force")
+            await replica.until(
+                lambda: replica.get(*crds, name).get("metadata", {}).get("uid", first) != first
             )
-            await made.until(lambda: ALPHAS in made.storage.kinds, "the kind again")
-            made.make(*ALPHAS, constraint("Alpha", "again", 1))
-            await made.until(lambda: made.serves("Alpha", "again"), "the new one in force")
+            await replica.until(lambda: ALPHAS in replica.storage.kinds, "the kind again")
+            replica.make(*ALPHAS, constraint("Alpha", "again", 1))
+            await replica.until(lambda: replica.serves("Alpha", "again"), "the new one in force")
 
     asyncio.run(run())

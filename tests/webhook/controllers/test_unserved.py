@@ -18,7 +18,7 @@ def listed(number):
     return 200, [json.dumps({"items": [{}], "metadata": metadata}).encode()], "end"
 
 
-def test_objects_without_effect_are_told_with_their_number_and_counted(tmp_path):
+def test_objects_without_effect_are_reported_with_their_number_and_counted(tmp_path):
     lines, registry = [], Registry()
 
     async def run():
@@ -44,7 +44,7 @@ def test_objects_without_effect_are_told_with_their_number_and_counted(tmp_path)
     assert len(UNSERVED) == 1
 
 
-def test_it_is_looked_again_after_an_outage_and_told_once_it_is_known(tmp_path):
+def test_it_is_looked_again_after_an_outage_and_reported_once_it_is_known(tmp_path):
     lines, registry = [], Registry()
 
     async def run():

@@ -9,7 +9,7 @@ from webhook.decisions.comparison import compare
 LINE = json.dumps(LOGGED)
 
 
-def test_a_violation_that_both_told_is_agreed_and_a_record_delivered_twice_counts_once():
+def test_a_violation_that_both_reported_is_agreed_and_a_record_delivered_twice_counts_once():
     assert compare([DECISION_RECORD, DECISION_RECORD], [LINE]).document() == {
         "agreed": 1,
         "onlyWaddle": [],
@@ -17,7 +17,7 @@ def test_a_violation_that_both_told_is_agreed_and_a_record_delivered_twice_count
     }
 
 
-def test_one_that_one_of_them_told_more_often_is_told_as_often_as_it_differs():
+def test_one_that_one_of_them_reported_more_often_is_reported_as_often_as_it_differs():
     found = compare(
         [DECISION_RECORD, DECISION_RECORD | {"sequence": 2}, DECISION_RECORD | {"sequence": 3}],
         [LINE],

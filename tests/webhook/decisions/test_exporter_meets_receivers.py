@@ -32,7 +32,7 @@ MISBEHAVIOURS: dict[str, tuple[list[bytes], str]] = {
 
 
 @pytest.mark.parametrize(("replies", "message"), MISBEHAVIOURS.values(), ids=MISBEHAVIOURS.keys())
-def test_a_receiver_that_misbehaves_is_told_of_and_nothing_is_lost(
+def test_a_receiver_that_misbehaves_is_reported_and_nothing_is_lost(
     tmp_path: Path, replies: list[bytes], message: str
 ) -> None:
     """Its connection is made anew, and all that it has not acknowledged sent again."""

@@ -79,7 +79,7 @@ MISBEHAVIOURS: dict[str, tuple[Script, str]] = {
 
 
 @pytest.mark.parametrize(("script", "message"), MISBEHAVIOURS.values(), ids=MISBEHAVIOURS.keys())
-def test_a_receiver_that_misbehaves_is_told_of_and_nothing_is_lost(
+def test_a_receiver_that_misbehaves_is_reported_and_nothing_is_lost(
     tmp_path: Path, script: Script, message: str
 ) -> None:
     """Its stream is made anew, and all that it has not acknowledged sent again."""

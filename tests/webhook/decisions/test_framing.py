@@ -94,7 +94,7 @@ def test_a_newer_peer_s_unknown_fields_are_ignored() -> None:
         (b'{"type":"bye","lastSequence":-1}', "bad_frame"),
     ],
 )
-def test_a_client_that_breaks_the_protocol_is_told_how(line: bytes, code: str) -> None:
+def test_a_client_that_breaks_the_protocol_is_reported_how(line: bytes, code: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         framing.decode_client_line(line)
     assert caught.value.code == code

@@ -29,7 +29,7 @@ def test_seconds_and_dates_are_understood_and_bounded(value: str | None, seconds
     assert _retry_after(value) == seconds
 
 
-def test_a_date_is_told_from_now() -> None:
+def test_a_date_is_distinguished_from_now() -> None:
     later = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=600)
     assert 500 < _retry_after(email.utils.format_datetime(later, usegmt=True)) <= 600
 
@@ -51,7 +51,7 @@ def test_what_is_no_header_is_refused_when_it_is_read(settings: dict[str, Any]) 
         read_endpoint(section)
 
 
-def test_a_token_that_is_none_is_told_of_and_not_told(tmp_path: Path) -> None:
+def test_a_token_that_is_none_is_reported_and_not_reported(tmp_path: Path) -> None:
     token = tmp_path / "its-file"
     token.write_text("secret\nsecond line\n")
     for endpoint in (

@@ -72,7 +72,7 @@ class FullDisk(OSDisk):
         return super().append(path)
 
 
-def test_what_a_disk_does_not_take_is_tried_again_and_told_of(tmp_path: Path) -> None:
+def test_what_a_disk_does_not_take_is_tried_again_and_reported(tmp_path: Path) -> None:
     """No record is acknowledged until it is durable."""
     lines: list[bytes] = []
 

@@ -106,7 +106,7 @@ def test_a_record_larger_than_a_page_keeps_its_place() -> None:
     assert (outbox.rewind(), bytes(outbox.take(1_000))) == (1, b"c\n")
 
 
-def test_who_wants_to_know_is_told_which_records_have_left_for_good():
+def test_who_wants_to_know_is_informed_which_records_have_left_for_good():
     sequences: list[int] = []
     outbox = Outbox(max_records=10, max_bytes=1000, tell=sequences.append)
     assert outbox.newest == 0

@@ -358,7 +358,7 @@ def test_what_an_audit_leaves_out_has_a_number_behind_the_rows_before_it() -> No
     assert balanced(exporter)
 
 
-def test_a_bug_in_rows_is_counted_for_each_and_told() -> None:
+def test_a_bug_in_rows_is_counted_for_each_and_reported() -> None:
     lines: list[bytes] = []
     settings = read_settings(parse(b"sidecarURL: unix:///s", "test"))
     exporter = Exporter(settings, Origin(), log.Log(lines.append).logger("test"))

@@ -60,7 +60,7 @@ def test_what_has_not_the_shape_of_a_record_is_counted_as_none(lines: Path) -> N
 
 
 @pytest.mark.parametrize("command", ["tail", "stats"])
-def test_such_lines_end_no_command_and_are_told_of(lines: Path, command: str) -> None:
+def test_such_lines_end_no_command_and_are_reported(lines: Path, command: str) -> None:
     """They ended it with a traceback."""
     found = waddle("decisions", command, lines)
     assert found.returncode == 0
@@ -160,7 +160,9 @@ def test_records_without_a_number_are_compared_each() -> None:
     assert json.dumps(compare(records, []).document())
 
 
-def test_a_folder_that_is_no_queue_is_told_with_the_queues_that_are_in_it(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_queue_is_reported_with_the_queues_that_are_in_it(
+    tmp_path: Path,
+) -> None:
     """It was taken for a queue without records."""
     queue = tmp_path / "webhook" / "a-pod"
     log = SegmentLog(OSDisk(), queue, LogLimits(min_free_bytes=0))

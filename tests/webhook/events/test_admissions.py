@@ -23,7 +23,7 @@ TIMES = (0.0, 0.0)
 ALWAYS = 'package p\nviolation[{"msg": "no"}] { true }'
 
 
-def made(*, inside=False):
+def admission_events(*, inside=False):
     registry = Registry()
     log = Log(lambda _: None).logger("x")
     return AdmissionEvents("waddle-system", registry, log, in_involved_namespace=inside), registry
@@ -61,7 +61,7 @@ def noted(events, responses, **fields):
     ],
 )
 def test_each_action_has_gatekeeper_s_reason_and_words(action, reason, words):
-    events, _ = made()
+    events, _ = admission_events()
     (event,) = noted(events, found(action))
 
     assert (event["type"], event["reason"]) == ("Warning", reason)
@@ -94,7 +94,7 @@ def test_each_action_has_gatekeeper_s_reason_and_words(action, reason, words):
 
 
 def test_in_the_involved_namespace_it_is_the_object_s_own_reference():
-    events, _ = made(inside=True)
+    events, _ = admission_events(inside=True)
     obj = pod(uid="u1")
     obj["metadata"]["resourceVersion"] = "7"
     (event,) = noted(events, found(), object=obj)
@@ -111,18 +111,18 @@ def test_in_the_involved_namespace_it_is_the_object_s_own_reference():
 
 
 def test_an_object_that_has_no_version_yet_is_named_without_a_uid():
-    events, _ = made(inside=True)
+    events, _ = admission_events(inside=True)
     (event,) = noted(events, found(), object=pod(uid="u1"))
     assert event["involvedObject"] == {"kind": "Pod", "name": "web", "namespace": "shop"}
 
 
 def test_an_action_that_gatekeeper_has_no_event_for_makes_none():
-    events, _ = made()
+    events, _ = admission_events()
     assert noted(events, found("tell")) == []
 
 
 def test_a_dry_run_makes_none_and_what_finds_no_room_is_dropped_and_counted():
-    events, registry = made()
+    events, registry = admission_events()
     responses = found()
     assert noted(events, responses, dryRun=True) == []
     for _ in range(QUEUE_MAX + 2):
@@ -171,7 +171,7 @@ def test_events_are_written_in_the_order_of_their_admissions_and_counted(monkeyp
 
 
 @pytest.mark.parametrize("refusal", [forbidden(), ApiUnreachable("gone")])
-def test_one_that_the_api_server_refuses_is_counted_and_told_and_the_next_is_written(
+def test_one_that_the_api_server_refuses_is_counted_and_reported_and_the_next_is_written(
     refusal, monkeypatch
 ):
     server = RefusingServer(refusal)
@@ -189,7 +189,7 @@ def test_one_that_the_api_server_refuses_is_counted_and_told_and_the_next_is_wri
     assert delays == [], "it is the API server's fault, and the next may be no one's"
 
 
-def test_a_bug_is_told_with_its_place_and_waited_for_and_the_next_is_written(monkeypatch):
+def test_a_bug_is_reported_with_its_place_and_waited_for_and_the_next_is_written(monkeypatch):
     server = RefusingServer(ValueError("surprise"))
     counts, lines, delays = written_events(server, 2, monkeypatch)
 

@@ -77,7 +77,7 @@ def test_what_several_processes_count_is_counted_once_for_each():
     assert server.events["shop", "web.1"]["count"] == 4
 
 
-def test_an_event_that_others_count_all_the_time_is_given_up_and_told():
+def test_an_event_that_others_count_all_the_time_is_given_up_and_reported():
     server = RefusingServer()
     writer = write(server, event(1))
     merge = server.merge

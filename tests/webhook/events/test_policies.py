@@ -22,14 +22,14 @@ OBJECT: dict[str, Any] = {
 }
 
 
-def made(reason="Degraded", message="m", instance="waddle-0", **metadata):
+def policy_event(reason="Degraded", message="m", instance="waddle-0", **metadata):
     document = OBJECT | {"metadata": OBJECT["metadata"] | metadata}
     return event(document, reason, message, instance=instance, is_warning=True)
 
 
 def test_its_name_is_what_it_says_and_not_who_says_it():
-    names = {made(instance=name)["metadata"]["name"] for name in ("waddle-0", "waddle-1")}
-    others = [made("Error"), made(generation=4), made(uid="another")]
+    names = {policy_event(instance=name)["metadata"]["name"] for name in ("waddle-0", "waddle-1")}
+    others = [policy_event("Error"), policy_event(generation=4), policy_event(uid="another")]
 
     assert len(names) == 1
     assert len(names | {item["metadata"]["name"] for item in others}) == 4
@@ -37,7 +37,7 @@ def test_its_name_is_what_it_says_and_not_who_says_it():
 
 @pytest.mark.parametrize("name", ["x" * 253, f"{'x' * 199}-{'y' * 10}"])
 def test_its_name_and_message_fit(name):
-    found = made(name=name, message="x" * 5000)
+    found = policy_event(name=name, message="x" * 5000)
 
     assert len(found["metadata"]["name"]) <= 253
     assert "-." not in found["metadata"]["name"]
@@ -58,12 +58,12 @@ class Silent:
 def put(*refusals):
     """What a server has that knows an Event already, what it was asked, a writer and its lines."""
     server: Any = RefusingServer(*refusals)
-    known = made(message="one")
+    known = policy_event(message="one")
     key = CLUSTER_WIDE_NAMESPACE, known["metadata"]["name"]
     server.events[key] = known
     log: Any = Silent()
     writer = EventWriter(server, log)
-    asyncio.run(writer.write(made(message="two")))
+    asyncio.run(writer.write(policy_event(message="two")))
     return server.events[key], server.requests, writer, log.lines
 
 
@@ -86,13 +86,13 @@ def test_where_another_writer_was_faster_what_it_wrote_is_counted_up():
     ],
     ids=["others are always faster", "no right", "no answer", "no right to patch", "torn"],
 )
-def test_what_cannot_be_written_is_told_once_and_left(refusals, request_count):
+def test_what_cannot_be_written_is_reported_once_and_left(refusals, request_count):
     found, requests, writer, lines = put(*refusals)
 
     assert requests == request_count
     assert (found["count"], found["message"]) == (1, "one")
     assert (writer.writes, writer.failures) == (1, 1)
-    name = made()["metadata"]["name"]
+    name = policy_event()["metadata"]["name"]
     ((message, fields),) = lines
     assert (message, fields["name"]) == ("an Event was not written", name)
     if not isinstance(refusals[-1], ApiError) or not refusals[-1].is_conflict:
@@ -109,12 +109,14 @@ def test_the_api_server_has_one_event_of_many_writers(cluster: Cluster):
             writers = [EventWriter(client, log) for _ in range(2)]
             async with asyncio.TaskGroup() as tasks:
                 for number, writer in enumerate(writers):
-                    tasks.create_task(writer.write(made(instance=f"waddle-{number}")))
-            await writers[0].write(made(message="again"))
+                    tasks.create_task(writer.write(policy_event(instance=f"waddle-{number}")))
+            await writers[0].write(policy_event(message="again"))
             refused = EventWriter(client, log)
-            await refused.write(made() | {"involvedObject": {"namespace": "elsewhere"}})
+            await refused.write(policy_event() | {"involvedObject": {"namespace": "elsewhere"}})
             assert (refused.writes, refused.failures) == (1, 1)
-            return await client.get(EVENTS, made()["metadata"]["name"], CLUSTER_WIDE_NAMESPACE)
+            return await client.get(
+                EVENTS, policy_event()["metadata"]["name"], CLUSTER_WIDE_NAMESPACE
+            )
 
     found = event_loop.run(write())
     assert found["count"] == 3

@@ -100,7 +100,7 @@ def left(value: Any, *exceptions: dict[str, Any], **options: Any) -> list[str]:
     return [message for _, message in found(value, *exceptions, **options)[0]]
 
 
-def test_what_is_excused_is_told_with_its_exception() -> None:
+def test_what_is_excused_is_reported_with_its_exception() -> None:
     kept, excused = found(pod("agent"), exception("e", THE, namespace="shop"))
     assert kept == []
     assert excused == [("agent is privileged", "PolicyException shop/e")]
@@ -264,7 +264,7 @@ def test_one_container_is_excused_under_any_policy_and_not_its_pod(rego: str) ->
     assert left(pod("web", "agent"), parted(), rego=rego)
 
 
-def test_what_is_left_is_told_of() -> None:
+def test_what_is_left_is_reported() -> None:
     kept, excused = found(pod("agent", "web"), parted())
     assert kept == [("deny", "web is privileged")]
     assert excused == [("agent is privileged", "PolicyException shop/agent")]

@@ -172,7 +172,7 @@ def test_whoever_gives_up_leaves_an_answer_for_the_next(asking, process):
     assert keys_requested(process) == [["slow500/late"]]
 
 
-def test_an_unknown_provider_is_told_and_what_was_known_of_one_that_is_gone_stays(asking):
+def test_an_unknown_provider_is_reported_and_what_was_known_of_one_that_is_gone_stays(asking):
     asking.ask("g/a")
     asking.providers = {}
     assert asking.ask("g/a").responses == (("g/a", "g/a is known"),)
@@ -254,7 +254,7 @@ def test_a_provider_that_is_away_is_not_asked_for_a_while(asking, process):
     assert any(b"provider answers again" in line for line in asking.lines)
 
 
-def test_beyond_its_bound_a_request_is_told_so_at_once(asking, process, monkeypatch):
+def test_beyond_its_bound_a_request_is_reported_at_once(asking, process, monkeypatch):
     monkeypatch.setattr(flights, "FLIGHTS_MAX", 3)
     waiting = [asking.begin(f"slow1000/{number}") for number in range(3)]
     until(lambda: len(process.requests()) == 3, "they are under way")
@@ -353,7 +353,7 @@ def test_a_provider_that_asks_is_shown_the_pair_that_is_served_now(tmp_path: Pat
         assert response.system_error.startswith("failed to send external data request: Post ")
 
 
-def test_whoever_waits_when_it_ends_is_told(process):
+def test_whoever_waits_when_it_ends_is_reported(process):
     with running() as asking:
         asking.put(process, timeout=30)
         waiting = asking.begin("hang/end")

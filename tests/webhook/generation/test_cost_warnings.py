@@ -13,7 +13,7 @@ def warned(**source: object) -> list[tuple[str, str]]:
     return [(one["fieldRef"], one["warning"].partition(" entries")[0]) for one in found]
 
 
-def test_loops_within_loops_over_what_a_request_holds_are_told_with_the_size_that_ends_them():
+def test_loops_within_loops_over_what_a_request_holds_are_reported_with_the_size_that_ends_them():
     assert warned(validations=[{"expression": PAIR}]) == []
     ((field, message),) = warned(validations=[{"expression": TRIPLE}])
     assert field == "source.validations[0].expression"
@@ -27,7 +27,7 @@ def test_loops_over_what_is_written_in_the_expression_are_counted_by_its_items()
     assert warned(validations=[{"expression": few}]) == []
 
 
-def test_variables_messages_and_match_conditions_are_told_likewise():
+def test_variables_messages_and_match_conditions_are_reported_likewise():
     found = warned(
         variables=[{"name": "all", "expression": TRIPLE}],
         matchCondition=[{"name": "some", "expression": TRIPLE}],
@@ -42,6 +42,6 @@ def test_variables_messages_and_match_conditions_are_told_likewise():
     ]
 
 
-def test_expressions_that_are_small_each_are_told_together():
+def test_expressions_that_are_small_each_are_reported_together():
     found = warned(validations=[{"expression": PAIR}] * 100)
     assert [field for field, _ in found] == ["source.validations"]

@@ -136,7 +136,7 @@ def test_a_template_that_says_nothing_of_errors_has_the_failure_policy_of_the_fl
     assert plan.policies["gatekeeper-named-one"]["spec"]["failurePolicy"] == failure_policy
 
 
-def test_what_a_policy_of_one_constraint_cannot_say_is_told():
+def test_what_a_policy_of_one_constraint_cannot_say_is_reported():
     source = {"variables": [{"name": "v", "expression": "params.spec.match"}]}
     made = plan_of(template(**source), constraint(), options=Options(alone=True))
     assert made.policies == made.bindings == {}
@@ -152,7 +152,7 @@ def test_what_a_policy_of_one_constraint_cannot_say_is_told():
         {"matchCondition": [{"name": "m", "expression": "variables.inventory != null"}]},
     ],
 )
-def test_referential_data_is_told_to_be_in_no_policy_and_none_is_generated(source):
+def test_referential_data_is_reported_to_be_in_no_policy_and_none_is_generated(source):
     for alone in (False, True):
         made = plan_of(template(**source), constraint(), options=Options(alone=alone))
         assert made.policies == made.bindings == {}
@@ -168,7 +168,7 @@ def test_a_template_s_own_variable_may_have_the_name_of_referential_data():
     assert len(made.policies) == len(made.bindings) == 1
 
 
-def test_match_conditions_that_read_variables_are_told_and_not_generated():
+def test_match_conditions_that_read_variables_are_reported_and_not_generated():
     source = {"matchCondition": [{"name": "m", "expression": "variables.anyObject != null"}]}
     made = plan_of(template(**source), constraint())
     assert made.policies == made.bindings == {}
@@ -177,7 +177,9 @@ def test_match_conditions_that_read_variables_are_told_and_not_generated():
 
 
 @pytest.mark.parametrize(("source", "fault"), ODD_TEXTS)
-def test_names_and_messages_that_an_api_server_refuses_are_told_and_not_generated(source, fault):
+def test_names_and_messages_that_an_api_server_refuses_are_reported_and_not_generated(
+    source, fault
+):
     plan = plan_of(template(**source), constraint())
     assert plan.policies == plan.bindings == {}
     assert fault in plan.templates["named"].error
@@ -276,7 +278,7 @@ def test_a_binding_that_waits_here_and_was_made_elsewhere_is_not_in_the_way():
     assert plan_of(template(), constraint()).waiting == set()
 
 
-def test_of_rego_nothing_is_made_and_nothing_is_told_unless_it_was_asked_for():
+def test_of_rego_nothing_is_made_and_nothing_is_reported_unless_it_was_asked_for():
     rego = template()
     rego["spec"]["targets"] = [{"target": "admission.k8s.gatekeeper.sh", "rego": "package a"}]
     made = plan_of(rego, constraint())
@@ -315,7 +317,7 @@ def test_a_plan_tells_whose_objects_it_may_say_are_not_wanted():
     assert made.owners == {"t-uid"}
 
 
-def test_a_name_that_is_too_long_is_cut_and_told_apart_by_a_digest():
+def test_a_name_that_is_too_long_is_cut_and_distinguished_by_a_digest():
     assert constraint_name("K8sThing", "a") == "gatekeeper-k8sthing-a"
     one, other = (constraint_name("K8sThing", "a" * 250 + end) for end in "xy")
     assert len(one) == len(other) == 253

@@ -85,14 +85,14 @@ def test_an_expression_that_fits_is_not_warned_of(expression):
         ("object.metadata.labels.a == 'b'", "undefined field 'labels'"),
     ],
 )
-def test_an_expression_that_does_not_fit_is_told_with_its_kind_and_place(expression, message):
+def test_an_expression_that_does_not_fit_is_reported_with_its_kind_and_place(expression, message):
     (warning,) = type_warnings(source(expression), {WIDGET: widget()})
     assert warning["fieldRef"] == "spec.validations[0].expression"
     assert warning["warning"].startswith("example.com/v1, Kind=Widget: ERROR: <input>:1:")
     assert message in warning["warning"]
 
 
-def test_every_kind_that_an_expression_does_not_fit_is_told_with_it_and_messages_likewise():
+def test_every_kind_that_an_expression_does_not_fit_is_reported_with_it_and_messages_likewise():
     gadget = object_type("Gadget", "Gadget", DEFINITIONS)
     assert gadget is not None
     both = source("object.spec.size > 1", messageExpression="object.spec.nope")

@@ -226,7 +226,7 @@ def test_some_of_those_are_refused_by_each_form():
         assert sum(verdicts_of_both(chance, made, of_constraint, client) for _ in range(5)) > 5
 
 
-def test_an_expression_that_an_api_server_would_refuse_is_told():
+def test_an_expression_that_an_api_server_would_refuse_is_reported():
     made = plan_of(template(), constraint())
     policy = made.policies["gatekeeper-named"]
     policy["spec"]["validations"] = [{"expression": "1 == 'a'"}]

@@ -111,8 +111,8 @@ class Case:
     def simple(self, key=None, of=None, payload=None, signature=None):
         """A layer of the first format."""
         data = simple_payload(of or self.image) if payload is None else payload
-        made = b64(sign(key or self.key, data)) if signature is None else signature
-        return data, {SIGNATURE: made}
+        prepare = b64(sign(key or self.key, data)) if signature is None else signature
+        return data, {SIGNATURE: prepare}
 
     def sealed(self, key=None, content=None):
         """An envelope of DSSE."""
@@ -205,21 +205,21 @@ def bundle_of(**changes):
 def with_envelope(change):
     """A bundle whose envelope is changed after it was signed."""
 
-    def made(case):
+    def prepare(case):
         sealed = case.sealed()
         change(case, sealed)
         case.attach(bundle(sealed))
 
-    return made
+    return prepare
 
 
 def with_bundle(change):
-    def made(case):
+    def prepare(case):
         document = bundle(case.sealed())
         change(case, document)
         case.attach(document)
 
-    return made
+    return prepare
 
 
 def other_payload(case, sealed):
@@ -268,7 +268,7 @@ LATE, EARLY = NOW + dt.timedelta(minutes=30), NOW - dt.timedelta(minutes=30)
 def keyless_of(world, *, entry=None, of=None, **issued):
     """A bundle with a certificate, its log's promise and an entry; ``entry`` changes the last."""
 
-    def made(case):
+    def prepare(case):
         signer = issued.get("key") or new_key()
         authority = issued.get("authority") or world.authority
         ct_key = issued.get("ct_key", world.ct_key)
@@ -281,23 +281,23 @@ def keyless_of(world, *, entry=None, of=None, **issued):
         entries = entries if entry is None else entry(entries[0], spec)
         case.attach(bundle(sealed, certificate=certificate, entries=entries))
 
-    return made
+    return prepare
 
 
 def _other_body(world):
     other = dsse_spec(b"other", b"other", pem(world.authority.issue(new_key())))
-    return lambda made, spec: [world.log.entry("dsse", "0.0.1", other)]
+    return lambda prepare, spec: [world.log.entry("dsse", "0.0.1", other)]
 
 
 def _changed(*path):
     """An entry with another value at a path."""
 
-    def change(made, spec):
-        holder = made
+    def change(prepare, spec):
+        holder = prepare
         for name in path[:-2]:
             holder = holder[name]
         holder[path[-2]] = path[-1]
-        return [made]
+        return [prepare]
 
     return change
 
@@ -317,7 +317,7 @@ def keyless_cases(world):
         "no promise of a certificate log": keyless_of(world, ct_key=None),
         "another certificate log": keyless_of(world, ct_key=new_key()),
         "another log": keyless_of(world, log=Log()),
-        "no entry": keyless_of(world, entry=lambda made, spec: []),
+        "no entry": keyless_of(world, entry=lambda prepare, spec: []),
         "entry for another body": keyless_of(world, entry=_other_body(world)),
         "promise changed": keyless_of(
             world, entry=_changed("inclusionPromise", "signedEntryTimestamp", b64(b"x" * 70))

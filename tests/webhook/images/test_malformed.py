@@ -72,11 +72,11 @@ class Made:
             timestamps=[self.sigstore.clock.stamp(signature)],
         )
         self.simple = simple_payload(IMAGE)
-        made = sign(signer, self.simple)
-        spec = hashed_spec(self.simple, made, pem(self.certificate))
+        signature = sign(signer, self.simple)
+        spec = hashed_spec(self.simple, signature, pem(self.certificate))
         self.log = self.sigstore.log.annotated("hashedrekord", "0.0.1", spec)
         self.texts = {
-            "dev.cosignproject.cosign/signature": b64(made),
+            "dev.cosignproject.cosign/signature": b64(signature),
             "dev.sigstore.cosign/certificate": pem(self.certificate).decode(),
             LOG: self.log,
         }
@@ -102,50 +102,50 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made():
+def signed():
     return Made()
 
 
-def test_every_value_of_a_bundle(made):
-    for path in places(made.whole):
+def test_every_value_of_a_bundle(signed):
+    for path in places(signed.whole):
         for value in STRANGE:
-            made.bundle(changed(made.whole, path, value))
-    assert made.unreadable > 100
+            signed.bundle(changed(signed.whole, path, value))
+    assert signed.unreadable > 100
 
 
-def test_every_value_of_a_log_entry_s_body(made):
-    body = {"apiVersion": "0.0.1", "kind": "dsse", "spec": made.spec}
+def test_every_value_of_a_log_entry_s_body(signed):
+    body = {"apiVersion": "0.0.1", "kind": "dsse", "spec": signed.spec}
     for path in places(body):
         for value in STRANGE[:8] + STRANGE[9:]:  # half a character is in no JSON of UTF-8
             text = b64(compact(changed(body, path, value)))
-            entry = {**made.entry, "canonicalizedBody": text}
-            made.bundle(bundle(made.sealed, certificate=made.certificate, entries=[entry]))
-    assert made.refused > 50
+            entry = {**signed.entry, "canonicalizedBody": text}
+            signed.bundle(bundle(signed.sealed, certificate=signed.certificate, entries=[entry]))
+    assert signed.refused > 50
 
 
-def test_every_annotation_and_every_value_within(made):
-    for name, good in made.texts.items():
+def test_every_annotation_and_every_value_within(signed):
+    for name, good in signed.texts.items():
         for text in ("", "x", "null", "[]", "{}", "-----BEGIN CERTIFICATE-----", good[:-9]):
-            made.signature(made.simple, {**made.texts, name: text})
-    logged, payload = json.loads(made.log), json.loads(made.simple)
+            signed.signature(signed.simple, {**signed.texts, name: text})
+    logged, payload = json.loads(signed.log), json.loads(signed.simple)
     for value in STRANGE:
         for path in places(logged):
             text = json.dumps(changed(logged, path, value))
-            made.signature(made.simple, {**made.texts, LOG: text})
+            signed.signature(signed.simple, {**signed.texts, LOG: text})
         for path in places(payload):
-            made.signature(json.dumps(changed(payload, path, value)).encode(), made.texts)
-    assert made.unreadable > 50
+            signed.signature(json.dumps(changed(payload, path, value)).encode(), signed.texts)
+    assert signed.unreadable > 50
 
 
-def test_certificates_with_other_bytes(made):
+def test_certificates_with_other_bytes(signed):
     chance = random.Random(3)
-    good = made.certificate.public_bytes(Encoding.DER)
-    before = made.unreadable + made.refused
+    good = signed.certificate.public_bytes(Encoding.DER)
+    before = signed.unreadable + signed.refused
     for number in range(300):
         der = bytearray(good)
         for place in chance.sample(range(len(der)), 1 + number % 3):
             der[place] ^= 1 << chance.randrange(8)
-        broken = copy.deepcopy(made.whole)
+        broken = copy.deepcopy(signed.whole)
         broken["verificationMaterial"]["certificate"]["rawBytes"] = b64(bytes(der))
-        made.bundle(broken)
-    assert made.unreadable + made.refused == before + 300
+        signed.bundle(broken)
+    assert signed.unreadable + signed.refused == before + 300

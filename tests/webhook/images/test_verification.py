@@ -560,7 +560,7 @@ def test_identities_are_compared_whole(world):
     assert not world.answer(policy([crossed], root)).is_verified
 
 
-def test_the_time_that_is_told_is_the_newest_that_a_log_or_a_clock_has_proven(world):
+def test_the_time_that_is_reported_is_the_newest_that_a_log_or_a_clock_has_proven(world):
     verification = policy(
         [keyless()], world.sigstore.root(), attestations=[{"predicateType": PROVENANCE}]
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.kyverno.conversion import converted
+from webhook.kyverno.conversion import converted, for_requester
 from webhook.kyverno.patterns import Unwritable
 from webhook.kyverno.policy import PolicyQuestion
 from webhook.kyverno.validating_policy import ValidatingPolicy
@@ -25,7 +25,7 @@ def cluster_policy(rule: Json, **spec: Any) -> Json:
     }
 
 
-def made(rule: Json, **spec: Any) -> Json:
+def converted_policy(rule: Json, **spec: Any) -> Json:
     [(_, policy)] = converted(cluster_policy(rule, **spec))
     assert not isinstance(policy, Unwritable), policy
     return policy
@@ -45,7 +45,7 @@ def verdict_of(rule: Json, spec: Json, kind: str = "Pod", **fields: Any) -> str:
         **fields,
     }
     namespace = {"metadata": {"name": "shop", "labels": {"tier": "front"}}}
-    verdict = ValidatingPolicy(made(rule)).say(
+    verdict = ValidatingPolicy(converted_policy(rule)).say(
         PolicyQuestion(request, namespace, World(nothing_known))
     )
     return verdict.result
@@ -288,7 +288,7 @@ def test_deny_is_asked_of_deletions_as_well() -> None:
 
 def test_a_kind_of_no_builtin_group_is_of_any() -> None:
     match = {"any": [{"resources": {"kinds": ["Gateway"]}}]}
-    spec = made({**pattern(x=1), "match": match})["spec"]
+    spec = converted_policy({**pattern(x=1), "match": match})["spec"]
     assert spec["matchConstraints"]["resourceRules"] == [
         {
             "apiGroups": ["*"],
@@ -311,7 +311,7 @@ def test_who_asks_may_be_a_pattern() -> None:
 
 def test_a_message_has_its_variables() -> None:
     rule = {"validate": {"message": "no {{ request.object.spec.x }}", **denied("a", "Equals", "a")}}
-    assert made(rule)["spec"]["validations"][0]["messageExpression"] == (
+    assert converted_policy(rule)["spec"]["validations"][0]["messageExpression"] == (
         '("no " + string((object != null ? object.spec : oldObject.spec).?x.value()))'
     )
 
@@ -380,10 +380,10 @@ def test_pod_security_is_asked_by_its_level(level: str, changed: Json, result: s
 
 
 def test_actions_and_evaluation_are_kept() -> None:
-    policy = made(pattern(x=1), validationFailureAction="Enforce", background=False)
+    policy = converted_policy(pattern(x=1), validationFailureAction="Enforce", background=False)
     assert policy["spec"]["validationActions"] == ["Deny"]
     assert policy["spec"]["evaluation"] == {"background": {"enabled": False}}
-    assert made(pattern(x=1))["spec"]["validationActions"] == ["Audit"]
+    assert converted_policy(pattern(x=1))["spec"]["validationActions"] == ["Audit"]
 
 
 @pytest.mark.parametrize(
@@ -434,3 +434,55 @@ def test_a_field_over_all_rules_that_cannot_be_written_refuses_each(spec: Json, 
     for refusal in refusals:
         assert isinstance(refusal, Unwritable)
         assert why in str(refusal)
+
+
+PODS = {"resources": {"kinds": ["Pod"]}}
+OF_ADMINS = {"clusterRoles": ["cluster-admin", "ops"]}
+BY_ADMINS = {"any": [{**PODS, **OF_ADMINS}]}
+OF_SHOP = {"resources": {"namespaces": ["shop"]}}
+OF_OTHERS = {"resources": {"namespaces": ["other"]}}
+ADMIN = {"userInfo": {"username": "a"}, "clusterRoles": ["ops"], "roles": ["shop:editor"]}
+USER = {"userInfo": {"username": "u"}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "requester", "result"),
+    [
+        ({"match": BY_ADMINS}, {}, "fail"),  # nobody is known, so that everybody matches
+        ({"match": BY_ADMINS}, ADMIN, "fail"),
+        ({"match": BY_ADMINS}, USER, "skip"),
+        ({"match": {"all": [PODS, {**PODS, "roles": ["shop:editor"]}]}}, ADMIN, "fail"),
+        ({"match": {"all": [PODS, {**PODS, "roles": ["shop:editor"]}]}}, USER, "skip"),
+        ({"match": {**PODS, **OF_ADMINS}}, USER, "skip"),
+        ({"exclude": {"any": [OF_ADMINS]}}, {}, "fail"),
+        ({"exclude": {"any": [OF_ADMINS]}}, USER, "fail"),
+        ({"exclude": {"any": [OF_ADMINS]}}, ADMIN, "skip"),
+        ({"exclude": {"any": [{**OF_OTHERS, **OF_ADMINS}, OF_SHOP]}}, USER, "skip"),
+        ({"exclude": {"any": [{**OF_OTHERS, **OF_ADMINS}]}}, ADMIN, "fail"),
+        ({"exclude": {"all": [OF_ADMINS, OF_SHOP]}}, ADMIN, "skip"),
+        ({"exclude": {"all": [OF_ADMINS, OF_OTHERS]}}, ADMIN, "fail"),
+        ({"exclude": {"all": [OF_ADMINS, OF_SHOP]}}, USER, "fail"),
+        ({"exclude": {"all": [OF_ADMINS]}}, ADMIN, "skip"),
+        ({"exclude": OF_ADMINS}, ADMIN, "skip"),
+        ({"match": {"any": [{**PODS, "subjects": [{"kind": "User", "name": "u"}]}]}}, {}, "fail"),
+        ({"match": {"any": [{**PODS, "subjects": [{"kind": "User", "name": "u"}]}]}}, USER, "fail"),
+        ({"match": {"any": [{**PODS, "subjects": [{"kind": "User", "name": "x"}]}]}}, USER, "skip"),
+    ],
+)
+def test_a_rule_says_of_a_requester_whose_roles_are_known(
+    rule: Json, requester: Json, result: str
+) -> None:
+    document = for_requester(cluster_policy({**pattern(hostNetwork=False), **rule}), requester)
+    [(_, policy)] = converted(document)
+    assert not isinstance(policy, Unwritable), policy
+    obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"}}
+    request = {
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "operation": "CREATE",
+        "name": "web",
+        "namespace": "shop",
+        "userInfo": requester.get("userInfo") or {},
+        "object": {**obj, "spec": {"hostNetwork": True}},
+    }
+    question = PolicyQuestion(request, None, World(nothing_known))
+    assert ValidatingPolicy(policy).say(question).result == result

@@ -443,7 +443,7 @@ def test_what_cannot_be_expressed_is_named(case):
     assert message in str(refused.value)
 
 
-def test_secrets_logs_and_digests_are_told():
+def test_secrets_logs_and_digests_are_reported():
     entries = [{"keys": {"secret": {"name": "a", "namespace": "keys"}}}, KEY]
     made = images_of(cluster_policy(rule(attestors=[{"entries": entries}])))
     [policy, _] = made.documents
@@ -577,7 +577,7 @@ def test_the_template_and_a_verification_policy_name_the_same_images_by_a_glob()
         made = images_of(cluster_policy(rule(**ONE)))
         policy, constraint = made.documents
         policy["spec"]["images"] = constraint["spec"]["parameters"]["images"] = [one]
-        keys = keys_asked(constraint, images)
+        keys = requested_keys(constraint, images)
         about = read_policy(policy, no_file)
         assert keys == {image for image in images if about.matches(parse_reference(image))}, one
 
@@ -586,7 +586,7 @@ def no_file(name):
     raise FileNotFoundError(name)
 
 
-def keys_asked(constraint, images):
+def requested_keys(constraint, images):
     """What the library's template asks the provider about a Pod of these images."""
     found_keys = set()
 

@@ -84,7 +84,7 @@ def test_constraints_that_are_gone_make_room() -> None:
     assert registry.violations.series == {("Kind", "new", "deny"): 1}
 
 
-def test_what_is_counted_together_is_told_by_object_and_never_less_than_before() -> None:
+def test_what_is_counted_together_is_reported_by_object_and_never_less_than_before() -> None:
     registry = Registry(constraint_series_max=2)
     mutators = registry.mutators
     pair = ObjectGroup([("Assign", "a"), ("Assign", "b")])

@@ -16,7 +16,7 @@ def owner(generation: int = 1) -> Mutator:
 OWNER = MutatorId("AssignMetadata", "owner")
 
 
-def test_the_same_change_beyond_the_limit_is_a_fight_and_told_once() -> None:
+def test_the_same_change_beyond_the_limit_is_a_fight_and_reported_once() -> None:
     fights = Fights(3)
     began = [fights.note("change", "Pod shop/web", [owner()], float(at)) for at in range(6)]
     assert began == [False, False, False, True, False, False]

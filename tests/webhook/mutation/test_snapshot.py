@@ -147,7 +147,7 @@ class _Turning:
 
 
 @pytest.mark.parametrize("setter", [_Growing(), _Turning()])
-def test_mutators_that_never_converge_are_told_of(setter: Any) -> None:
+def test_mutators_that_never_converge_are_reported(setter: Any) -> None:
     found = read_mutator(assign("a", "spec.x", 1))
     endless = replace(
         found, assignment=Assignment(found.location, found.assignment.allowed, setter)

@@ -10,7 +10,7 @@ from webhook.parsers.errors import ParseError
 
 
 @pytest.mark.parametrize(("name", "text", "line"), BROKEN)
-def test_a_broken_file_is_told_with_its_line(name, text, line):
+def test_a_broken_file_is_reported_with_its_line(name, text, line):
     with pytest.raises(ParseError) as error:
         parsers.parse(name, text.encode())
 

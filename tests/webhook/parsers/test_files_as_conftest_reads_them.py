@@ -118,3 +118,24 @@ def test_toml_is_version_1_1(text, value):
 def test_what_is_no_toml_of_any_version_is_refused(text):
     with pytest.raises(ParseError):
         parsers.parse("toml", text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a":1} x', "invalid character 'x' after top-level value"),
+        ('{"a":1}\n{"a":2}', "invalid character '{' after top-level value"),
+        ('{"a":1,}', "invalid character '}' looking for beginning of object key string"),
+        ('{"a" 1}', "invalid character '1' after object key"),
+        ('{"a":01}', "invalid character '1' after object key:value pair"),
+        ('{"a":"\x01"}', r"invalid character '\x01' in string literal"),
+        ('["a"', "unexpected end of JSON input"),
+        ("", "unexpected end of JSON input"),
+        ("NaN", "invalid character 'N' looking for beginning of value"),
+        ("[-Infinity]", "invalid character 'I' in numeric literal"),
+    ],
+)
+def test_json_is_refused_in_the_words_of_go(text: str, words: str) -> None:
+    with pytest.raises(ParseError) as refused:
+        parsers.parse("json", text.encode())
+    assert refused.value.message == f"unmarshal json: {words}"

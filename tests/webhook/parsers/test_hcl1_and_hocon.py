@@ -68,7 +68,7 @@ def test_a_file_has_conftests_shape(name, text, shape):
     ("hocon", "x {\n a = ${b}\n}\n", 2, "Unresolved substitution:b"),
     ("hocon", "x { a = 1 }\ny {\n b = ${x.a} ${x.c}\n}\n", 3, "Unresolved substitution:x.c"),
 ])  # fmt: skip
-def test_a_fault_is_told_with_its_line(name, text, line, message):
+def test_a_fault_is_reported_with_its_line(name, text, line, message):
     with pytest.raises(ParseError, match=message) as error:
         parsers.parse(name, text.encode())
 

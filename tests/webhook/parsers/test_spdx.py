@@ -242,7 +242,7 @@ def of_version(version, text):
     return parsers.parse("spdx", (HEAD.replace("2.3", version) + text).encode())
 
 
-def test_every_section_is_told_in_the_shape_of_spdx_json():
+def test_every_section_is_reported_in_the_shape_of_spdx_json():
     assert parsers.parse("spdx", DOCUMENT.encode()) == SHAPE
 
 
@@ -283,7 +283,7 @@ def test_files_before_any_package_are_the_documents():
     assert "files" not in found["packages"][0]
 
 
-def test_a_value_emptied_again_is_told_only_where_it_must_be():
+def test_a_value_emptied_again_is_reported_only_where_it_must_be():
     found = of_version("2.3", "Created: x\nCreated:\nLicenseListVersion: 1\nLicenseListVersion:\n")
 
     assert found["creationInfo"] == CREATED

@@ -7,7 +7,12 @@ import pytest
 from tests.webhook.constraint.policies import constraint, template
 from webhook.constraint.template import read_template
 from webhook.policies.advice import advice_on_document, nearest
-from webhook.policies.request_reads import deciding_places, is_never_there, request_reads
+from webhook.policies.request_reads import (
+    absent_libraries,
+    deciding_places,
+    is_never_there,
+    request_reads,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +43,7 @@ from webhook.policies.request_reads import deciding_places, is_never_there, requ
         (["apps"], "Widget", ""),
     ],
 )
-def test_the_nearest_kind_is_told_of_what_there_is_not(
+def test_what_there_is_not_is_reported_with_the_nearest_kind(
     groups: list[str], kind: str, suggestion: str
 ) -> None:
     assert nearest(groups, kind) == suggestion
@@ -151,7 +156,7 @@ def test_an_expression_that_decides_by_a_request_is_known(expression: str, reads
         ("input.review._unstable.namespace; input.review.namespaceObject", ""),
     ],
 )
-def test_what_no_input_has_is_told_where_every_violation_needs_it(body: str, read: str) -> None:
+def test_what_no_input_has_is_reported_where_every_violation_needs_it(body: str, read: str) -> None:
     """Written for another tool: it is green everywhere, and denies nothing."""
     rego = f'package p\nimport future.keywords\nviolation[{{"msg": "no"}}] {{ {body} }}'
     found = request_reads(read_template(template(rego=rego)))
@@ -171,7 +176,29 @@ def test_a_library_that_decides_by_a_request_is_known() -> None:
         assert request_reads(read_template(document)) == {"input.review.operation"}, text
 
 
-def test_what_decides_by_a_request_is_told_with_its_lines() -> None:
+@pytest.mark.parametrize(
+    ("text", "absent"),
+    [
+        (
+            'package p\nimport data.lib.pods\nviolation[{"msg": "x"}] { pods.bad }',
+            ["data.lib.pods"],
+        ),
+        (rego("data.lib.pods.bad"), ["data.lib.pods.bad"]),
+        ('package p\nimport data.lib.images\nviolation[{"msg": "x"}] { images.bad }', []),
+        ('package p\nimport data.lib.images.bad\nviolation[{"msg": "x"}] { bad }', []),
+        ('package p\nimport data.lib\nviolation[{"msg": "x"}] { lib.images.bad }', []),
+        (rego("data.lib[_].bad"), []),
+        (rego("data.inventory.cluster"), []),
+    ],
+)
+def test_a_library_that_is_not_there_is_named(text: str, absent: list[str]) -> None:
+    """Gatekeeper takes such a template in silence, and it never denies."""
+    library = "package lib.images\nbad { input.review.object.bad }\n"
+    document = template(rego=text, target={"libs": [library]})
+    assert absent_libraries(read_template(document)) == absent
+
+
+def test_what_decides_by_a_request_is_reported_with_its_lines() -> None:
     source = 'package p\n\nviolation[{"msg": "m"}] {\n  input.review.operation == "UPDATE"\n}'
     assert deciding_places(read_template(template(rego=source))) == [
         "violation in line 3 of its Rego"

@@ -51,7 +51,7 @@ BROKEN = template(rego="package p\nviolation[{")
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
 
 
-def test_templates_constraints_and_data_are_told_apart_in_any_order_and_depth(folder):
+def test_templates_constraints_and_data_are_distinguished_in_any_order_and_depth(folder):
     folder.write("a.yaml", constraint())
     folder.write("deep/er/z.yml", template())
     (folder.path / "b.json").write_text(json.dumps(NAMESPACE))
@@ -320,7 +320,7 @@ def test_a_target_lies_beside_its_policies_and_changes_with_them(folder):
     assert 'target "t.example.com" not recognized' in str(report.faults[0])
 
 
-def test_a_target_that_cannot_be_used_is_told_with_its_place(folder):
+def test_a_target_that_cannot_be_used_is_reported_with_its_place(folder):
     folder.write("target.yaml", {**DECLARED, "spec": {"zork": 1}})
     folder.write("ours.yaml", {**DECLARED, "metadata": {"name": "json"}})
 

@@ -37,7 +37,7 @@ def group(**spec: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("action", ["deny", "warn"])
-def test_a_member_that_is_enforced_itself_is_told(action: str) -> None:
+def test_a_member_that_is_enforced_itself_is_reported(action: str) -> None:
     enforced = constraint(enforcementAction=action)
     why = (
         f"ConstraintGroup/g: its member own, K8sDeny/c ({action}), is enforced itself and refuses "
@@ -47,19 +47,19 @@ def test_a_member_that_is_enforced_itself_is_told(action: str) -> None:
     assert advice(group(), template(), constraint(enforcementAction="dryrun")) == []
 
 
-def test_a_constraint_that_is_enforced_from_now_on_is_told_of_its_group() -> None:
+def test_a_constraint_that_is_enforced_from_now_on_is_reported_at_its_group() -> None:
     dry = constraint(enforcementAction="dryrun")
     assert len(advice(constraint(), known=[template(), dry, group()])) == 1
 
 
-def test_a_member_that_is_never_asked_is_told() -> None:
+def test_a_member_that_is_never_asked_is_reported() -> None:
     members = {"a": {"kind": "K8sDeny"}, "b": {"kind": "K8sDeny"}}
     assert advice(group(members=members, expression="a()"), template()) == [
         "ConstraintGroup/g: its member b is never asked"
     ]
 
 
-def test_a_group_for_the_api_server_alone_is_told() -> None:
+def test_a_group_for_the_api_server_alone_is_reported() -> None:
     points = [{"name": "vap.k8s.io"}]
     spec = {
         "enforcementAction": "scoped",

@@ -108,7 +108,7 @@ def test_modules_are_in_the_order_of_their_paths(tmp_path):
     assert [module.file for module in found.modules] == names
 
 
-def test_a_link_that_leads_back_is_told(tmp_path):
+def test_a_link_that_leads_back_is_reported(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "back").symlink_to(tmp_path)
 

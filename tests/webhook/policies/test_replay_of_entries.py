@@ -59,7 +59,7 @@ def test_nothing_has_changed_where_policies_are_the_same(
     assert not found.differences
 
 
-def test_a_constraint_that_goes_to_the_other_entry_is_told_of_each() -> None:
+def test_a_constraint_that_goes_to_the_other_entry_is_reported_at_each() -> None:
     moved = in_force(closed="ignore", opened="ignore")
     found = replay([record("fail", "closed"), record("ignore", "opened")], moved)
     difference = found.differences["Named", "closed"]

@@ -48,7 +48,7 @@ def test_what_is_whole_is_taken(crd):
 
 
 @pytest.mark.parametrize("crd", WHOLE)
-def test_a_wrong_type_in_any_field_is_told(crd):
+def test_a_wrong_type_in_any_field_is_reported(crd):
     schema = schema_of(crd, WHOLE[crd]["apiVersion"].split("/")[1])
     silent = [
         (path, document["spec"])
@@ -58,7 +58,7 @@ def test_a_wrong_type_in_any_field_is_told(crd):
     assert silent == []
 
 
-def test_a_wrong_type_in_any_field_of_a_match_is_told():
+def test_a_wrong_type_in_any_field_of_a_match_is_reported():
     client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
     client.add_template(template())
     schema = AdmissionTarget().match_schema()
@@ -104,7 +104,7 @@ def test_the_schemas_are_those_of_the_crds(crd, schema):
         ({"sync": {"syncOnly": "Pod"}}, "spec.sync.syncOnly in body must be of type array"),
     ],
 )
-def test_what_a_config_says_without_effect_is_told(spec, message):
+def test_what_a_config_says_without_effect_is_reported(spec, message):
     (fault, *_) = fault_messages({**WHOLE["configs"], "spec": spec})
     assert message in fault
 

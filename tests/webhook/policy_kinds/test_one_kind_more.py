@@ -9,7 +9,7 @@ from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.mark.slow(20)
-def test_a_kind_more_is_read_by_every_door_and_refused_followed_and_told(tmp_path):
+def test_a_kind_more_is_read_by_every_door_and_refused_followed_and_reported(tmp_path):
     """In a process of its own, whose table has it from the beginning."""
     command = (sys.executable, "-m", "tests.made_up_kind", str(tmp_path))
     run = subprocess.run(

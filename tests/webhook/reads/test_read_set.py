@@ -38,7 +38,7 @@ def test_of_what_is_only_asked_for_it_shows_that_it_is_there_and_whether_it_is_f
     assert (reads | recorded(("text",))).project(value) == shown | {"text": "t"}
 
 
-def test_what_every_key_shows_is_not_told_of_one() -> None:
+def test_what_every_key_shows_is_not_reported_for_one() -> None:
     reads = recorded(("a", EVERY_KEY, "x"), ("a", "b", "x"), ("a", "b", "y"))
     assert list(reads.paths()) == [("a", EVERY_KEY, "x"), ("a", "b", "x"), ("a", "b", "y")]
     assert list(recorded(("a", EVERY_KEY, "x"), ("a", "b", "x")).paths()) == [("a", EVERY_KEY, "x")]
@@ -57,7 +57,7 @@ def test_either_of_two_sets() -> None:
     assert (either | WHOLE) == WHOLE
 
 
-def test_paths_are_told_as_policies_write_them() -> None:
+def test_paths_are_reported_as_policies_write_them() -> None:
     reads = recorded(
         ("input", "review", "object", "metadata", "labels", "app.kubernetes.io/name"),
         ("input", "parameters", "labels", EVERY_KEY),

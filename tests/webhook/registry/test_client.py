@@ -108,7 +108,7 @@ def test_without_credentials_it_says_that_a_user_is_asked_for(registry):
         files_of(registry)
 
 
-def test_a_wrong_password_is_refused_and_not_told(registry):
+def test_a_wrong_password_is_refused_and_not_shown(registry):
     registry.users = {"ann": "secret"}
     config = DockerConfig({registry.host: Credential("ann", "wrong-password")})
 
@@ -135,7 +135,7 @@ def test_a_busy_registry_is_asked_again_as_it_says(registry, status):
     assert files_of(registry) == {"a.yaml": b"a: 1\n"}
 
 
-def test_a_registry_that_wants_long_peace_is_told_with_its_wait(registry):
+def test_a_registry_that_wants_long_peace_is_reported_with_its_wait(registry):
     async def busy(request):
         return web.json_response(
             {"errors": [{"code": "TOOMANYREQUESTS", "message": "slow down"}]},

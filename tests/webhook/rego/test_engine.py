@@ -141,7 +141,7 @@ def test_an_operand_of_the_wrong_type_is_a_type_error_when_strict():
         ("1.17.1", "complete rules must not produce multiple outputs"),
     ],
 )
-def test_conflicting_values_are_told_in_the_words_of_the_level(level, message):
+def test_conflicting_values_are_reported_in_the_words_of_the_level(level, message):
     rule = program("package a\np := x if some x in [1, 2]", level=level).rule("data.a.p")
     with pytest.raises(EvaluationError, match=f"eval_conflict_error: {message}"):
         rule(UNDEFINED, {}, EvaluationContext())
@@ -154,7 +154,7 @@ def test_conflicting_values_are_told_in_the_words_of_the_level(level, message):
         ("1.17.1", "functions must not produce multiple outputs for same inputs"),
     ],
 )
-def test_a_function_with_two_values_is_told_in_the_words_of_the_level(level, message):
+def test_a_function_with_two_values_is_reported_in_the_words_of_the_level(level, message):
     source = "package a\nf(x) := y if some y in x\np := f([1, 2])"
     rule = program(source, level=level).rule("data.a.p")
     with pytest.raises(EvaluationError, match=message):

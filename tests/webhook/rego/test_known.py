@@ -185,7 +185,7 @@ def test_collections_and_built_ins_that_are_called_have_names_of_their_own():
     assert answer(prepared(source), {"review": 5, "parameters": OTHERS}) == ["a", "b"]
 
 
-def own_code(source, **options):
+def specialised_rule(source, **options):
     """A rule in the code of one constraint."""
     module = parse_module(f"package a\n{source}", "m.rego", "v1")
     program = specialise_modules([module], PARAMETERS, options=CompileOptions(**options))
@@ -193,7 +193,7 @@ def own_code(source, **options):
 
 
 def test_what_a_caller_lends_is_asked_for_in_each_evaluation():
-    rule = own_code("p := opa.runtime().version")
+    rule = specialised_rule("p := opa.runtime().version")
     for version in ("1", "2"):
         assert rule({}, {}, EvaluationContext(runtime={"version": version})) == version
 
@@ -201,7 +201,7 @@ def test_what_a_caller_lends_is_asked_for_in_each_evaluation():
 def test_a_built_in_of_a_caller_s_own_is_asked_in_each_evaluation():
     answers = iter(range(10))
     own = make_builtin("own.next", [NUMBER], NUMBER, lambda _: next(answers))
-    rule = own_code("p := own.next(1)", builtins={"own.next": own})
+    rule = specialised_rule("p := own.next(1)", builtins={"own.next": own})
     first = rule({}, {}, EvaluationContext())
     assert rule({}, {}, EvaluationContext()) == first + 1
 

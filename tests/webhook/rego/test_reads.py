@@ -88,7 +88,7 @@ def test_a_modifier_may_make_it_read_anything() -> None:
         ("f with time.now_ns as 1", ("time.now_ns",), False),
     ],
 )
-def test_what_may_change_by_itself_is_told(body: str, changing: tuple, providers: bool) -> None:
+def test_what_may_change_by_itself_is_reported(body: str, changing: tuple, providers: bool) -> None:
     read = dependencies(body, rules="f { time.now_ns() > 1 }")
     assert (read.changing, read.providers) == (changing, providers)
     assert read.deterministic is not bool(changing)

@@ -40,7 +40,7 @@ def test_only_true_passes():
     }
 
 
-def test_tests_of_one_name_are_told_apart_across_files():
+def test_tests_of_one_name_are_distinguished_across_files():
     first = "package a\ntest_x if true\ntest_x if false"
     second = "package a\ntest_x if true"
 

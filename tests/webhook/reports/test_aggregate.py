@@ -154,7 +154,7 @@ STEPS = st.lists(
 def test_changes_that_wait_for_each_other_come_to_the_same_as_one_after_the_other(before, steps):
     """What an admission found and was not written yet is not lost by a look at the same state."""
 
-    def made(name, found_in, kept, messages):
+    def entries_change(name, found_in, kept, messages):
         # What is found in a state, or else what stays of one: never both.
         if found_in:
             return EntriesChange(of_admission(name, found_in, *sorted(messages)))
@@ -162,10 +162,10 @@ def test_changes_that_wait_for_each_other_come_to_the_same_as_one_after_the_othe
 
     written, gathered = [], {}
     for name, *rest in before:
-        written = packed(written, {subject(name).uid: made(name, *rest)}).reports
+        written = packed(written, {subject(name).uid: entries_change(name, *rest)}).reports
     stored = written
     for name, *rest in steps:
-        uid, step = subject(name).uid, made(name, *rest)
+        uid, step = subject(name).uid, entries_change(name, *rest)
         written = packed(written, {uid: step}).reports
         gathered[uid] = step.after(gathered[uid]) if uid in gathered else step
     at_once = packed(stored, gathered).reports

@@ -62,7 +62,7 @@ def test_what_was_deleted_makes_room():
     assert made.asks(4) == [True, True, True, False]
 
 
-def test_the_bound_is_told_once_and_forgotten_after_a_while():
+def test_the_bound_is_reported_once_and_forgotten_after_a_while():
     made = Fixture(number=5, reports_max=5)
     assert not made.capacity.is_reached
     made.asks(3)

@@ -98,7 +98,7 @@ def refreshed(cluster, log, *names):
     return asyncio.run(run())
 
 
-def test_a_bug_with_one_resource_is_told_and_it_is_tried_again_with_all_that_was_known_of_it():
+def test_a_bug_with_one_resource_is_reported_and_it_is_tried_again_with_all_that_was_known_of_it():
     """It ended the writing of all reports, and everything beside it."""
     cluster, log = Cluster(b=2), BugLog()
     refresher = refreshed(cluster, log, "a", "b", "c")
@@ -156,7 +156,7 @@ def stored(store, log, *places, monkeypatch):
     return asyncio.run(run())
 
 
-def test_a_bug_with_one_place_is_told_and_its_changes_are_written_later(monkeypatch):
+def test_a_bug_with_one_place_is_reported_and_its_changes_are_written_later(monkeypatch):
     store, log = Store(x=2), BugLog()
     reports = stored(store, log, "x", "y", monkeypatch=monkeypatch)
     assert sorted(store.written) == [("x", ["a"]), ("y", ["a"])]

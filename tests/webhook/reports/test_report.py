@@ -13,7 +13,7 @@ from webhook.reports.report_api import APIS, OPENREPORTS, WGPOLICY
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 
 
-def made(*findings, seconds=100, about=None, api=WGPOLICY):
+def new_report(*findings, seconds=100, about=None, api=WGPOLICY):
     return report(about or subject(), settled(findings or [finding()]), api, seconds)
 
 
@@ -26,7 +26,7 @@ def stored(document):
 
 @pytest.mark.parametrize("api", APIS.values(), ids=APIS)
 def test_a_report_has_the_fields_that_viewers_need(api):
-    document = made(
+    document = new_report(
         finding("b", verdict="warn", action="warn"),
         finding("a", severity="high", category="Pods"),
         api=api,
@@ -75,14 +75,14 @@ def test_a_report_has_the_fields_that_viewers_need(api):
 
 
 def test_a_cluster_wide_resource_has_a_cluster_report():
-    document = made(about=subject("shop", "", NAMESPACE))
+    document = new_report(about=subject("shop", "", NAMESPACE))
     assert document["kind"] == "ClusterPolicyReport"
     assert "namespace" not in document["metadata"]
     assert "namespace" not in document["scope"]
 
 
 def test_the_summary_counts_every_verdict():
-    document = made(*(finding(verdict, verdict=verdict) for verdict in VERDICTS))
+    document = new_report(*(finding(verdict, verdict=verdict) for verdict in VERDICTS))
     assert document["summary"] == dict.fromkeys(VERDICTS, 1)
 
 
@@ -92,32 +92,32 @@ def test_without_findings_there_is_no_report():
 
 def test_what_a_report_says_can_be_read_back():
     findings = settled([finding("a", severity="low"), finding("b", verdict="pass", action="")])
-    document = made(*findings)
+    document = new_report(*findings)
     assert tuple(map(finding_in, document["results"])) == findings
     assert subject_in(document["scope"]) == subject()
 
 
 def test_nothing_is_written_when_only_time_has_passed():
-    assert difference(stored(made(seconds=100)), made(seconds=200)) is None
+    assert difference(stored(new_report(seconds=100)), new_report(seconds=200)) is None
 
 
 def test_nothing_is_written_for_another_version_of_the_same_kind():
     first = subject("scaler", gvk=GroupVersionKind("autoscaling", "v1", "HorizontalPodAutoscaler"))
     later = first._replace(gvk=first.gvk._replace(version="v2"))
-    assert difference(stored(made(about=first)), made(about=later)) is None
+    assert difference(stored(new_report(about=first)), new_report(about=later)) is None
 
 
 def test_a_result_that_is_found_again_keeps_its_time():
-    current = stored(made(finding("a"), seconds=100))
-    found = difference(current, made(finding("a"), finding("b"), seconds=200))
+    current = stored(new_report(finding("a"), seconds=100))
+    found = difference(current, new_report(finding("a"), finding("b"), seconds=200))
     assert found.action == "replace"
     times = {item["rule"]: item["timestamp"]["seconds"] for item in found.document["results"]}
     assert times == {"a": 100, "b": 200}
 
 
 def test_the_whole_set_of_results_is_replaced():
-    current = stored(made(finding("stale"), finding("kept")))
-    found = difference(current, made(finding("kept")))
+    current = stored(new_report(finding("stale"), finding("kept")))
+    found = difference(current, new_report(finding("kept")))
     assert [item["rule"] for item in found.document["results"]] == ["kept"]
     assert found.document["summary"]["fail"] == 1
 
@@ -136,25 +136,25 @@ def test_the_whole_set_of_results_is_replaced():
     ids=["summary", "source", "action", "twice", "emptied", "scope", "owner"],
 )
 def test_what_somebody_changed_in_a_report_is_put_right(change):
-    current = stored(made())
+    current = stored(new_report())
     change(current)
-    found = difference(current, made())
+    found = difference(current, new_report())
     assert found.action == "replace"
-    assert difference(stored(found.document), made()) is None
+    assert difference(stored(found.document), new_report()) is None
 
 
 def test_labels_and_annotations_of_others_stay():
-    current = stored(made())
+    current = stored(new_report())
     current["metadata"]["labels"]["team"] = "a"
     current["metadata"]["annotations"] = {"note": "b"}
-    found = difference(current, made(finding("other")))
+    found = difference(current, new_report(finding("other")))
     assert found.document["metadata"]["labels"]["team"] == "a"
     assert found.document["metadata"]["annotations"] == {"note": "b"}
     assert found.document["metadata"]["resourceVersion"] == "7"
 
 
 def test_a_report_without_findings_left_is_deleted():
-    current = stored(made())
+    current = stored(new_report())
     assert difference(current, None).action == "delete"
     assert difference(None, None) is None
-    assert difference(None, made()).action == "create"
+    assert difference(None, new_report()).action == "create"

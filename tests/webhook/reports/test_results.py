@@ -131,7 +131,7 @@ def test_constraints_about_a_kind_are_those_that_may_match_it():
     assert names == ["all"]
 
 
-def test_what_is_excused_is_always_told_as_skipped_and_by_which_exception():
+def test_what_is_excused_is_always_reported_as_skipped_and_by_which_exception():
     policies = client(template(), constraint())
     expires = "2100-01-01T00:00:00Z"
     document = exception("e", "K8sDeny/c", match={"name": "*"}, reason="moving", expires=expires)

@@ -188,7 +188,7 @@ def test_nothing_is_made_in_a_namespace_that_ends(cluster, api, owner):
     api.request("PATCH", finalized, patch, content_type="application/merge-patch+json")
 
 
-def test_kinds_that_are_not_served_are_told_apart(cluster, api, owner):
+def test_kinds_that_are_not_served_are_distinguished(cluster, api, owner):
     del api
 
     async def work(client, writer):

@@ -206,7 +206,7 @@ def test_previewed_mutators_ask_as_well_and_their_failure_changes_nothing() -> N
     assert "unsigned" in refusing.preview.fault
 
 
-def test_drift_is_told_by_answers_and_not_while_a_provider_has_none() -> None:
+def test_drift_is_reported_by_answers_and_not_while_a_provider_has_none() -> None:
     mutations = known(asks(failurePolicy="UseDefault", default="safe")).snapshot
     by_user = known(asks("u", "spec.owner", dataSource="Username")).snapshot
     ask = Answers(lambda one: response_of(one, "registry/it"))

@@ -97,3 +97,25 @@ def test_each_request_is_reviewed_by_the_policies_that_are_about_it(messages) ->
 def test_pod_controllers_are_reviewed_by_what_is_generated(messages) -> None:
     # Not of a policy with a selector.
     assert messages(resource="deployments", kind="Deployment", group="apps") == {"pods"}
+
+
+def test_policies_of_namespaces_and_of_audits_alone_are_left_out_where_they_decide_nothing() -> (
+    None
+):
+    of_audits = policy("audits")
+    of_audits["spec"]["evaluation"] = {"admission": {"enabled": False}}
+    own = policy("own") | {"kind": "NamespacedValidatingPolicy"}
+    own["metadata"]["namespace"] = "shop"
+    stage = KyvernoPolicies([read_kyverno(of_audits), read_kyverno(own)])
+    policies = PolicySet(SNAPSHOT, stages=(stage,))
+
+    def messages_at(point: str, namespace: str) -> set[str]:
+        value = AugmentedReview(request(namespace=namespace))
+        found = review(policies, Subject(value, point))
+        return {one.msg for one in found.responses.results}
+
+    for _ in range(2):  # each request is about the same resource
+        assert messages_at(enforcement.WEBHOOK, "shop") == {"own"}
+        assert messages_at(enforcement.WEBHOOK, "other") == set()
+        assert messages_at(enforcement.AUDIT, "shop") == {"audits", "own"}
+        assert messages_at(enforcement.AUDIT, "other") == {"audits"}

@@ -139,7 +139,7 @@ def test_an_object_that_comes_into_the_match_by_the_update_is_refused() -> None:
     assert [actions for _, actions, _ in findings] == [("deny",)]
 
 
-def test_scoped_actions_and_dry_runs_are_told_apart_too() -> None:
+def test_scoped_actions_and_dry_runs_are_distinguished_too() -> None:
     points = [{"name": WEBHOOK}]
     scoped = ratcheted(
         enforcementAction="scoped",

@@ -39,7 +39,7 @@ from webhook.serving.revision import Revision, Serving
 T = TypeVar("T")
 
 
-def test_before_there_are_policies_the_api_server_is_told_to_ask_again() -> None:
+def test_before_there_are_policies_the_api_server_has_to_ask_again() -> None:
     admitting = Admitting()
     admitting.serving.revision = None
     found = admitting.ask(request_of(pod()))
@@ -153,7 +153,7 @@ def test_of_a_slow_review_s_thousands_of_violations_the_thread_that_answers_look
     asyncio.run(run())
 
 
-def test_an_action_that_nobody_knows_is_told_to_the_log_and_denies_nothing() -> None:
+def test_an_action_that_nobody_knows_is_reported_to_the_log_and_denies_nothing() -> None:
     admitting = Admitting(
         REQUIRED_LABELS,
         constraint("a", "owner", action="page-me"),

@@ -26,7 +26,7 @@ def test_with_a_host_it_is_that_address(address):
         assert listening.getsockname()[0] == address
 
 
-def test_a_taken_port_is_told_at_once():
+def test_a_taken_port_is_reported_at_once():
     with bind("127.0.0.1", 0, backlog=1) as taken:
         taken.listen(1)
         with pytest.raises(OSError, match="in use"):

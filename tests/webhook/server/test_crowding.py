@@ -60,7 +60,7 @@ def test_a_body_that_has_not_arrived_at_its_deadline_behind_its_users_own_is_ref
     assert "of the same user" in json.dumps(found[1])
 
 
-def test_a_body_alone_that_has_not_arrived_at_its_deadline_is_told_of_its_size() -> None:
+def test_a_body_alone_that_has_not_arrived_at_its_deadline_is_informed_of_its_size() -> None:
     """It was told to send fewer at once, and had sent one."""
     found = late(Port())
     assert refused(found) == 422

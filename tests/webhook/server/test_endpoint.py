@@ -83,7 +83,7 @@ def test_what_waits_gives_its_room_back_when_it_is_answered() -> None:
     memory.take(100_000)
 
 
-def test_what_would_have_to_wait_and_finds_no_room_is_told_to_try_again() -> None:
+def test_what_would_have_to_wait_and_finds_no_room_has_to_try_again() -> None:
     endpoint = CalledEndpoint(wait, Memory(1))
     code, found = endpoint.post(json.dumps(review()).encode())
     assert code == 429
@@ -91,7 +91,7 @@ def test_what_would_have_to_wait_and_finds_no_room_is_told_to_try_again() -> Non
     assert endpoint.refused == {("overload",): 1}
 
 
-def test_a_large_request_that_finds_no_room_in_its_time_is_told_to_try_again() -> None:
+def test_a_large_request_that_finds_no_room_in_its_time_has_to_try_again() -> None:
     memory = Memory(10_000_000)
     memory.take(10_000_000 - LARGE_BYTES)
     endpoint = CalledEndpoint(allow, memory)

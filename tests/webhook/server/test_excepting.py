@@ -97,7 +97,7 @@ def test_who_may_is_asked_for_each_constraint_by_name() -> None:
     assert rights.reviews[-1][1] == [{"resourceAttributes": right}]
 
 
-def test_who_may_not_is_refused_and_told_what_it_takes() -> None:
+def test_who_may_not_is_refused_and_informed_what_it_takes() -> None:
     response = answer(wide(), Rights(AccessAnswer(0)))
     assert (response.allowed, response.code) == (False, 403)
     assert "may not make exceptions from RequiredLabel owned" in response.message

@@ -69,7 +69,9 @@ def test_who_has_the_most_gives_way_however_many_namespaces_it_asks_about() -> N
 
 
 @pytest.mark.parametrize("users", [1, 2, 3, 5, 7, 10, 13, 32])
-def test_of_users_who_all_ask_for_more_than_there_is_each_is_told_of_its_own(users: int) -> None:
+def test_of_users_who_all_ask_for_more_than_there_is_each_is_informed_of_its_own(
+    users: int,
+) -> None:
     """Of seven with nine places of 64 each, none was to blame for a tenth: all of it was let in."""
     waiting = queue()
     refused = 0

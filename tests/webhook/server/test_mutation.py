@@ -101,7 +101,7 @@ def test_nobody_waits_for_a_namespace_that_no_mutator_of_the_kind_could_ask_abou
     assert reader.lookups == {}
 
 
-def test_before_there_are_mutators_the_api_server_is_told_to_ask_again() -> None:
+def test_before_there_are_mutators_the_api_server_has_to_ask_again() -> None:
     mutating = Mutating(LABEL)
     mutating.serving.revision = None
     found = mutating.ask(pod())
@@ -159,7 +159,7 @@ def test_it_is_refused_where_that_is_chosen() -> None:
     assert "not converging" in found.message
 
 
-def test_a_previewed_mutator_that_would_fail_is_counted_and_told_of() -> None:
+def test_a_previewed_mutator_that_would_fail_is_counted_and_reported() -> None:
     would_fail = assign("soon", "spec.containers.x", 1)
     would_fail["metadata"]["annotations"] = {"waddle.dev/mode": "preview"}
     mutating = Mutating(known(label("a", "a", "b"), would_fail).snapshot)

@@ -456,7 +456,7 @@ def test_a_large_object_is_reviewed_elsewhere() -> None:
     run(work())
 
 
-def test_without_room_for_it_the_api_server_is_told_to_ask_again_at_once() -> None:
+def test_without_room_for_it_the_api_server_has_to_ask_again_at_once() -> None:
     async def work() -> None:
         named = pod() | {"metadata": {"name": "web", "namespace": "known"}}
         matched = review(named | {"spec": {"text": "x" * LARGE_BYTES}})

@@ -103,7 +103,7 @@ def test_effects_are_withheld_from_who_may_not_read_all_that_policies_can() -> N
 
 
 @pytest.mark.parametrize("code", [401, 403])
-def test_who_is_refused_is_told_why_and_nothing_is_validated(code: int) -> None:
+def test_who_is_refused_is_informed_why_and_nothing_is_validated(code: int) -> None:
     called = Called(Access(code, "not you"))
     found, answer, headers = asyncio.run(called.post(b"{}"))
     assert (found, answer["message"]) == (code, "not you")
@@ -134,7 +134,7 @@ def test_a_body_beyond_any_policy_is_refused_before_the_rest_of_it_is_read() -> 
         ("answer", "other policies are being"),
     ],
 )
-def test_a_few_calls_wait_at_a_time_and_the_next_is_told_to_ask_again(
+def test_a_few_calls_wait_at_a_time_and_the_next_has_to_ask_again(
     waits_for: str, message: str
 ) -> None:
     async def work() -> None:
@@ -187,7 +187,7 @@ def test_a_refusal_of_the_validator_s_is_answered_as_it_is() -> None:
     assert (code, answer["message"]) == (503, "ends")
 
 
-def test_a_bug_is_answered_500_and_told_to_the_log_alone() -> None:
+def test_a_bug_is_answered_500_and_reported_to_the_log_alone() -> None:
     called = Called(answer=ZeroDivisionError("secret detail"))
     code, answer, _ = asyncio.run(called.post(b"{}"))
     assert (code, answer["message"]) == (500, "internal error: see the webhook's log")

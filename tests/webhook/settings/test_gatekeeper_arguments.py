@@ -73,7 +73,7 @@ def test_gatekeeper_s_arguments_start_a_replica_that_follows_the_cluster(argumen
     assert settings.in_cluster
 
 
-def test_what_is_asked_for_and_missing_is_told():
+def test_what_is_asked_for_and_missing_is_reported():
     arguments = [item for item in ARGUMENTS[1] if item != "--operation=status"]
     notices = " ".join(read(arguments, IN_A_POD).notices)
     assert "mutation-status has no effect without status" in notices

@@ -157,7 +157,7 @@ def test_rules_that_follow_policies_need_a_cluster() -> None:
     assert read(enforced, POD).policies.webhook_rules == "policies"
 
 
-def test_operations_that_write_to_a_cluster_are_told_to_be_idle_without_one() -> None:
+def test_operations_that_write_to_a_cluster_are_called_idle_without_one() -> None:
     (notice,) = settings("--operation=webhook,status,generate").notices
     assert notice == "--operation=generate,status has no effect without --kubernetes"
 
@@ -183,7 +183,7 @@ def test_without_a_cluster_no_operation_of_one_is_carried_out() -> None:
     assert settings("--operation=webhook,status,generate").operations_carried_out == ("webhook",)
 
 
-def test_flags_of_the_audit_are_told_to_be_idle_without_it() -> None:
+def test_flags_of_the_audit_are_called_idle_without_it() -> None:
     (notice,) = settings("--audit-interval=30", "--audit-chunk-size=500").notices
     assert notice == "--audit-interval has no effect without --kubernetes and --operation=audit"
     found = read(["--kubernetes", "--operation=audit", "--audit-interval=30"], POD)

@@ -57,6 +57,12 @@ def templates(count):
     return [template(kind=f"K8sDeny{number:03}", rego=rego(number)) for number in range(count)]
 
 
+@pytest.fixture(autouse=True)
+def alone():
+    """Without processes of an earlier test: they end a moment after they are stopped."""
+    until(lambda: not workers(), "no process of an earlier test")
+
+
 @pytest.fixture
 def two_processors(monkeypatch):
     """As if the machine had two."""
@@ -151,6 +157,7 @@ def test_what_was_compiled_elsewhere_is_in_the_cache(tmp_path, two_processors):
     for document in made:
         replica.client.add_template(document)
     replica.trials.stop()
+    until(lambda: not workers(), "no process")
     assert len(list(tmp_path.iterdir())) == LEAST
     assert CodeCache(tmp_path).holds_some
 

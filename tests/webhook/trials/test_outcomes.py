@@ -91,14 +91,14 @@ def test_where_much_was_taken_the_next_is_left_to_another_process(machine, first
     [job(wants=True), job(written(NO_MEMORY))],
     ids=["the process", "the policy"],
 )
-def test_what_wants_more_memory_is_told_so_only_if_it_had_all(machine, wanting):
+def test_what_wants_more_memory_is_reported_only_if_it_had_all(machine, wanting):
     ((_, data),) = answered(machine, wanting)
     assert marshal.loads(data) == NO_MEMORY
     found = answered(machine, job(b"a"), wanting, job(b"b"))
     assert [data for _, data in found] == [b"a"], "it is to be asked for again, with all after it"
 
 
-def test_what_was_told_is_not_kept_until_the_next_is_known(machine):
+def test_what_was_reported_is_not_kept_until_the_next_is_known(machine):
     file = io.BytesIO()
     flushed = io.BufferedWriter(file)
     seen = []

@@ -39,7 +39,7 @@ def documents(*items, **more):
     }
 
 
-def test_the_code_of_a_source_in_rego_is_told_by_its_digest():
+def test_the_code_of_a_source_in_rego_is_reported_by_its_digest():
     job = source("Rego", {"rego": DENY})
     outcome = carry_out(job)
     assert list(outcome) == ["codes"]
@@ -65,7 +65,7 @@ def test_an_expression_compiles_and_has_no_code_to_keep():
     ],
     ids=["unsafe", "no Rego", "no text", "a built-in that there is not", "no CEL"],
 )
-def test_what_does_not_compile_is_told_with_its_stage_or_code(job, expected):
+def test_what_does_not_compile_is_reported_with_its_stage_or_code(job, expected):
     outcome = carry_out(job)
     assert outcome.pop("error")
     assert outcome == expected
@@ -77,7 +77,7 @@ def test_policies_that_hold_together_have_no_problem():
     assert len(outcome["codes"]) == 1
 
 
-def test_each_fault_of_policies_is_told_with_whose_it_is():
+def test_each_fault_of_policies_is_reported_with_whose_it_is():
     outcome = carry_out(documents(template(), constraint(match={"kinds": 1})))
     ((kind, name, code, message),) = outcome["problems"]
     assert (kind, name) == ("K8sDeny", "c")
@@ -111,7 +111,7 @@ def test_to_need_more_memory_than_there_is_is_the_policys_fault(monkeypatch, wan
     assert carry_out(documents(template())) == NO_MEMORY
 
 
-def test_of_policies_that_nest_too_deep_nothing_is_told_here(monkeypatch):
+def test_of_policies_that_nest_too_deep_nothing_is_reported_here(monkeypatch):
     """Who asked finds the fault again, and has words for it."""
 
     def validate(*_):

@@ -93,7 +93,7 @@ def test_a_template_beyond_the_bounds_is_ended_and_the_next_one_compiles(bounds,
     ids=["parse", "compile", "no rule", "built-in"],
 )
 @pytest.mark.parametrize("before", ["", "# much\n" * LARGE_CHARACTERS], ids=["small", "large"])
-def test_faults_that_are_found_elsewhere_are_told_as_those_found_here(shared, rego, before):
+def test_faults_that_are_found_elsewhere_are_reported_as_those_found_here(shared, rego, before):
     """Word for word, with their codes, as the driver itself tells them."""
     text = before + rego
     driver = RegoDriver(disabled_builtins=["http.send"])
@@ -106,7 +106,7 @@ def test_faults_that_are_found_elsewhere_are_told_as_those_found_here(shared, re
     assert outcomes[0] == outcomes[1]
 
 
-def test_faults_of_an_expression_are_told_as_those_found_here(shared):
+def test_faults_of_an_expression_are_reported_as_those_found_here(shared):
     """Those of CEL, likewise."""
     outcomes = []
     for client in (Client(targets=[AdmissionTarget()], drivers=[CelDriver()]), shared.client):
@@ -385,7 +385,7 @@ def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
     replica.trials.stop()
 
 
-def test_constraints_that_are_tried_together_are_told_what_each_is_told_alone():
+def test_constraints_that_are_tried_together_are_reported_as_each_is_alone():
     """Those at fault, those of another template, and those that have been tried already."""
     replica = Replica()
     good, other = template(), template("K8sOther", rego=literals(3))

@@ -28,13 +28,17 @@ QUICK = Settings(backoff_initial_seconds=0.05, backoff_max_seconds=0.5, missing_
 
 @asynccontextmanager
 async def managed(cluster):
-    """A manager that runs."""
+    """A manager that runs; ConfigMaps end with it."""
     async with ClusterClient(load_credentials(cluster.kubeconfig)) as client:
         manager = Manager(client, Discovery(client), settings=QUICK)
-        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(manager.run())
-            yield manager
-            task.cancel()
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+                task = tasks.create_task(manager.run())
+                yield manager
+                task.cancel()
+        finally:
+            collection = "/api/v1/namespaces/default/configmaps"
+            await asyncio.to_thread(cluster.api.request, "DELETE", collection)
 
 
 async def put(cluster, name, **data):
@@ -63,7 +67,7 @@ def late_of(taken):
     return sorted(event.key.name for event in taken[:-1] if event.key.name.startswith("late"))
 
 
-def test_a_registrar_that_joins_late_is_told_what_is_there_without_a_second_watch(cluster):
+def test_a_registrar_that_joins_late_is_informed_what_is_there_without_a_second_watch(cluster):
     async def run():
         for name in ("late", "late-too"):
             await put(cluster, name)
@@ -100,7 +104,6 @@ def test_a_registrar_that_never_listens_delays_nobody_and_costs_little(cluster):
             assert len(waiting) == 1
             found = (await until(slow, "set", "busy"))[-1]
             assert found.object["data"]["version"] == "19"
-            await drop(cluster, "busy")
 
     asyncio.run(run())
 

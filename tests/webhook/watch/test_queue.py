@@ -40,14 +40,14 @@ def test_only_the_latest_state_of_an_object_waits():
     assert drained_events(queue) == [("set", "x", 999), ("set", "y", 0)]
 
 
-def test_an_object_that_came_and_went_unseen_is_not_told_of():
+def test_an_object_that_came_and_went_unseen_is_not_reported():
     queue = EventQueue()
     queue.set(A, key("x"), {"v": 1})
     queue.delete(A, key("x"), {"v": 1})
     assert drained_events(queue) == []
 
 
-def test_a_deletion_is_told_before_the_object_that_replaced_it():
+def test_a_deletion_is_reported_before_the_object_that_replaced_it():
     queue = EventQueue()
     queue.set(A, key("x"), {"v": 1})
     assert drained_events(queue) == [("set", "x", 1)]
@@ -64,7 +64,7 @@ def test_a_kind_that_is_forgotten_leaves_the_others():
     assert drained_events(queue) == [("set", "x", 2)]
 
 
-def test_synced_is_told_after_what_was_there_before_it():
+def test_synced_is_reported_after_what_was_there_before_it():
     queue = EventQueue()
     queue.set(A, key("x"), {"v": 1})
     queue.synced(A)
@@ -99,7 +99,7 @@ def test_whoever_takes_all_events_knows_what_is_there(steps):
     assert seen == there
 
 
-def test_states_of_a_kind_that_is_told_anew_are_dropped_and_its_deletions_stay():
+def test_states_of_a_kind_that_is_reported_anew_are_dropped_and_its_deletions_stay():
     queue = EventQueue()
     for name in "xyz":
         queue.set(A, key(name), {"v": 1})

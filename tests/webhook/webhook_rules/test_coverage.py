@@ -236,7 +236,7 @@ PODS_ELSEWHERE = {
 }
 
 
-def asked_of(annotation: str, match: dict[str, Any], *webhooks: dict[str, Any]) -> CoverageState:
+def coverage_by(annotation: str, match: dict[str, Any], *webhooks: dict[str, Any]) -> CoverageState:
     """How far a constraint of a failure policy is asked by a configuration of these webhooks."""
     document = {
         "apiVersion": "constraints.gatekeeper.sh/v1beta1",
@@ -253,29 +253,29 @@ def asked_of(annotation: str, match: dict[str, Any], *webhooks: dict[str, Any]) 
 def test_an_entry_of_a_failure_policy_leaves_out_the_others_constraints() -> None:
     pods = kinds("", "Pod")
     both = (entry("ignore", "Ignore"), entry("fail", "Fail", **PODS_ELSEWHERE))
-    assert asked_of("fail", pods, *both) == WHOLLY
-    assert asked_of("ignore", pods, *both) == WHOLLY
-    services = asked_of("fail", kinds("", "Service"), *both)
+    assert coverage_by("fail", pods, *both) == WHOLLY
+    assert coverage_by("ignore", pods, *both) == WHOLLY
+    services = coverage_by("fail", kinds("", "Service"), *both)
     assert services.extent == "not at all"
     assert "no rule of mesh sends CREATE, UPDATE of services" in services.text
-    assert asked_of("ignore", kinds("", "Service"), *both) == WHOLLY
-    alone = asked_of("fail", pods, both[0])
+    assert coverage_by("ignore", kinds("", "Service"), *both) == WHOLLY
+    alone = coverage_by("fail", pods, both[0])
     assert alone.extent == "not at all"
     assert alone.text.startswith("no webhook of mesh calls /v1/admit/fail: add one")
 
 
-def test_a_constraint_that_should_fail_closed_and_fails_open_is_told() -> None:
-    found = asked_of("fail", kinds("", "Pod"), entry("", "Ignore"))
+def test_a_constraint_that_should_fail_closed_and_fails_open_is_reported() -> None:
+    found = coverage_by("fail", kinds("", "Pod"), entry("", "Ignore"))
     assert (found.extent, found.missing) == ("wholly", ())
     assert len(found.notes) == 1
     assert "requests are let in while no replica answers the webhook all of mesh" in found.notes[0]
     closed = entry("fail", "Fail", **PODS_ELSEWHERE)
-    assert asked_of("fail", kinds("", "Pod"), entry("", "Ignore"), closed) == WHOLLY
-    assert asked_of("ignore", kinds("", "Pod"), entry("", "Ignore")) == WHOLLY
+    assert coverage_by("fail", kinds("", "Pod"), entry("", "Ignore"), closed) == WHOLLY
+    assert coverage_by("ignore", kinds("", "Pod"), entry("", "Ignore")) == WHOLLY
 
 
-def test_an_entry_that_would_lock_the_cluster_out_is_told() -> None:
-    found = asked_of("fail", kinds("", "Pod"), entry("fail", "Fail"))
+def test_an_entry_that_would_lock_the_cluster_out_is_reported() -> None:
+    found = coverage_by("fail", kinds("", "Pod"), entry("fail", "Fail"))
     assert found.extent == "wholly"
     names = [note.split(",")[0].rpartition(" closed for ")[2] for note in found.notes]
     assert names == [

@@ -210,7 +210,7 @@ def test_an_entry_has_the_rules_of_its_constraints_and_never_policies_where_it_f
     assert not is_kept(entry("/v1/admit", "Fail")[0]), "nobody was asked about its constraints"
 
 
-def test_rules_that_would_lock_the_cluster_out_are_told() -> None:
+def test_rules_that_would_lock_the_cluster_out_are_reported() -> None:
     closed, _ = entry("/v1/admit/fail", "Fail")
     every = parts_of([need({})], {})
     assert len(list(lock_outs(closed, every))) >= 4

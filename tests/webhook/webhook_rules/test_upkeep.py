@@ -216,7 +216,7 @@ def test_planted_faults_are_found(
     assert any(World(seed).run().faults for seed in range(6))
 
 
-def test_a_replica_that_is_never_told_does_not_flip_rules_for_ever(
+def test_a_replica_that_is_never_informed_does_not_flip_rules_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The planted fault: it does not wait longer. The bound of writes finds it."""

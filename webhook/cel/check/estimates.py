@@ -18,7 +18,8 @@ CHARACTER: Final = 0.1
 """The cost of going through one character of a text."""
 
 PATTERN: Final = 0.25
-"""The same of a pattern, of which four characters are thought to make one part."""
+"""The compiled parts of a regular expression for each of its characters: four are thought to make
+one."""
 
 LIST: Final = 10
 MAP: Final = 30

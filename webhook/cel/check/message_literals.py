@@ -43,7 +43,7 @@ _PROVIDED: Final[Mapping[str, Fields]] = {
     _STRUCT: {"fields": _OF_ANYTHING},
     _LIST: {"values": types.list_of(DYN)},
 }
-"""What a provider of Kubernetes knows by its name, with its fields."""
+"""The messages that Kubernetes' type provider knows by name, with the types of their fields."""
 
 _ANY_FIELD: Final = "map"
 """It knows this one, too, and fields of any name and type with it."""

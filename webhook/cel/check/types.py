@@ -131,7 +131,8 @@ class Mapping:
     def __init__(self) -> None:
         self._found: dict[Type, Type] = {}
         self._before: list[tuple[Type, Type | None]] = []
-        """What each change replaced, so that a comparison that fails leaves nothing."""
+        """The bindings that each change replaced, so that a comparison that fails leaves
+        nothing."""
         self._made = 0
 
     def new(self) -> Type:

@@ -46,6 +46,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "added": paced.added,
     "summed": paced.summed,
     "at_path": paced.at_path,
+    "is_at_path": paced.is_at_path,
     "or_value": paced.or_value,
     "found_in": paced.found_in,
 }

@@ -54,7 +54,7 @@ class LoopLines(Lines):
 
     @abstractmethod
     def is_plain(self, node: Expr) -> bool:
-        """Whether what a node gives is decoded JSON all through; of what has been written."""
+        """Whether the value of a node, as it is written, is decoded JSON all through."""
 
     def fold(self, node: Fold) -> Expression:
         """A macro over items: a loop."""

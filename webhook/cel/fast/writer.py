@@ -240,7 +240,7 @@ class Writer(LoopLines):
         return source.item(self.value(node.operand), source.scalar(node.field).source)
 
     def is_plain(self, node: Expr) -> bool:
-        """Whether what a node gives is decoded JSON all through; of what has been written."""
+        """Whether the value of a node, as it is written, is decoded JSON all through."""
         return is_plain(node, self.said_plain)
 
     def said_plain(self, node: Expr) -> bool | None:
@@ -389,6 +389,8 @@ class Writer(LoopLines):
                 return self.sum_of(node)
             case "orValue":
                 return self.path_or(node)
+            case "hasValue":
+                return self.path_test(node)
         return None
 
     def sum_of(self, node: Call) -> Expression:
@@ -415,29 +417,39 @@ class Writer(LoopLines):
         return isinstance(node, Constant | Name)
 
     def path_or(self, node: Call) -> Expression | None:
-        """``a.?b.c[?'d'].orValue(e)`` at once, for a constant; None where it is something else.
+        """``a.?b.c[?'d'].orValue(e)`` at once, for a constant; None where it is something else."""
+        (other,) = node.args
+        is_known = (
+            isinstance(other, Constant)
+            or (isinstance(other, ListOf) and not other.items)
+            or (isinstance(other, MapOf) and not other.entries)
+        )
+        if not is_known or (path := self.path(node.target)) is None:
+            return None
+        base = self.value(path[0])
+        return source.call("at_path", base, source.tuple_of(path[1]), self.value(other))
+
+    def path_test(self, node: Call) -> Expression | None:
+        """``a.?b.c[?'d'].hasValue()`` at once; None where it is something else."""
+        if (path := self.path(node.target)) is None:
+            return None
+        keys = source.tuple_of(path[1])
+        return source.call("is_at_path", self.value(path[0]), keys, kind=Kind.BOOL)
+
+    def path(self, of: Expr | None) -> tuple[Expr, list[Expression]] | None:
+        """The operand of a path's first question mark, and the keys from there; None without one.
 
         Behind the first question mark what is missing is no error, with another or without.
         """
-        (other,) = node.args
         keys: list[Expression] = []
         beginning: tuple[Expr, list[Expression]] | None = None
-        of = node.target
         while of is not None and (step := self.step(of)) is not None:
             before, key, is_optional = step
             keys = [source.scalar(key), *keys]
             if is_optional:
                 beginning = before, keys
             of = before
-        is_known = (
-            isinstance(other, Constant)
-            or (isinstance(other, ListOf) and not other.items)
-            or (isinstance(other, MapOf) and not other.entries)
-        )
-        if beginning is None or not is_known:
-            return None
-        base = self.value(beginning[0])
-        return source.call("at_path", base, source.tuple_of(beginning[1]), self.value(other))
+        return beginning
 
     def step(self, node: Expr) -> tuple[Expr, str, bool] | None:
         """The operand and the text of the last step of a path, and whether it has a question mark."""
@@ -506,7 +518,7 @@ class Writer(LoopLines):
         return source.negation(equal) if negated else equal
 
     def is_comparable(self, node: Call) -> bool:
-        """Whether what is compared with a truth is never a value of a library's."""
+        """Whether the operand that is compared with a boolean is never a value of a library's."""
         of: Expr = next((one for one in node.args if not isinstance(one, Constant)), node)
         if self.checked.types[of].name == "bool":
             return True

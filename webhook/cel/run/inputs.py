@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from webhook.cel.run.values import Value
 
 _AT: Final = "#given"
-"""What stands there among the variables: none is named so."""
+"""The key of the inputs among the variables: no variable has this name."""
 
 _CONTAINERS: Final = frozenset({dict, list})
 

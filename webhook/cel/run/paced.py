@@ -8,7 +8,7 @@ from webhook.cel.errors import EvaluationError, Unsure
 from webhook.cel.run import access, equality
 from webhook.cel.run.arithmetic import add
 from webhook.cel.run.membership import is_in
-from webhook.cel.run.values import NOTHING, Optional, from_key, held
+from webhook.cel.run.values import NOTHING, Lost, Optional, from_key, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -125,6 +125,14 @@ def at_path(of: Value, keys: tuple[str, ...], other: Value) -> Value:
         else:
             return other
     return of
+
+
+def is_at_path(of: Value, keys: tuple[str, ...]) -> bool:
+    """``of.?a.?b.hasValue()``, where no optional is on the way."""
+    value = at_path(of, keys, NOTHING)
+    if type(value) is Lost:
+        raise Unsure
+    return value is not NOTHING
 
 
 def or_value(of: Value, other: Value) -> Value:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 FoldKind: TypeAlias = Literal[
     "all", "exists", "exists_one", "map", "filter", "list", "map_value", "map_entry"
 ]
-"""What a comprehension makes: ``list`` is transformList, ``map_value`` transformMap."""
+"""The kind of a comprehension by its result: ``list`` is transformList, ``map_value``
+transformMap."""
 
 
 def place_of(source: str, at: int) -> tuple[int, int]:

@@ -73,7 +73,7 @@ class Request:
     kyverno: bool = False
     """Whether Kyverno's policies of the cluster are asked, too."""
     admission_policies: bool = False
-    """Whether what exists is reviewed by the cluster's own ValidatingAdmissionPolicies, too."""
+    """Whether objects are reviewed by the cluster's own ValidatingAdmissionPolicies, too."""
 
 
 @dataclass(frozen=True, slots=True)

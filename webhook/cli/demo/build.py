@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 GO_MINIMUM: Final = (1, 26)
-"""What Kubernetes 1.36 says in its go.mod, and Gatekeeper v3.23.1 in its own."""
+"""The oldest Go that builds them: Kubernetes 1.36 names it in its go.mod, and Gatekeeper v3.23.1 in
+its own."""
 
 KUBERNETES_VERSION: Final = "1.36.3"
 

@@ -20,7 +20,7 @@ END_SECONDS_MAX: Final = 20
 """From SIGTERM to SIGKILL: a replica has answered everyone, and its log been delivered, long before."""
 
 _SERVES: Final = ("serving", "the console is ready")
-"""What the log of a replica, and of the console, says then."""
+"""The messages in the logs of a replica, and of the console, that say it is ready."""
 
 _PORTS: Final = ("admission", "health", "metrics", "address")
 

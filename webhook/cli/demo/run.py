@@ -44,7 +44,7 @@ QUIET_SECONDS: Final = 5.0
 """Of traffic with good policies alone, before bad ones are tried."""
 
 OURS, THEIRS = "ours", "theirs"
-"""Whose the cluster is: one of ours ends, and one of theirs is left as it was."""
+"""The owner of the demo's cluster: one of ours is ended, one of theirs is left as it was."""
 
 _PREFIX, _SOCKET = "waddle-demo-", "decisions.sock"
 

@@ -27,8 +27,9 @@ PAUSE_SECONDS: Final = 0.1
 
 TALLY_SECONDS: Final = 15.0
 
-_FAULT: Final = 500
-"""The code of a refusal that is no denial (docs/isolation.md)."""
+_OUTCOMES: Final = {403: "denied", 422: "denied", 500: "fault"}
+"""By the code of an answer: ValidatingAdmissionPolicies refuse by 422, and 500 is no denial
+(docs/isolation.md)."""
 
 
 class Traffic:
@@ -86,7 +87,7 @@ class Traffic:
                 "POST", resource.collection(namespace), query={"dryRun": "All"}, body=document
             )
         except ApiError as error:
-            outcome = {403: "denied", _FAULT: "fault"}.get(error.status, "lost")
+            outcome = _OUTCOMES.get(error.status, "lost")
             self._say_once(outcome, error.message)
         except ApiUnreachable as error:
             outcome = "lost"

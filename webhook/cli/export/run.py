@@ -44,7 +44,7 @@ MADE: Final = "# Made by waddle export --static.\n"
 """The first line of its files: another's are left alone."""
 
 _TRIAL_SECONDS: Final = 1.0
-"""What a policy may take on a sample: as `check` has it, and a little more."""
+"""The time of one policy on one sample, in seconds: as in `check`, and a little more."""
 
 
 def run(paths: Sequence[Path], folder: Path, place: str, guarded: Guarded) -> int:

@@ -51,7 +51,7 @@ class Report:
     findings: Sequence[ShownFinding]
     missing: Sequence[str] = ()
     descriptions: Mapping[str, Description] = field(default_factory=dict)
-    """What rules say of themselves, those that do."""
+    """The descriptions that rules give of themselves, by rule; a rule without one is absent."""
 
 
 def shown_resource(api_version: str, kind: str, namespace: str, name: str) -> str:

@@ -59,7 +59,7 @@ _RULES: Final = {
     "mutate": "write mutators: Assign, ModifySet, AssignMetadata or AssignImage",
     "generate": "no equivalent: Waddle makes no objects",
 }
-"""What takes the place of a rule, by the field that says what it does."""
+"""The replacement of a rule, as advice, by the field that holds the rule's kind."""
 
 
 def run(filenames: Sequence[str], output: str, target: Path | None) -> int:

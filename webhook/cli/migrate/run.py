@@ -30,7 +30,7 @@ GROUPS: Final = (
     *(("mutations.gatekeeper.sh", "v1"), ("expansion.gatekeeper.sh", "v1alpha1")),
     *(("externaldata.gatekeeper.sh", "v1beta1"), ("connection.gatekeeper.sh", "v1alpha1")),
 )
-"""What Gatekeeper serves, each in the version that is read."""
+"""The groups that Gatekeeper serves, each with the version that is read."""
 
 _SHOWN: Final = {"same": "as it is", "differs": "differs", "missing": "missing"}
 _COLOURS: Final = {"same": "green", "differs": "yellow", "missing": "red"}

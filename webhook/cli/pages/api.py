@@ -25,7 +25,7 @@ _DOORS: Final = (
     ("webhook.constraint.targets.documents", "DocumentTarget"),
     ("webhook.constraint.review", "Document"),
 )
-"""What programs of others may stand on: where it is imported from, and what it is."""
+"""The public names for other programs: the module to import from, and the name."""
 
 _ROLE: Final = re.compile(r":\w+:`~?([^`]*)`")
 

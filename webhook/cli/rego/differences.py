@@ -10,7 +10,8 @@ import time
 from typing import Final
 
 _DEADLINE_SECONDS: Final = 10.0
-"""What takes longer, some 30 KB of nothing but other indentation, is told as deleted and inserted whole."""
+"""The time of a comparison, in seconds. A text that takes longer, some 30 KB of nothing but other
+indentation, is shown as deleted and inserted whole."""
 
 _COLOURS: Final = {1: "\x1b[32m", -1: "\x1b[31m"}
 _PLAIN: Final = "\x1b[0m"

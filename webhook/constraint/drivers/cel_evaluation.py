@@ -53,8 +53,8 @@ _OBJECTS: Final = frozenset({"object", "oldObject"})
 _NO_VARIABLES: Final[dict[str, Any]] = {}
 
 _NO_PARAMETERS: Final[dict[str, Any]] = {}
-"""What the fast form is given in place of null where it reads single parameters alone: none is there
-in either, and to read one raises, of which the exact form says the rest."""
+"""The parameters of the fast form in place of null where it reads single parameters alone: none is
+there in either, and reading one raises, after which the exact form says the rest."""
 
 
 class _Compiler:

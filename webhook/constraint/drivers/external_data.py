@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 NAME: Final = "external_data"
 
 _UNWRITABLE: Final = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f]")
-"""What Go quotes in a way that JSON does not know: OPA hands the operand on as such a text."""
+"""The characters that Go quotes in a way that JSON does not know: OPA hands the operand on as such
+a text."""
 
 STEPS_A_PART: Final = 4
 """Of an array or object in the operand: each is looked at in some 200 ns."""

@@ -53,7 +53,7 @@ def check_references(libraries: Sequence[ast.Module], entry: ast.Module) -> None
         for item in module.imports:
             _check_import(item)
     for module in (*libraries, entry):
-        refused = [ref for rule in module.rules for ref in _data_refs(rule) if not _allowed(ref)]
+        refused = [ref for rule in module.rules for ref in data_refs(rule) if not _allowed(ref)]
         if refused:
             lines = "".join(f"disallowed ref {ref_text(ref)}\n" for ref in refused)
             raise _invalid(
@@ -95,7 +95,7 @@ def _path(ref: ast.Ref) -> list[str]:
     return [head, *names]
 
 
-def _data_refs(node: Any) -> Iterator[ast.Ref]:
+def data_refs(node: Any) -> Iterator[ast.Ref]:
     """Every reference into data below a node; the bare ``data`` is one too."""
     kind = type(node)
     if kind is ast.Var:
@@ -104,13 +104,13 @@ def _data_refs(node: Any) -> Iterator[ast.Ref]:
     elif kind is ast.Ref and type(node.head) is ast.Var and node.head.name == "data":
         yield node
         for item in node.path:
-            yield from _data_refs(item)
+            yield from data_refs(item)
     elif kind is tuple:
         for item in node:
-            yield from _data_refs(item)
+            yield from data_refs(item)
     else:
         for name in _branches(kind):
-            yield from _data_refs(getattr(node, name))
+            yield from data_refs(getattr(node, name))
 
 
 _BRANCHES: Final[dict[type, tuple[str, ...]]] = {}

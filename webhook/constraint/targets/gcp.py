@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NAME: Final = "validation.gcp.forsetisecurity.org"
 
 ANCESTRY_ANNOTATION: Final = "validator.forsetisecurity.org/ancestorPath"
-"""What an object of a cluster gets, so that policies know whose it is."""
+"""The annotation that an object of a cluster gets, so that policies know its owner."""
 
 _IN_A_CLUSTER: Final = re.compile(
     r"//container\.googleapis\.com/projects/[^/]*/(?:locations|zones)/[^/]*/clusters/[^/]*/k8s"
@@ -40,7 +40,8 @@ _SUBJECTS: Final = (
     ("access_level", dict),
     ("service_perimeter", dict),
 )
-"""What an asset is about: one of these. Of some the real one only asks whether they are there."""
+"""The subjects of an asset, with their types: it has one of these. Of some the original only checks
+that they are there."""
 
 _NUMBER: Final = re.compile(r"[0-9]+\*{0,2}", re.ASCII)
 _PROJECT: Final = re.compile(r"[a-z][a-z0-9-]{5,27}[a-z0-9]", re.ASCII)

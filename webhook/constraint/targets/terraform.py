@@ -22,7 +22,8 @@ NAME: Final = "validation.resourcechange.terraform.cloud.google.com"
 
 _PART: Final = re.compile(r"[\w.\-\[\]]+", re.ASCII)
 _FIELDS: Final = (("name", str), ("address", str), ("change", dict), ("type", str))
-"""What an entry must have to be one, in the order in which config-validator asks for it."""
+"""The fields that make an object an entry, with their types, in the order in which config-validator
+checks them."""
 
 
 class TerraformTarget(DocumentTarget):

@@ -121,7 +121,7 @@ def _match_fields(version: Json) -> Json:
 
 
 def _was_written(annotation: str, desired: Json, current: Json) -> bool:
-    """Whether what an annotation names has been written into the CRD before."""
+    """Whether the CRD has the content that an annotation names already."""
     ours = (desired["metadata"].get("annotations") or {}).get(annotation)
     theirs = (current["metadata"].get("annotations") or {}).get(annotation)
     same_versions = len(desired["spec"]["versions"]) == len(current["spec"]["versions"])

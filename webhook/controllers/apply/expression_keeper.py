@@ -35,7 +35,7 @@ LOOK_SECONDS: Final = 300.0
 """How often it is asked whether the cluster describes its kinds as before."""
 
 _ALL: Final = "warnings"
-"""What there is to settle: all of them at once."""
+"""The only key of the work queue: the warnings of all expressions are settled at once."""
 
 Types = dict["GroupVersionKind", "ObjectType"]
 

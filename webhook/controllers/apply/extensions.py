@@ -84,10 +84,10 @@ class ExtensionController:
         self._states: dict[ExtensionKey, ExtensionState] = {}
         self._changed: set[ExtensionKey] = set()
         self._shared: dict[ExtensionKey, str] = {}
-        """What the conflicts and circles were when statuses were made."""
+        """The conflicts and circles of objects, by key, when statuses were last made."""
         self._published = PublishedPolicies()
         self._last: dict[str, Any] = {}
-        """What objects came to together when that could be found out last."""
+        """The last value of each part, by its name, that all its objects together gave."""
 
     # --- what the cluster holds ----------------------------------------------------------------
 

@@ -42,7 +42,7 @@ IDENTITY: Final = reads_of(
         ),
     ]
 )
-"""What following an object needs, whatever policies read."""
+"""The fields that following an object needs, whatever policies read."""
 
 
 class Projecting(Protocol):
@@ -59,9 +59,9 @@ class _Kind:
 
     def __init__(self, reads: ReadSet) -> None:
         self.held = reads
-        """What every object has that policies can see."""
+        """The fields that every object held has, so policies can see them."""
         self.coming = reads
-        """What each will have once all have been listed anew; at least what is held."""
+        """The fields that each object will have once all are listed anew; at least those held."""
         self.keep: Projection = keeping(reads)
         self.shared = SharedValues()
         self.narrower_since: float | None = None
@@ -89,9 +89,10 @@ class SyncProjection:
         self._now = now
         self._kinds: dict[GroupVersionKind, _Kind] = {}
         self._waiting: dict[str, ReadSet] = {}
-        """What templates read that are withheld until it is there, by name."""
+        """The fields that withheld templates read, by template: each waits until they are held."""
         self._read: dict[str, list[tuple[Template, ReadSet | None]]] = {}
-        """What the last two revisions of each template read; None for code that cannot be read."""
+        """The fields that the last two revisions of each template read, by template; None for code
+        that cannot be read."""
         self._looked_at = now()
 
     # --- kinds ---------------------------------------------------------------------------------
@@ -185,7 +186,7 @@ class SyncProjection:
         return reads
 
     def _has(self, gvk: GroupVersionKind, reads: ReadSet) -> bool:
-        """Whether what a template reads of a kind is there; if not, it will be."""
+        """Whether the fields that a template reads of a kind are held; if not, they will be."""
         kind = self._kinds[gvk]
         needed = of_kind(reads, gvk.group_version, gvk.kind)
         if not covers(kind.coming, needed):

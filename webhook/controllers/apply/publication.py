@@ -74,12 +74,12 @@ class ClusterPolicies:
     """
 
     faults: tuple[str, ...] = ()
-    """What is wrong with policies, as of the last look."""
+    """The faults of policies, as of the last look."""
     is_serving = False
     _may_have_faults = True
-    """Whether what was taken since the last look for faults may have changed them."""
+    """Whether a change since the last look for faults may have changed them."""
     _kept: Mapping[GroupVersionKind, ReadSet] = MappingProxyType({})
-    """What was kept of synced kinds at the last look."""
+    """The fields kept of each synced kind, as of the last look."""
     _constraints: tuple[Snapshot, dict[tuple[str, str], Constraint]] | None = None
     _counted: Mapping[tuple[str, str], int] = MappingProxyType({})
     _breaker_changes = 0
@@ -146,7 +146,7 @@ class ClusterPolicies:
         self._began = self._logged_at = time.monotonic()
         self._new_faults: list[tuple[str, bool]] = []
         self._news: list[tuple[str, Mapping[str, Any]]] = []
-        """What came into force and is not logged yet: the log comes after all that follows from it."""
+        """The policies that came into force and are not logged yet: first comes all that follows."""
 
     def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
         """Whether this of a template or constraint is another than what is in force."""

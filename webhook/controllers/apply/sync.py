@@ -73,7 +73,7 @@ class SyncController:
         self._objects: dict[GroupVersionKind, dict[_Key, int]] = {}
         """The hash of each object, and the bytes that are kept of it: one number, for it is kept often."""
         self._hidden: dict[GroupVersionKind, dict[_Key, Any]] = {}
-        """What is kept of the objects that are excluded."""
+        """The objects kept of excluded namespaces, by kind and key."""
         self._sizes: Counter[GroupVersionKind] = Counter()
         """The bytes that are kept of each kind."""
         self._synced: set[GroupVersionKind] = set()

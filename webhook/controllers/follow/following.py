@@ -73,7 +73,8 @@ POLICY_SECONDS: Final = 0.003
 """How long each batch of a burst of changes of policy is gathered; they are one revision."""
 
 DATA_SECONDS: Final = 0.05
-"""The same for referential data, which changes often and matters less at once."""
+"""The pause in which changes of referential data are gathered, in seconds: they come often and
+matter less at once."""
 
 BURST_SECONDS: Final = 0.05
 """A change that comes after a longer pause than this is no part of a burst, and taken at once."""
@@ -88,7 +89,8 @@ ABSENT_SECONDS: Final = 10.0
 """How long a kind that the API server does not serve is awaited: it may be starting."""
 
 OPTIONAL_ABSENT_SECONDS: Final = 1.0
-"""The same for kinds of which many a cluster has no CRD: mutators and ExpansionTemplates."""
+"""The time, in seconds, that a kind is awaited of which many a cluster has no CRD: mutators and
+ExpansionTemplates."""
 
 WAKE_SECONDS: Final = (0.03, 0.1, 0.25, 0.5)
 """After a CRD's change its watch is tried again: the API server announces a CRD as established,

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 VERSIONS: Final = ("v1", "v1beta1")
 
 RETRY_SECONDS_MAX: Final = 300.0
-"""What the API server refuses it will refuse again, until the template changes."""
+"""The longest pause before a refused write is tried again, in seconds: the API server refuses it
+until the template changes."""
 
 GRACE_SECONDS: Final = 5.0
 """How long an object must not be desired before it is deleted. Another replica may have made it for a

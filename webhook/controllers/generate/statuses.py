@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from webhook.generation.plan import GenerationPlan, Made
 
 Statuses: TypeAlias = "dict[tuple[str, str], Json]"
-"""What a status says beside the rest, by constraint kind (or TEMPLATES) and name."""
+"""The generation's part of a status, by constraint kind (or TEMPLATES) and name."""
 
 LookUp: TypeAlias = Callable[[str, "Json"], tuple[str, str]]
-"""What became of a wanted object: ``generated``, ``error`` with its reason, or nothing yet."""
+"""The state of a desired object: ``generated``, ``error`` with its reason, or nothing yet."""
 
 
 @dataclass(frozen=True, slots=True)

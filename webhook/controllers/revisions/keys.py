@@ -165,7 +165,7 @@ class RevisionKeys:
 
     @property
     def can_sign(self) -> bool:
-        """Whether what is written now would count: without a key nothing does."""
+        """Whether a revision that is written now would count: without a key none does."""
         return bool(self.ring.keys)
 
     def sign(self, message: bytes) -> str:

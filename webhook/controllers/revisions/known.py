@@ -38,7 +38,7 @@ class KnownRevisions:
         self._log = log
         self._by_uid: dict[str, dict[str, PolicyRevision]] = {}
         self._ignored: dict[str, tuple[str, Distrust | Unreadable]] = {}
-        """Those that do not count, by name: their own UID, and why."""
+        """The revisions that do not count, by name: their UID, and why."""
         self._gone: deque[str] = deque(maxlen=GONE_MAX)
 
     def of_subject(self, uid: str) -> list[PolicyRevision]:

@@ -91,7 +91,7 @@ class Judgement:
     is_awaited: bool = False
     """Whether some replica has not followed yet."""
     fighting: str = ""
-    """What a mutator fights about, and at which replicas; empty where it does not."""
+    """The field that a mutator fights about, and the replicas; empty where it does not."""
 
     @property
     def message(self) -> str:

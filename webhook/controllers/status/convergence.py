@@ -58,7 +58,7 @@ class Standing:
     since: str = ""
     errors: tuple[Mapping[str, Any], ...] = ()
     action: str = ""
-    """What it does at its stage of a roll-out."""
+    """The action of the object at its stage of a roll-out."""
 
     @property
     def reason(self) -> str:

@@ -46,7 +46,7 @@ WATCHED: Final = (*CONFIGURATIONS, NAMESPACE, EXPANSION_TEMPLATES.gvk)
 """The kinds that are watched for this."""
 
 ALONE: Final = frozenset(WATCHED) - {EXPANSION_TEMPLATES.gvk}
-"""Those of them whose objects have no status of a replica."""
+"""The watched kinds whose objects have no status of a replica."""
 
 SETTLE_SECONDS: Final = 10.0
 """How long a starting replica holds conditions back until it knows the configurations. Lists take a

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.replicas.pods import Replicas
 
 ORPHAN_SECONDS: Final = 5.0
-"""What the garbage collector has to itself: where it runs, it needs a second or two."""
+"""The time left to the garbage collector alone, in seconds: where it runs, it needs one or two."""
 
 
 class _Key(NamedTuple):

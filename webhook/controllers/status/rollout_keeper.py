@@ -53,7 +53,8 @@ _STAGED: Final = (pod_status.CONSTRAINT.kind, pod_status.MUTATOR.kind)
 
 
 AHEAD_SECONDS: Final = DURATION_SECONDS_MAX / 20 + CLOCKS_SECONDS
-"""What the time of a violation may be ahead: it is rounded up by a twentieth of what is waited for."""
+"""The lead that the time of a violation may have, in seconds: it is rounded up by a twentieth of
+the wait."""
 
 RECORD: Final = "rollout_step"
 """The event's name in the decision log."""

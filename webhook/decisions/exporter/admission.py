@@ -29,7 +29,7 @@ _GRAVITY: Final[tuple[DecisionVerdict, ...]] = ("deny", "warn", "dryrun")
 _NOBODY: Final[dict[str, Any]] = {}
 
 MEMO: Final[dict[str, Any]] = {"memo": True}
-"""What a record has more where it was known before what some constraints find."""
+"""The mark of a record for which some constraints' violations were known before."""
 
 
 class RecordedPolicies:
@@ -49,7 +49,7 @@ class RecordedPolicies:
             "policyDigest": digest,
             "policyRevision": revision,
         }
-        """What the records of all admissions say that these policies decide."""
+        """The fields that these policies decide, alike in the records of all admissions."""
         self._generations = generations or {}
         self._constraints: dict[tuple[str, str], tuple[Constraint, dict[str, Any]]] = {}
         self._written: dict[tuple[str, str], tuple[Constraint, bytes]] = {}

@@ -47,7 +47,7 @@ USER_FIELDS: Final = ("requestUsername", "requestUserUID", "requestUserGroups", 
 
 
 _SHORT_OF_ANSWERS: Final = frozenset({"provider", "statusCode", "cached", "millis"})
-"""What a record that is too long says of each request to a provider."""
+"""The fields kept of each request to a provider in a record that is too long."""
 
 
 def encode_bounded(record: dict[str, Any], bytes_max: int) -> bytes | None:

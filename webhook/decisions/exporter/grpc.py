@@ -129,7 +129,8 @@ class _GRPCConnection:
 
 
 _ENDED: Final = (grpc.aio.UsageError, asyncio.InvalidStateError)
-"""What grpcio says, besides its errors of calls, of one that ended meanwhile."""
+"""The exceptions that grpcio raises, besides its errors of calls, for a call that ended
+meanwhile."""
 
 
 def _lost(error: grpc.aio.AioRpcError) -> ConnectionError:

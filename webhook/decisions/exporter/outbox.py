@@ -19,7 +19,8 @@ _NEWLINE: Final = 10
 _NOTHING: Final = memoryview(b"")
 
 SPARE_PAGES: Final = 8
-"""What a busy moment fills between two acknowledgements, some 400 records, is not given back."""
+"""The most empty pages kept: a busy moment fills as many between two acknowledgements, some 400
+records."""
 
 
 @dataclass(slots=True, eq=False)

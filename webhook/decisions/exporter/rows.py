@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from webhook.decisions.exporter.admission import RecordedPolicies
 
 _EXISTING: Final = (True,)
-"""What a result has more that the old object had already."""
+"""The mark of a result that the old object had already."""
 
 ROWS: Final = 64
 """Decisions that are put together on one line: some 40 KB, most of a page of the queue's."""
@@ -68,11 +68,11 @@ class NotedRows:
         self.limit = 0
         """While there were fewer than this, the next may be noted without asking anything more."""
         self.policies = NO_POLICIES
-        """Those that decided them."""
+        """The policies that decided the admissions of these rows."""
         self.snapshot: Snapshot | None = None
         """The snapshot of which those are, as far as the recorder knows."""
         self.constraints: list[bytes] = []
-        """What is said of those of which there are results, each once."""
+        """The encoded constraints that have results, each once."""
         self._known: dict[int, tuple[int, Constraint]] = {}
         self.results = 0
         """How many the row has that has most."""

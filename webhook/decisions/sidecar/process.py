@@ -36,7 +36,7 @@ OPEN_SECONDS_MAX: Final = 10.0
 """Between two attempts to open the queue on a disk that fails."""
 
 PASSING: Final = frozenset({errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ESTALE})
-"""What a disk says that may work again; anything else is a matter of configuration."""
+"""The errors of a disk that may work again; any other is a matter of configuration."""
 
 ADOPT_POLL_SECONDS: Final = 1.0
 LOCK_POLL_SECONDS: Final = 0.5

@@ -24,7 +24,7 @@ CONNECTIONS_MAX: Final = 128
 """One pod's containers connect here: a bound against a sender gone wrong."""
 
 ACKNOWLEDGE_SECONDS: Final = 0.01
-"""What is durable is acknowledged this much later at most, where more is on its way to the disk: a
+"""The longest delay of an acknowledgement, in seconds, where more is on its way to the disk. A
 sender that looks at an acknowledgement between two requests pays for each as for some of a request,
 and what it sends together is mostly several commits."""
 

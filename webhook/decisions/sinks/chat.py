@@ -77,4 +77,4 @@ def _teams(texts: Sequence[str]) -> object:
 
 
 SHAPES: Final[Mapping[str, Callable[[Sequence[str]], object]]] = {"slack": _slack, "teams": _teams}
-"""What a sink's ``encoding`` may say, beside those of records themselves."""
+"""The values of a sink's ``encoding`` beside those of records themselves, with their writers."""

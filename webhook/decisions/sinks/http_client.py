@@ -37,7 +37,7 @@ refuses every record alike, and a queue full of dead letters would be no help th
 
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-"""What http.client writes of names and values; of others it says what they are."""
+"""The characters that http.client writes in names and values; of others it says what they are."""
 
 MAX_ANSWER_BYTES: Final = 64 * 1024
 """Read of an answer; more closes the connection."""

@@ -35,7 +35,7 @@ _REQUEST_MESSAGES: Final = 4096
 """Below librdkafka's ``batch.num.messages`` of 10,000."""
 
 _OWN_OPTIONS: Final = ("batch.num.messages", "batch.size", "linger.ms")
-"""What decides how messages share a request: :class:`KafkaSink` does."""
+"""The options of librdkafka about how messages share a request: :class:`KafkaSink` sets them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,8 +54,8 @@ _REQUEST_NAMES: Final = (
 )
 
 NAMES: Final = (*_REQUEST_NAMES, "constraintsEvaluated")
-"""What a row says as the record does, in this order, behind :data:`BEGINNING`; but labels and groups
-as the request has them."""
+"""The fields of a row that the record has likewise, in this order, behind :data:`BEGINNING`; labels
+and groups are as the request has them."""
 
 BEGINNING: Final = ("received", "began", "decided", "more")
 """Three moments, in seconds from the frame's ``clock`` on; and an object of what few records have, or
@@ -69,13 +69,14 @@ NAMES_2: Final = (
     "durationNs",
     "queueDurationNs",
 )
-"""What a row of version 2 says, behind :data:`BEGINNING_2`."""
+"""The fields of a row of version 2, behind :data:`BEGINNING_2`."""
 
 BEGINNING_2: Final = ("when", "more")
 """When it was decided, in seconds since 1970; and an object of what few records have, or null."""
 
 RESULT_NAMES: Final = ("target", "enforcementAction", "enforcementActions", "message", "details")
-"""What a result says as the record's does, between its constraint's number and its cause."""
+"""The fields of a result that the record's result has likewise, between its constraint's number and
+its cause."""
 
 ROWS_MAX: Final = 256
 

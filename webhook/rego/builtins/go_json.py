@@ -89,13 +89,25 @@ class _Fault(Exception):
 
 
 def fault(text: str) -> str:
-    """Return the complaint of Go's decoder about ``text``; None if it is JSON."""
+    """Return the complaint of Go's decoder about ``text``; "" if it is JSON."""
     scanner = _Scanner(text)
     try:
         scanner.value()
         scanner.end()
     except _Fault as error:
         return str(error)
+    return ""
+
+
+def unmarshal_fault(text: str) -> str:
+    """Return the complaint of ``json.Unmarshal``, which reads to the end; "" if it is JSON."""
+    scanner = _Scanner(text)
+    try:
+        scanner.value()
+        scanner.end(spaces="after top-level value")
+    except _Fault as error:
+        words = str(error).removeprefix("error: ")
+        return "unexpected end of JSON input" if words in {"EOF", "unexpected EOF"} else words
     return ""
 
 
@@ -231,8 +243,8 @@ class _Scanner:
             raise self._fail("in string escape code")
         self._at += 1
 
-    def end(self) -> None:
-        """Nothing but space may follow the value."""
+    def end(self, spaces: str = "looking for beginning of value") -> None:
+        """Nothing but space may follow the value; ``spaces`` is the context of what follows space."""
         at = self._at
         try:
             self._peek(empty="")
@@ -240,7 +252,7 @@ class _Scanner:
             return
         if at == self._at:
             raise _Fault(f"error: {self._fail('after top-level value')}")
-        raise self._fail("looking for beginning of value")
+        raise self._fail(spaces)
 
 
 _HEXADECIMAL: Final = frozenset("0123456789abcdefABCDEF")

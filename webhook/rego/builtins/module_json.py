@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _TRUE: Final = OrderedFields(type="boolean", value=True)
 _ROOTS: Final = ("input", "data")
-"""What stands alone for a document is a reference, too."""
+"""The documents that are references even where they stand alone."""
 
 RANKS: Final = {
     kind: rank

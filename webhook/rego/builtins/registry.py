@@ -104,10 +104,10 @@ class Builtin:
 
 _registered: dict[str, Builtin] = {}
 _older: dict[str, Builtin] = {}
-"""What some of these were in the OPA that Gatekeeper has."""
+"""The older versions of some of these, as in the OPA that Gatekeeper has, by name."""
 
 _GRAPHQL: Final = "graphql."
-"""What these built-ins need is an extra of the package."""
+"""The prefix of the built-ins that need an extra of the package."""
 
 _NEWER: Final = frozenset(("strings.split_n",))
 """The built-ins that Gatekeeper's OPA does not have."""

@@ -304,7 +304,7 @@ class Checker:
         return None, False
 
     def _is_value(self, scope: Scope, name: ir.Function) -> bool:
-        """Whether what is called is a document and no function."""
+        """Whether a call names a document and no function."""
         if isinstance(name, str):
             return False
         of = scope.get_ref([ir.Var(name[0]), *map(ir.Const, name[1:])])

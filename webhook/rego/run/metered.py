@@ -27,16 +27,17 @@ if TYPE_CHECKING:
     from webhook.rego.run.values import Value
 
 WORK_STEPS: Final = 20
-"""What a call of a built-in, the making of a text or of a member's key is paid with within a loop: a
+"""The steps of a built-in's call, of making a text or of making a member's key within a loop: a
 microsecond. A loop is paid for when it begins, a step a turn; without this a turn's work would be
 free."""
 
 LONG_SECONDS: Final = 20e-6
-"""What a turn of a loop may take for nothing: collections of some twenty members compared."""
+"""The free time of a loop's turn, in seconds: collections of some twenty members compared."""
 
 LONG_STEPS: Final = 400
-"""What more is paid with: twenty microseconds, however long it was, since the thread may only have
-been made to wait. After five of them an evaluation with a budget looks at its clock, which knows."""
+"""The steps of a turn that takes longer: twenty microseconds, however long it was, since the thread
+may only have been made to wait. After five of them an evaluation with a budget looks at its clock,
+which knows."""
 
 LONGEST_SECONDS: Final = 1e-3
 """After what has taken so long the clock is looked at in any case."""

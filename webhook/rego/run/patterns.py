@@ -76,7 +76,8 @@ class Pattern:
     instructions: int
     """RE2's, where they are more than :data:`LARGE`; else 0."""
     searcher: Any
-    """The same without groups, where those of a large pattern would be told of for nothing."""
+    """The compiled pattern without groups; with groups, a large pattern would log an error for
+    nothing."""
 
     def steps_in(self, size: int, *, spans: bool = False) -> int:
         """Return the steps of a search in so many bytes, by the number of instructions.

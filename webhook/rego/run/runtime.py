@@ -345,7 +345,7 @@ def _disagree(root: Branch, names: Sequence[Value], conflict: Conflict) -> None:
 
 
 REPLACE_STEPS: Final = 20
-"""What a modifier costs, besides a step for each document that is to be computed anew."""
+"""The steps of a modifier, besides one for each document that is to be computed anew."""
 
 
 def replace(

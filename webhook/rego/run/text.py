@@ -104,7 +104,7 @@ _encode: Final = (
 )
 
 _FLOAT: Final = re.compile(r"[\[ ]-?(?:[0-9]+[.e]|I)")
-"""What may be a float in JSON: their texts are not always OPA's. A string may look so, too."""
+"""A text that may be a float in JSON: its text is not always OPA's. A string may look so, too."""
 
 
 def _as_json(value: Value) -> str:

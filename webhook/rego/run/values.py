@@ -46,7 +46,7 @@ Value: TypeAlias = Any
 """A Rego value, as the table above has it."""
 
 Key: TypeAlias = Any
-"""What stands for a value in a ``dict``: it is hashable, and equal only for equal values."""
+"""The key of a value in a ``dict``: it is hashable, and equal only for equal values."""
 
 
 class _Undefined:

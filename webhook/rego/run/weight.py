@@ -51,10 +51,11 @@ longest string that may be made. It takes a tenth of a second or two and some 30
 1.5 MB, the largest that an API server stores, has 20,000 collections."""
 
 PAID_STEPS: Final = 1 << 15
-"""What is weighed between two looks at the clock: some two milliseconds."""
+"""The steps of weighing between two looks at the clock: some two milliseconds."""
 
 WALKED_STEPS: Final = 1 << 24
-"""The same for a walk that keeps nothing of what it has passed, as the built-in ``walk``."""
+"""The steps between two looks of a walk that keeps nothing of what it has passed, as the built-in
+``walk``."""
 
 
 PART_CHARACTERS: Final = NODE_STEPS * CHARACTERS_A_STEP

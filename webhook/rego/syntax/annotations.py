@@ -36,7 +36,7 @@ _SHAPES: Final[dict[str, tuple[str, type]]] = {
     "schemas": ("[]map[string]interface {}", yaml.SequenceNode),
     **dict.fromkeys(("custom", "labels", "compile"), ("map[string]interface {}", yaml.MappingNode)),
 }
-"""What members are unmarshalled into, by the names that Go has for it."""
+"""The shapes of members, by key: Go's name of the type, and the YAML node."""
 SCOPES: Final = ("rule", "document", "package", "subpackages")
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.rego.run.values import Value
 
 _KEPT: Final = frozenset({"internal.print", "internal.test_case"})
-"""What is called for its effect: its rule is always evaluated."""
+"""The functions that are called for their effect: a rule with one is always evaluated."""
 
 
 @dataclass(frozen=True, slots=True)

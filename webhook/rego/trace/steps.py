@@ -92,7 +92,7 @@ class Steps:
         self.count = 0
         self.named: dict[int, list[tuple[str, Any]]] = {}
         self.nodes: list[Any] = []
-        """What is named by its identity lives as long."""
+        """The nodes that events name by identity: they live as long."""
 
     # --- steps -------------------------------------------------------------------------------
 

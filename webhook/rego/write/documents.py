@@ -36,7 +36,7 @@ MANY_CALLS: Final = 3
 """Places that call a function from which on its answers are kept."""
 
 OUT: Final = local("out")
-"""What a function finds: at its end, all that its bodies have."""
+"""The variable with the results of a function: at its end, the results of all its bodies."""
 
 NONE: Final = local("U")
 """No value."""
@@ -53,7 +53,7 @@ class Documents:
         self.given: tuple[Expression | None, ...] = ()
         """Operands that the function being written is given as constants."""
         self.repeats = False
-        """Whether what is being written may be called any number of times."""
+        """Whether the function being written may be called any number of times."""
 
     def run(self) -> None:
         """Write every function that was requested."""

@@ -46,7 +46,7 @@ MAX_ITEMS: Final = 1_000_000
 """Members of a collection that nested iterations may make: some 100 MB."""
 
 CALL_STEPS: Final = 5
-"""What a call of a function is paid with, likewise."""
+"""The steps of a function's call, likewise."""
 
 FREE_TURNS: Final = 10
 """Turns of a loop that may be free (:mod:`webhook.rego.write.payment`): what nearly all lists
@@ -149,7 +149,7 @@ class FunctionBuilder:
         self._inner: Inner | None = None
         """The inner function that the place is in."""
         self._created: dict[str, Inner | None] = {}
-        """Which function each local was made in."""
+        """The inner function that made each local, by the local's name; None for the outer one."""
         self.known: dict[Fact, Expression] = {}
         self.reads: dict[tuple[str, tuple[str, ...]], tuple[Expression, int]] = {}
         """Paths of locals that have been read, to a local that is undefined where there is nothing,

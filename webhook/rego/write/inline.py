@@ -383,7 +383,7 @@ def _sprintf(function: FunctionBuilder, lit: ir.Call) -> bool:
 
 
 _TAKES: Final = {"v": object, "s": str, "q": str, "d": int}
-"""What is shown as it is by a verb."""
+"""The types that a verb prints as they are, by verb."""
 
 _CALLED: Final = frozenset("dq")
 """Verbs whose texts the built-in makes where no more are joined in place."""

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from webhook.rego.write.statement import WrittenFunction
 
 FREE_STEPS: Final = 40_000
-"""What an evaluation may do for nothing: 2 ms at most, a fifth of what it has on the thread that
-answers admissions (`docs/adr/0020`)."""
+"""The free steps of an evaluation: 2 ms at most, a fifth of what it has on the thread that answers
+admissions (`docs/adr/0020`)."""
 
 FREE_STEPS_REPEATED: Final = 4_000
-"""The same for one call of a function that may be called any number of times. Whoever calls it
-counts it as its own."""
+"""The free steps of one call of a function that may be called any number of times. Its caller
+counts the call as its own."""
 
 STRAIGHT_STEPS: Final = 400
-"""What may stand outside of loops in one call: a function that does more, with all that it calls,
-pays for it when it begins."""
+"""The most steps outside of loops that are free in one call: a function that does more, with all
+that it calls, pays for it when it begins."""
 
 _BEGINS: Final = f"P = {PAYS}"
 _ALWAYS: Final = f"{_BEGINS} = True; X = S[2]"

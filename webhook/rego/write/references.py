@@ -88,7 +88,7 @@ class References:
     def __init__(self, function: FunctionBuilder) -> None:
         self._function = function
         self._index = "index"
-        """What reads a value at a name: base documents are read otherwise."""
+        """The function that reads a value at a name: base documents are read otherwise."""
 
     def reference(self, ref: ir.Ref) -> Expression:
         """The value of a reference; loops are opened for its unbound variables."""

@@ -60,7 +60,7 @@ class Member:
 
     rule: Rule
     names: alike.Names
-    """Which variables of the group's first rule its own are."""
+    """The variables of the group's first rule that its own variables stand for."""
 
 
 Group = list[Member]

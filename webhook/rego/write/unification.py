@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webhook.rego.write.function import FunctionBuilder
 
 UNREAD = name("None")
-"""What a variable is bound to that nothing reads."""
+"""The value of a variable that nothing reads."""
 
 
 class Unification:

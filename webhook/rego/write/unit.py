@@ -97,7 +97,7 @@ class Unit:
         self.lenient = False
         """Whether complaints of built-ins are never reported."""
         self.ahead: Foresight | None = None
-        """What knows the values that only parameters decide, for a constraint's own code."""
+        """The values that only parameters decide, for a constraint's own code; None elsewhere."""
         self.eager: Callable[[str, FunctionRequest], None] | None = None
         """Writes a wanted function at once, so that its caller knows what it comes to."""
         self.sharing: Callable[[Node, str], tuple[str, tuple[str, ...]]] | None = None

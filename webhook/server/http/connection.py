@@ -99,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         """The address it comes from."""
         self.opening = head.UNKNOWN
         self.share = Share()
-        """What all of that address have of the port."""
+        """The share of the port that all connections of the same address have."""
         self.deadline = NEVER
         """When, on the monotonic clock, the connection's present state must be over."""
         self.writable: asyncio.Event | None = None

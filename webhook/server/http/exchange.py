@@ -110,10 +110,10 @@ class Exchange:
         self.reserved = 0
         """Bytes of the hub's place for large bodies."""
         self.share: Share | None = None
-        """What its client has of the hub, in which its body is counted."""
+        """The client's share of the hub, in which its body is counted."""
         self._occupant: Occupant | None = None
         self.before = NOTHING_KNOWN
-        """What waited before it to be reviewed, and how much of that was its own user's."""
+        """The requests that waited before it to be reviewed, and its own user's share of them."""
         self._run_until: float | None = None
         self._received = False
         self._started = False

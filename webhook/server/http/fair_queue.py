@@ -92,11 +92,11 @@ class FairQueue(Generic[T]):
         self._users: dict[str, _User[T]] = {}
         self._busy: set[Party] = set()
         self._heavy: dict[Party, int] = {}
-        """What is under way and heavy, with its weight."""
+        """The heavy requests under way, by party, with their weight."""
         self._costs: dict[str, float] = {}
         """Processor time of the last work of users, also of those who have none now."""
         self._least = 0.0
-        """What whoever was served last had used: from there on a new user counts."""
+        """The usage of the party that was served last: a new user counts from there on."""
         self.size = 0
         """How much waits."""
 

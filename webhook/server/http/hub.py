@@ -77,7 +77,7 @@ class Member(Protocol):
     client: str
     """The address it comes from."""
     share: Share
-    """What all of that address have."""
+    """The share that all connections of the same address have."""
     opening: Opening
     """When it came to be."""
     deadline: float
@@ -119,8 +119,8 @@ class Hub:
         """Requests queued, and neither answered nor without their client: connections count down."""
         self.waiting_bytes = 0
         self.buffer = memoryview(bytearray(DROPPED_BYTES))
-        """What a connection reads at a time, and has parsed when another reads; of all this only
-        what is dropped."""
+        """The buffer of all connections: each reads into it, and parses that before another reads. Only
+        dropped input fills all of it."""
         self.reads = self.buffer[:READ_BYTES]
         self.large = LargeBodies(limits.body_bytes_max)
         self.dropping = Turns()

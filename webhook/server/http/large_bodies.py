@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from webhook.server.http.read_queue import Turns
 
 KEPT_PART: Final = 8
-"""What part of all places there is besides for bodies that are no larger than it."""
+"""The part of all room, as a divisor, that is there besides for bodies no larger than that part."""
 
 
 class LargeBody(Protocol):

@@ -42,7 +42,8 @@ CHUNKS_FREE: Final = 1024
 parsing a hundred bytes does, half a microsecond. An API server sends no chunks at all, curl some of 64 KiB."""
 
 PREFIX_BYTES: Final = 4096
-"""What is read of a body that is too large, or waits: it begins with the request's uid and user."""
+"""The bytes read of a body that is too large, or waits: it begins with the request's uid and
+user."""
 
 LATE_BODY: Final = (504, "deadline", "the request's body did not arrive within its time")
 """Status, reason and message where an answer is due and its request's body is not there."""

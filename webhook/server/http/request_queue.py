@@ -21,7 +21,7 @@ class Waiting(Protocol):
     """A request in the queue."""
 
     before: Delay
-    """What waited before it, and how much of that was its own user's."""
+    """The requests that waited before it, and its own user's share of them."""
 
     @property
     def party(self) -> Party:

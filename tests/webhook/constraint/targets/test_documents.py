@@ -75,7 +75,7 @@ def test_each_change_of_a_plan_is_reviewed_under_its_address():
         ({"resource_changes": [change(change=[])]}, r"resource_changes\[0\]: no change"),
     ],
 )
-def test_what_is_no_plan_is_told_with_the_place(value, message):
+def test_what_is_no_plan_is_reported_with_the_place(value, message):
     with pytest.raises(ReviewError, match=message):
         names(TERRAFORM, value)
 
@@ -139,7 +139,7 @@ def test_an_asset_has_the_path_of_its_ancestors():
         (asset(iam_policy={}), "f: malformed asset has more than one of: resource, iam_policy"),
     ],
 )
-def test_what_is_no_asset_is_told(value, message):
+def test_what_is_no_asset_is_reported(value, message):
     with pytest.raises(ReviewError) as error:
         list(GCP.documents(value, "f"))
 
@@ -369,6 +369,6 @@ def test_policies_for_a_cluster_are_asked_about_what_an_inventory_has_of_it():
         (cluster_asset(metadata=7), r"resource\.data\.metadata must be an object"),
     ],
 )
-def test_an_asset_that_is_no_object_after_all_is_told(broken, message):
+def test_an_asset_that_is_no_object_after_all_is_reported(broken, message):
     with pytest.raises(ReviewError, match=message):
         list(GCP.documents(broken, "file.json"))

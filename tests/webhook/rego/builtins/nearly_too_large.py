@@ -64,7 +64,7 @@ HEADS = [
 ]
 
 
-def made(kind):
+def equal_pair(kind):
     """Two values of a kind that are equal, and no parts of each other."""
     make = small_in_memory.MADE[kind][0]
     return make(), make()
@@ -88,11 +88,11 @@ def evaluators(*, few):
             call = f"{name}({given}, x)" if builtin.relation else f"x := {name}({given})"
             yield f"{name} {number}", body(f"{call}; x != 9.5"), {"a": operands}
     for text, kind in LITERALS:
-        a, b = made(kind)
+        a, b = equal_pair(kind)
         rule = body(f"a := input.review.a; b := input.review.b; {text}")
         yield f"{text} of {kind}", rule, {"a": a, "b": b}
     for text, kind in HEADS:
-        a, b = made(kind)
+        a, b = equal_pair(kind)
         yield f"{text} of {kind}", text, {"a": a, "b": b}
 
 

@@ -36,7 +36,7 @@ def test_the_signature_is_that_of_amazons_worked_example():
     )
 
 
-def test_s3_signs_the_digest_of_the_body_unless_told_not_to():
+def test_s3_signs_the_digest_of_the_body_unless_it_must_not():
     request = {"method": "PUT", "url": "https://b.s3.amazonaws.com/k", "raw_body": "x"}
     config = CONFIG | {"aws_service": "s3"}
     digest = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"

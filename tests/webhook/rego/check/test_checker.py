@@ -231,7 +231,7 @@ def test_what_is_used_somewhere_is_accepted(source):
     assert load(source) is not None
 
 
-def test_what_no_modifier_can_replace_is_told_before_functions_that_do_not_exist():
+def test_what_no_modifier_can_replace_is_reported_before_functions_that_do_not_exist():
     with pytest.raises(RegoErrors) as caught:
         load("p := nothing(1)\nq := 1 if p with also.nothing as 2")
 

@@ -35,7 +35,7 @@ def test_strict_mode_tells_imports_arguments_and_assignments_that_nothing_uses(r
     assert found == RULES[rules]
 
 
-def test_an_unused_key_of_every_is_told_where_the_body_begins():
+def test_an_unused_key_of_every_is_reported_where_the_body_begins():
     module = parse_module(
         "package a\np if {\n\tevery k, v in input.xs {\n\t\tv == 1\n\t}\n}", "f.rego"
     )

@@ -11,7 +11,7 @@ def kinds(text):
     return tokenize(Source("", text), t.KEYWORDS).kinds[:-1]
 
 
-def test_punctuation_that_touches_the_token_before_is_told_apart():
+def test_punctuation_that_touches_the_token_before_is_distinguished():
     """A space or a new line before `[`, `(` or `.` ends a reference."""
     assert kinds("x[0]") == [t.IDENT, t.LBRACK_ATTACHED, t.NUMBER, t.RBRACK]
     assert kinds("x [0]") == [t.IDENT, t.LBRACK, t.NUMBER, t.RBRACK]

@@ -342,6 +342,6 @@ def test_rules_follow_one_another_on_one_line():
     assert rules("p := 1 q := 2") == ["p := 1", "q := 2"]
 
 
-def test_literals_are_told_apart():
+def test_literals_are_distinguished():
     """A boolean is a term like any other."""
     assert parse_query("true") == (Expr(Boolean(True)),)

@@ -21,11 +21,11 @@ def compiled(source: str) -> None:
     compile_modules([module], options=CompileOptions(compile_parts=without_memory)).rule("data.a.p")
 
 
-def test_a_large_policy_that_memory_lacks_for_is_not_told_to_be_nested():
+def test_a_large_policy_that_memory_lacks_for_is_not_called_nested():
     with pytest.raises(MemoryError):
         compiled("\n".join(f"p contains {n} if input.x{n} == [[{n}]]" for n in range(200)))
 
 
-def test_a_policy_that_is_nested_is_told_to_be():
+def test_a_policy_that_is_nested_is_called_nested():
     with pytest.raises(RegoErrors, match="nested too deeply"):
         compiled(f"p := {'[' * 110}input.a{']' * 110}")
