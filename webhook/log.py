@@ -12,7 +12,6 @@ write. Any thread may log: a line is in one write, and nobody who logs waits for
 from __future__ import annotations
 
 import atexit
-import contextlib
 import json
 import logging
 import os
@@ -24,13 +23,13 @@ import threading
 import time
 import traceback
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 import structlog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, MutableMapping
+    from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 
     from structlog.typing import FilteringBoundLogger
 
@@ -53,6 +52,9 @@ def one_line(line: bytes) -> bytes:
     """A line of JSON with escapes for what breaks or turns lines where it is shown."""
     return line if line.isascii() and b"\x7f" not in line else _UNSAFE.sub(_escaped, line)
 
+
+EVENT_BYTES: Final = 1024
+"""What an event takes beside its message, about."""
 
 LINE_BYTES_MAX: Final = 64 * 1024
 """Of a line. Container runtimes cut at 16 KiB and put together again; collectors commonly take no
@@ -164,6 +166,13 @@ def _plain(value: object) -> Any:
     return repr(value)
 
 
+Form: TypeAlias = "Callable[[], list[bytes]]"
+"""Makes lines of events that happened before."""
+
+WriteLater: TypeAlias = "Callable[[Form, int], bool]"
+"""Has lines made and written by another thread, if it has room for about so many bytes."""
+
+
 class _Lines:
     """The end of structlog's chain: takes a whole line and writes it."""
 
@@ -175,7 +184,7 @@ class Log:
     """Where events go, and from which level on."""
 
     __slots__ = (
-        *("_capital", "_form", "_gathered", "_level_key", "_root", "_write", "level"),
+        *("_capital", "_form", "_level_key", "_root", "_write", "_write_later", "level"),
         "take_dropped",
     )
 
@@ -187,19 +196,22 @@ class Log:
         level_key: str = "level",
         encoder: str = "lower",
         words: bool = False,
+        write_later: WriteLater | None = None,
     ) -> None:
-        """With ``words`` lines are for people, and only then :meth:`say` says anything."""
+        """With ``words`` lines are for people, and only then :meth:`say` says anything.
+
+        ``write_later`` takes what this thread shall not wait for.
+        """
         self.level = LEVELS[level]
         self._write = write
+        self._write_later = write_later
         self.take_dropped: Callable[[], int] = lambda: 0
         """How many lines were dropped since this was asked last."""
-        self._gathered: dict[int, list[bytes]] = {}
-        """Of threads whose lines are written together."""
         self._form = words_line if words else encode_line
         self._level_key = "level" if words else level_key
         self._capital = encoder == "capital"
         self._root: FilteringBoundLogger = structlog.wrap_logger(
-            _Lines(self._put),
+            _Lines(write),
             processors=[self._line],
             wrapper_class=structlog.make_filtering_bound_logger(self.level),
             context_class=dict,
@@ -210,26 +222,27 @@ class Log:
         """A logger with a name and fields that each of its events carries."""
         return Logger(self._root.bind(logger=name, **fields), self)
 
-    def _put(self, line: bytes) -> None:
-        if self._gathered and (lines := self._gathered.get(threading.get_ident())) is not None:
-            lines.append(line)
-        else:
-            self._write(line)
+    def write_all(self, level: str, events: Sequence[dict[str, Any]], *, keeps: bool) -> None:
+        """Write many events of this moment; the log's own thread does it, if it has room.
 
-    @contextlib.contextmanager
-    def together(self) -> Iterator[None]:
-        """Write what this thread logs within in few pieces: for each it gives up the interpreter.
-
-        No piece is longer than what a pipe takes whole, but where a line is.
+        A hundred took the caller 3 ms, and for each piece that it wrote it gave up the interpreter.
+        With ``keeps`` that thread makes their lines, too: it then holds whatever is in them.
         """
-        thread = threading.get_ident()
-        lines: list[bytes] = []
-        self._gathered[thread] = lines
-        try:
-            yield
-        finally:
-            del self._gathered[thread]
-            for piece in _pieces(lines):
+        if LEVELS[level.upper()] < self.level or not events:
+            return
+        moment = time.time()
+
+        def form() -> list[bytes]:
+            return list(_pieces([self._formed(moment, level, event) for event in events]))
+
+        if keeps:
+            size = sum(EVENT_BYTES + len(event["event"]) for event in events)
+        else:
+            pieces = form()
+            size = sum(map(len, pieces))
+        make = form if keeps else lambda: pieces
+        if self._write_later is None or not self._write_later(make, size):
+            for piece in make():
                 self._write(piece)
 
     @property
@@ -243,10 +256,13 @@ class Log:
             self._write(text.encode(errors="replace") + b"\n")
 
     def _line(self, _: object, level: str, event: MutableMapping[str, Any]) -> bytes:
+        return self._formed(time.time(), level, event)
+
+    def _formed(self, moment: float, level: str, event: MutableMapping[str, Any]) -> bytes:
         """An event as zap writes it: level, time, logger and message before everything else."""
         first = {
             self._level_key: level.upper() if self._capital else level,
-            "ts": time.time(),
+            "ts": moment,
             "logger": event.pop("logger"),
             "msg": event.pop("event"),
         }
@@ -270,7 +286,7 @@ def _pieces(lines: list[bytes]) -> Iterator[bytes]:
 class Logger:
     """A named source of events."""
 
-    __slots__ = ("_bound", "debug", "error", "info", "together", "warning")
+    __slots__ = ("_bound", "_log", "debug", "error", "info", "warning")
 
     def __init__(self, bound: FilteringBoundLogger, log: Log) -> None:
         """Each level takes the message and the event's fields.
@@ -279,7 +295,7 @@ class Logger:
         what one should look at, ``error`` what someone must see to.
         """
         self._bound = bound
-        self.together = log.together
+        self._log = log
         self.debug = bound.debug
         self.info = bound.info
         self.warning = bound.warning
@@ -288,6 +304,16 @@ class Logger:
     def log(self, level: int, message: str, **fields: Any) -> None:
         """An event of a level by number."""
         self._bound.log(level, message, **fields)
+
+    def info_all(self, events: Sequence[Mapping[str, Any]], *, keeps: bool) -> None:
+        """Many events with their messages as ``message``; see :meth:`Log.write_all`."""
+        context = structlog.get_context(self._bound)
+        renamed = []
+        for one in events:
+            event = {**context, **one}
+            event["event"] = event.pop("message")
+            renamed.append(event)
+        self._log.write_all("info", renamed, keeps=keeps)
 
     def fault(self, message: str, error: BaseException, **fields: Any) -> None:
         """A fault with its exception and traceback, each in one field."""
@@ -344,7 +370,14 @@ def open_log(
     else:
         number = sys.stderr.fileno()
     writer = Writer(number)
-    log = Log(writer.write, level=level, level_key=level_key, encoder=encoder, words=words)
+    log = Log(
+        writer.write,
+        level=level,
+        level_key=level_key,
+        encoder=encoder,
+        words=words,
+        write_later=writer.write_later,
+    )
     logger = log.logger("log")
     writer.tell = lambda lines: logger.warning(
         "lines of the log were dropped: nobody read them in time", lines=lines
@@ -364,14 +397,16 @@ class Writer:
     """Writes whole lines to a file, and never waits for who reads it.
 
     What is taken at once is written at once. What is not waits in a bounded queue for a thread, which
-    is begun by the first such line. Any thread may write.
+    is begun by the first such line. Any thread may write. That thread also makes lines of many
+    events, for who must not wait for it.
     """
 
     def __init__(self, number: int) -> None:
         self._number = number
         self._is_file = stat.S_ISREG(os.fstat(number).st_mode)
         self._changed = threading.Condition(threading.RLock())  # a signal's handler may log
-        self._queue: deque[bytes] = deque()
+        self._queue: deque[tuple[Form, int]] = deque()
+        """Lines, or what makes them, and about how many bytes they are."""
         self._queued_bytes = 0
         self._dropped = self._unreported = 0
         self._thread: threading.Thread | None = None
@@ -387,10 +422,21 @@ class Writer:
                 self._dropped += lines.count(b"\n")
                 self._unreported += lines.count(b"\n")
             else:
-                self._queue.append(lines)
-                self._queued_bytes += len(lines)
-                self._begin()
-                self._changed.notify_all()
+                self._put(lambda: [lines], len(lines))
+
+    def write_later(self, form: Form, size: int) -> bool:
+        """Have lines made and written; False where no room is left for about so many bytes."""
+        with self._changed:
+            if self._queued_bytes + size > QUEUED_BYTES_MAX:
+                return False
+            self._put(form, size)
+            return True
+
+    def _put(self, form: Form, size: int) -> None:
+        self._queue.append((form, size))
+        self._queued_bytes += size
+        self._begin()
+        self._changed.notify_all()
 
     def take_dropped(self) -> int:
         """How many lines were dropped since this was asked last."""
@@ -423,11 +469,13 @@ class Writer:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: bool(self._queue))
-                lines = self._queue[0]
-            self._out(lines)
+                form, size = self._queue[0]
+            for lines in form():
+                self._out(lines)
+            del form  # A thread that waits must not keep events.
             with self._changed:
                 self._queue.popleft()
-                self._queued_bytes -= len(lines)
+                self._queued_bytes -= size
                 untold = 0 if self._queue else self._unreported
                 self._unreported -= untold
                 self._changed.notify_all()

@@ -15,7 +15,7 @@ from webhook import heap
 from webhook.app.bounded_thread import BoundedThread
 from webhook.app.compilation import CompileThread
 from webhook.app.fault_injection import blames_nobody
-from webhook.app.priority import give_precedence
+from webhook.app.priority import compute_beside
 from webhook.app.review_memory import ReviewMemory
 from webhook.app.slow_reviews import FAST_SECONDS, SlowReviews
 from webhook.certificates import pairs
@@ -327,7 +327,7 @@ class AdmissionPort:
             decoding=Decoding(
                 body_max=settings.limits.max_body_bytes,
                 memory=memory,
-                begin=give_precedence,
+                begin=compute_beside,
                 give_back=heap.give_back,
                 times=times,
                 rests_of=self._slow_reviews.rests_of,

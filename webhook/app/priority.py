@@ -42,6 +42,11 @@ BEHIND: Final = 10
 """How much nicer the threads behind are: a tenth of the time of one that is not, on a core that
 both could use all the time. So policies are followed under any load, if more slowly."""
 
+AFTER: Final = 5
+"""The same of the threads that compute for a request: a third. Threads that rest between pieces of
+work come first at each, on a core that they share, before the one that works all the time; that one
+is who answers. A control group's share of a node is the same whatever its threads are."""
+
 NICEST: Final = 19
 """The system's own end of the scale."""
 
@@ -70,15 +75,23 @@ def _let_timers_be_late(nanoseconds: int) -> None:
         ctypes.CDLL(None).prctl(_TIMER_SLACK, ctypes.c_ulong(nanoseconds), 0, 0, 0)
 
 
-def stand_behind() -> None:
-    """Have this thread, and processes that it starts, stand behind the others.
-
-    Where the system knows no priorities of threads, or does not let us, nothing changes.
-    """
+def compute_beside() -> None:
+    """Have this thread give precedence, and have less of a core than who answers."""
     give_precedence()
+    _be_nicer(AFTER)
+
+
+def stand_behind() -> None:
+    """Have this thread, and processes that it starts, stand behind the others."""
+    give_precedence()
+    _be_nicer(BEHIND)
+
+
+def _be_nicer(nicer: int) -> None:
+    """Lower this thread's priority; where the system has none of threads, or does not let us, nothing changes."""
     if sys.platform != "linux":
         return
     thread = threading.get_native_id()
     with contextlib.suppress(OSError):
         priority = os.getpriority(os.PRIO_PROCESS, thread)
-        os.setpriority(os.PRIO_PROCESS, thread, min(priority + BEHIND, NICEST))
+        os.setpriority(os.PRIO_PROCESS, thread, min(priority + nicer, NICEST))

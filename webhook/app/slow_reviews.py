@@ -14,7 +14,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from webhook.app.priority import give_precedence
+from webhook.app.priority import compute_beside
 from webhook.app.review_memory import ReviewMemory
 from webhook.constraint.limits import Budget
 from webhook.rego.errors import EvaluationError
@@ -190,7 +190,7 @@ class SlowReviews:
                 del self._lanes[party]
 
     def _run(self) -> None:
-        give_precedence()
+        compute_beside()
         while True:
             with self._changed:
                 while (taken := self._queue.take()) is None and not self._stopping:

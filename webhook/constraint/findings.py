@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from webhook.constraint import containment, enforcement, isolation
 from webhook.constraint.causes import OF_THE_REQUEST
 from webhook.constraint.errors import MatchError, PolicyError
-from webhook.constraint.limits import DEFERRED_AFTER, LEFT_PART
+from webhook.constraint.limits import LEFT_PART
 from webhook.constraint.result import (
     DEFERRED,
     Fault,
@@ -135,7 +135,7 @@ class Findings:
         self.deferred = False
         self.evaluated = 0
         self._long_since: float | None = None
-        """The thread's processor time when it had gone on for a budget."""
+        """The thread's processor time when it had gone on for half of what a review may take."""
         self.recalled = 0
         self._recall: Recall | None = None
         self._watches = False
@@ -212,11 +212,17 @@ class Findings:
                     self._run_out(review, later, groups_later)
                 return
             if step is not matching[-1] and self._is_long(now - began):
-                assert self.guard is not None
-                for constraint in groups[0]:
-                    self.guard.slowed(entry, constraint, review.size)
+                self._note_long(entry, groups[0], review)
                 self.deferred = True
                 return
+
+    def _note_long(self, entry: Entry, group: tuple[Constraint, ...], review: Review) -> None:
+        """Note where a review was ended here; not where others wait, for much is long then."""
+        guard, budget = self.guard, self.limits.budget
+        if guard is None or budget is None or budget.review_seconds:
+            return
+        for constraint in group:
+            guard.slowed(entry, constraint, review.size)
 
     def _is_long(self, seconds: float) -> bool:
         """Whether a review that began so long ago is to go on elsewhere, for what it worked itself.
@@ -227,12 +233,13 @@ class Findings:
         budget = self.limits.budget
         if budget is None or not budget.deferrable or budget.guard is None:
             return False
-        if seconds <= budget.seconds:
+        half = budget.whole_seconds / 2
+        if seconds <= half:
             return False
         worked = time.thread_time()
         if self._long_since is None:
             self._long_since = worked
-        return worked - self._long_since > (DEFERRED_AFTER - 1) * budget.seconds
+        return worked - self._long_since > half
 
     def _evaluate_all(self, entry: Entry, groups: _Groups, review: Review) -> _Groups | None:
         """Evaluate one template for its matching constraints, each in its share of the time.

@@ -35,7 +35,7 @@ class Budget:
     the work. ``rest`` is called about twice for each millisecond of work with the
     seconds worked, so that others may go first. ``guard`` counts overruns and suspends constraints. With ``deferrable`` an evaluation that takes more is
     no overrun yet: the review ends as :data:`~webhook.constraint.result.DEFERRED`,
-    to be done elsewhere with more.
+    to be done elsewhere with more; so does a whole review that takes more than ``review_seconds``.
     """
 
     seconds: float
@@ -43,6 +43,13 @@ class Budget:
     rest: Callable[[float], None] | None = None
     guard: Guard | None = None
     deferrable: bool = False
+    review_seconds: float = 0.0
+    """0 for :data:`DEFERRED_AFTER` budgets."""
+
+    @property
+    def whole_seconds(self) -> float:
+        """Return the time of a whole review."""
+        return self.review_seconds or DEFERRED_AFTER * self.seconds
 
     @classmethod
     def of(

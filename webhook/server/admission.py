@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.admission import AdmissionResponse
@@ -62,6 +63,14 @@ _NOT_TRIED: Final = (
 )
 _TOO_LATE: Final = "the review did not end within its time"
 
+WAITED_SECONDS: Final = 0.005
+"""A request that waited for longer before its review began shows that others wait, too."""
+
+CROWDED_SECONDS: Final = 0.002
+"""What a review may take on the admission thread then; it is looked at after each template. A request
+whose user has sent nothing else waits for it. Of 120 connections with Pods of 800 containers each had
+20 ms."""
+
 
 @dataclass(frozen=True, slots=True)
 class AdmissionOptions:
@@ -85,6 +94,12 @@ class AdmissionOptions:
     """The bounds of an evaluation on this thread; deferrable only with a reviewer."""
     memo: Remembering | None = None
     """Knows what evaluations on this thread found before."""
+
+    @property
+    def crowded_budget(self) -> Budget | None:
+        """Return the budget for a review that others wait behind."""
+        budget = self.budget
+        return None if budget is None else replace(budget, review_seconds=CROWDED_SECONDS)
 
 
 class _Case:
@@ -163,6 +178,7 @@ class Admission:
         self._recorder = recorder
         self._names = None if recorder is None else recorder.names
         self._options = options
+        self._crowded_budget = options.crowded_budget
         self._registry = registry
         self._telling = AdmissionTelling(registry, log, serving.uses, options.logged)
         self._seconds = {
@@ -367,6 +383,8 @@ class Admission:
         case.began = began = time.monotonic()
         if began < span.until and self._goes_beside(case):
             budget = ELSEWHERE
+        elif began - span.received_at > WAITED_SECONDS:
+            budget = self._crowded_budget
         limits = self._limits(case, span.until, budget, self._options.memo)
         worked_before = time.thread_time()
         walked = walk(self._policies(revision), self._subject(case, limits))

@@ -84,9 +84,9 @@ class AdmissionTelling:
         for result, times in gathered.counts:
             self._count(result, times)
         if gathered.events:
-            with self._log.together():
-                for fields in gathered.events:
-                    self._log.info(fields.pop("message"), **fields)
+            # What a policy says beside its message may be a large part of the object.
+            keeps = not any(event.get("details") for event in gathered.events)
+            self._log.info_all(gathered.events, keeps=keeps)
 
     def _count(self, result: Result, times: int) -> None:
         """Count so many violations of a constraint."""

@@ -10,9 +10,11 @@ from collections.abc import Callable
 import pytest
 
 from webhook.app.priority import (
+    AFTER,
     BEHIND,
     PATIENT_NS,
     PROMPT_NS,
+    compute_beside,
     give_precedence,
     go_first,
     stand_behind,
@@ -43,9 +45,29 @@ def test_a_thread_and_what_it_starts_stand_behind_the_others() -> None:
     assert niceness() == own
 
 
+def test_a_thread_that_computes_for_a_request_has_less_of_a_core_than_who_answers() -> None:
+    own = niceness()
+    found = []
+
+    def run() -> None:
+        compute_beside()
+        found.append(niceness())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == [min(own + AFTER, 19)]
+    assert niceness() == own
+
+
 @pytest.mark.parametrize(
     ("say", "expected"),
-    [(go_first, PROMPT_NS), (give_precedence, PATIENT_NS), (stand_behind, PATIENT_NS)],
+    [
+        (go_first, PROMPT_NS),
+        (give_precedence, PATIENT_NS),
+        (compute_beside, PATIENT_NS),
+        (stand_behind, PATIENT_NS),
+    ],
 )
 def test_who_answers_wakes_at_once_and_who_computes_for_long_leaves_it_the_interpreter(
     say: Callable[[], None], expected: int

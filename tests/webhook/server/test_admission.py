@@ -24,6 +24,7 @@ from webhook.constraint.limits import Budget
 from webhook.constraint.result import Responses
 from webhook.constraint.snapshot import Snapshot
 from webhook.metrics.admission import EVALUATION_ERRORS
+from webhook.server import admission
 from webhook.server.admission_telling import ReviewLogOptions
 from webhook.server.deadline import RequestTime
 from webhook.server.decoding import LARGE_BYTES
@@ -319,6 +320,40 @@ def test_a_request_is_decided_and_recorded_by_one_revision(size: int) -> None:
         assert not outcome.allowed
         assert recorder.snapshots == [denying.snapshot]
         assert reviewer.done == (1 if size else 0)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("waited", "elsewhere"), [(-60.0, 0), (1.0, 1)])
+def test_a_request_that_waited_gives_up_the_thread_sooner(
+    monkeypatch: pytest.MonkeyPatch, waited: float, elsewhere: int
+) -> None:
+    """Others wait, too, where it did; else it has all that a review may take."""
+    monkeypatch.setattr(admission, "CROWDED_SECONDS", 1e-9)
+
+    async def run() -> None:
+        reviewer = Elsewhere()
+        admitting = Admitting(
+            *(
+                REQUIRED_LABELS.replace("equiredlabel", f"equiredlabel{one}").replace(
+                    "RequiredLabel", f"Requiredlabel{one}"
+                )
+                for one in range(4)
+            ),
+            *(
+                constraint("a", "owner").replace("RequiredLabel", f"Requiredlabel{one}")
+                for one in range(4)
+            ),
+            reviewer=reviewer,
+            expands=False,
+            budget=Budget.of(60.0, guard=Guard(), deferrable=True),
+        )
+        outcome = admitting.ask(request_of(pod()), late=waited)
+        if isinstance(outcome, Pending):
+            outcome = outcome.resume()
+        assert isinstance(outcome, AdmissionResponse)
+        assert not outcome.allowed
+        assert reviewer.done == elsewhere
 
     asyncio.run(run())
 

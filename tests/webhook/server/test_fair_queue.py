@@ -154,3 +154,24 @@ def test_users_who_come_once_are_forgotten() -> None:
         assert taken is not None
         waiting.done(taken[0], 0.001)
     assert len(waiting._users) <= USERS_MAX + 1
+
+
+def test_of_those_who_begin_alike_the_one_whose_last_work_was_short_comes_first() -> None:
+    """Users who each had nothing under way were served in the order in which they came."""
+    waiting: FairQueue[str] = FairQueue(waiting_max=64, workers=1)
+    for user, seconds in (("mallory", 0.02), (ALICE, 0.001)):
+        assert waiting.put(Party(user, "a"), user) is None
+        taken = waiting.take()
+        assert taken is not None
+        waiting.done(taken[0], seconds)
+    assert waiting.put(Party("eve", "a"), "eve") is None
+    taken = waiting.take()
+    assert taken is not None
+    waiting.done(taken[0], 0.5)  # All who come now begin alike.
+    assert waiting.put(Party("eve", "a"), "eve") is None
+    taken = waiting.take()
+    assert taken is not None
+    for user in ("mallory", ALICE):
+        assert waiting.put(Party(user, "a"), user) is None
+    waiting.done(taken[0], 0.5)
+    assert drained(waiting) == [ALICE, "mallory"]

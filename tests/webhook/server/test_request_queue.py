@@ -2,14 +2,19 @@
 
 import asyncio
 import json
+import math
 import time
 from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.patience import turns_until
 from tests.webhook.server.crowds import beginning, refused, sent_by
 from tests.webhook.server.paused import PausedTransport, Port
 from webhook.api.admission import AdmissionRequest, AdmissionResponse
+from webhook.server.http import request_queue
 from webhook.server.http.fair_queue import FairQueue, Party
+from webhook.server.responsibility import NOTHING_KNOWN
 
 if TYPE_CHECKING:
     from webhook.server.http.connection import Connection
@@ -105,3 +110,66 @@ def test_what_leaves_the_queue_takes_nobody_elses_place() -> None:
     assert sorted(queue) == [3, 4, 5]
     assert queue.size == 3
     assert queue.before(Party("user-1", "")).places_taken == 2
+
+
+class Clock:
+    """Time that goes on by hand, of the world and of this thread's processor."""
+
+    def __init__(self) -> None:
+        self.now = self.worked = 0.0
+
+    def monotonic(self) -> float:
+        """Return the time of the world."""
+        return self.now
+
+    def thread_time(self) -> float:
+        """Return the processor time of this thread."""
+        return self.worked
+
+
+class Timed:
+    """A request that takes so much time, and so much of it of a processor."""
+
+    before = NOTHING_KNOWN
+    run_until = math.inf
+
+    def __init__(
+        self, clock: Clock, answered: list[str], user: str, seconds: float, worked: float
+    ) -> None:
+        self.party = Party(user, "a")
+        self._clock, self._answered = clock, answered
+        self._seconds, self._worked = seconds, worked
+
+    def run(self) -> None:
+        """Take the time."""
+        self._clock.now += self._seconds
+        self._clock.worked += self._worked
+        self._answered.append(self.party.user)
+
+    def give_up(self) -> None:
+        """Do nothing: none has an end."""
+
+    def abandon(self) -> None:
+        """Do nothing: none has a fault."""
+
+
+def test_who_had_to_wait_for_a_processor_pays_nothing_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A request that stood still for 100 ms had its user's next ones behind 100 ms of all others'."""
+    clock, answered = Clock(), list[str]()
+    monkeypatch.setattr(request_queue, "time", clock)
+    queue = request_queue.RequestQueue(lambda error, _: pytest.fail(str(error)))
+
+    def put(user: str, seconds: float, worked: float) -> None:
+        queue.put(Timed(clock, answered, user, seconds, worked))
+
+    put("mallory", 0.01, 0.01)  # The slice is over, and what waits is shared out.
+    for _ in range(4):
+        put("mallory", 0.002, 0.002)
+    put("bob", 0.1, 0.001)
+    put("bob", 0.001, 0.001)
+    for _ in range(20):
+        queue.answer(0.005)
+    assert not len(queue)
+    assert answered == ["mallory", "mallory", "bob", "bob", "mallory", "mallory", "mallory"]

@@ -78,10 +78,10 @@ class _User(Generic[T]):
 class FairQueue(Generic[T]):
     """Work that waits, by user and namespace. Not for several threads at once.
 
-    Who has used the least of a processor is served first, and the namespaces of each
-    in turn: many controllers work for everybody under one name. A party has at most one
-    piece of work under way, and a user leaves a worker to the others. What is heavy
-    leaves a worker to what is light, and is never more together than ``weight_max``.
+    Who has used the least of a processor is served first, of several the one whose last work was
+    the shortest, and the namespaces of each in turn: many controllers work for everybody under one
+    name. A party has at most one piece of work under way, and a user leaves a worker to the others.
+    What is heavy leaves a worker to what is light, and is never more together than ``weight_max``.
     """
 
     def __init__(self, *, waiting_max: int, workers: int, weight_max: int = 0) -> None:
@@ -93,6 +93,8 @@ class FairQueue(Generic[T]):
         self._busy: set[Party] = set()
         self._heavy: dict[Party, int] = {}
         """The heavy requests under way, by party, with their weight."""
+        self._costs: dict[str, float] = {}
+        """Processor time of the last work of users, also of those who have none now."""
         self._least = 0.0
         """The usage of the party that was served last: a new user counts from there on."""
         self.size = 0
@@ -147,7 +149,7 @@ class FairQueue(Generic[T]):
     def take(self) -> tuple[Party, T] | None:
         """Take the next work; None where nothing may begin now. :meth:`done` tells of its end."""
         waiting = [item for item in self._users.items() if item[1].waiting]
-        for name, user in sorted(waiting, key=lambda item: item[1].seconds):
+        for name, user in sorted(waiting, key=self._order):
             if user.running >= self._running_max:
                 continue
             for namespace, works in user.namespaces.items():
@@ -169,6 +171,11 @@ class FairQueue(Generic[T]):
                 self._least = max(self._least, user.seconds)
                 return party, work
         return None
+
+    def _order(self, item: tuple[str, _User[T]]) -> tuple[float, float]:
+        """Who has used least first, and of those who begin alike the one whose work was short before."""
+        name, user = item
+        return user.seconds, self._costs.get(name, 0.0)
 
     def _may_begin(self, weight: int) -> bool:
         """Whether there is room for what is heavy: what is alone always has it."""
@@ -194,6 +201,10 @@ class FairQueue(Generic[T]):
         user = self._users[party.user]
         user.running -= 1
         user.seconds += seconds
+        self._costs.pop(party.user, None)
+        self._costs[party.user] = seconds
+        if len(self._costs) > USERS_MAX:
+            del self._costs[next(iter(self._costs))]
         self._forget()
 
     def _forget(self) -> None:

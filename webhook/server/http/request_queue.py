@@ -73,22 +73,22 @@ class RequestQueue:
         if began >= self._soonest:
             self._give_up(began)
         while self._shared.size or self._arrived:
-            began = self._answer_next(began)
-            if began > end:
+            if self._answer_next() > end:
                 self._share_out()
                 return
 
-    def _answer_next(self, began: float) -> float:
+    def _answer_next(self) -> float:
         """Answer one; the time after it."""
         taken = self._shared.take() if self._shared.size else None
         if taken is None:
             self._run(self._arrived.popleft())
             return time.monotonic()
         party, request = taken
+        # What a user waited itself, for a processor or the interpreter, it did not use.
+        worked = time.thread_time()
         self._run(request)
-        now = time.monotonic()
-        self._shared.done(party, now - began)
-        return now
+        self._shared.done(party, time.thread_time() - worked)
+        return time.monotonic()
 
     def _share_out(self) -> None:
         """Queue what has arrived behind its own user's."""
