@@ -54,7 +54,7 @@ def one_line(line: bytes) -> bytes:
 
 
 EVENT_BYTES: Final = 1024
-"""What an event takes beside its message, about."""
+"""The size of an event beside its message, about."""
 
 LINE_BYTES_MAX: Final = 64 * 1024
 """Of a line. Container runtimes cut at 16 KiB and put together again; collectors commonly take no

@@ -43,9 +43,9 @@ BEHIND: Final = 10
 both could use all the time. So policies are followed under any load, if more slowly."""
 
 AFTER: Final = 5
-"""The same of the threads that compute for a request: a third. Threads that rest between pieces of
-work come first at each, on a core that they share, before the one that works all the time; that one
-is who answers. A control group's share of a node is the same whatever its threads are."""
+"""How much nicer threads that compute for a request are: a third of the time. They rest between
+pieces of work; at the same priority each piece came before the thread that answers, which hardly
+rests beside a flood. A container's share of a node is the same whatever its threads are."""
 
 NICEST: Final = 19
 """The system's own end of the scale."""

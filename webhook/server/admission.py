@@ -64,11 +64,11 @@ _NOT_TRIED: Final = (
 _TOO_LATE: Final = "the review did not end within its time"
 
 WAITED_SECONDS: Final = 0.005
-"""A request that waited for longer before its review began shows that others wait, too."""
+"""The longest wait of a request before its review that does not show that others wait, too."""
 
 CROWDED_SECONDS: Final = 0.002
-"""What a review may take on the admission thread then; it is looked at after each template. A request
-whose user has sent nothing else waits for it. Of 120 connections with Pods of 800 containers each had
+"""The time of a review on the admission thread then; it is looked at after each template. Requests of
+users who have sent nothing else wait for it. Of 120 connections with Pods of 800 containers each had
 20 ms."""
 
 

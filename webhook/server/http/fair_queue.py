@@ -173,7 +173,7 @@ class FairQueue(Generic[T]):
         return None
 
     def _order(self, item: tuple[str, _User[T]]) -> tuple[float, float]:
-        """Who has used least first, and of those who begin alike the one whose work was short before."""
+        """Return a user's place: by use, and for users who begin alike by the time of their last work."""
         name, user = item
         return user.seconds, self._costs.get(name, 0.0)
 
