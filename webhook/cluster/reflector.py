@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import aiohttp
 
+from webhook.api.encoding import encode
 from webhook.api.gvk import text
 from webhook.api.shapes import object_of
 from webhook.backoff import Backoff
@@ -142,8 +143,9 @@ class Settings:
 
     The watch's own timeout is drawn between the two, so that a thousand watches
     that begin together do not end together (client-go: 5 to 10 minutes).
-    ``list_bytes_max`` is what a whole list may have, as JSON: decoded it is some four
-    times as much, and a replica that should hold more has too little memory anyway.
+    ``list_bytes_max`` bounds what is kept of a whole list, as JSON: decoded it is some four
+    times as much, and a replica that should hold more has too little memory anyway. Fields
+    of synced objects that no policy reads are not kept, and do not count.
     A watch that goes on for ``overtime_seconds`` beyond its timeout is ended. After an
     API server was away for ``outage_seconds`` everything is listed anew: etcd may have been
     restored meanwhile, and be beyond the version that was known by now.
@@ -421,7 +423,7 @@ class Reflector:
         query = dict(self._query)
         while True:
             try:
-                page, page_bytes = await sized_page(
+                page, _ = await sized_page(
                     self._client,
                     self._path,
                     query,
@@ -434,11 +436,12 @@ class Reflector:
                 self._statistics.gone += 1
                 objects, size, query, sized = [], 0, dict(self._query), whole
                 continue
-            size = self._weigh(size + page_bytes)
             items, version, token = read_page(page, self._path)
             if not (version or token):
                 raise ApiUnreachable(f"{self._path}: the answer is not a list that can be watched")
-            objects += self._items(items)
+            kept = self._items(items)
+            size = self._weigh(size + sum(map(_kept_bytes, kept)))
+            objects += kept
             if not token:
                 return objects, version
             if token in tokens:
@@ -447,10 +450,10 @@ class Reflector:
             query = {**self._query, "continue": token}
 
     def _weigh(self, size: int) -> int:
-        """The size of a list so far; raises where it is more than any may be."""
+        """The size of what is kept of a list so far; raises where it is more than any may be."""
         if size > self._settings.list_bytes_max:
             raise ApiUnreachable(
-                f"{self._path}: a list of over {self._settings.list_bytes_max} bytes"
+                f"{self._path}: a list of over {self._settings.list_bytes_max} bytes to keep"
             )
         return size
 
@@ -508,13 +511,13 @@ class Reflector:
         listed: list[Object] | None = []
         size = 0
         async with aclosing(self._events(query)) as stream:
-            async for kind, item, event_bytes in stream:
+            async for kind, item in stream:
                 if listed is None:
                     self._take_event(kind, item)
                     continue
-                size = self._weigh(size + event_bytes)
                 if kind != "BOOKMARK":
                     if (obj := self._sound(item)) is not None:
+                        size = self._weigh(size + _kept_bytes(obj))
                         listed.append(obj)
                     continue
                 if text(item, "metadata", "annotations", _INITIAL_EVENTS_END) == "true":
@@ -530,14 +533,14 @@ class Reflector:
         begun, events = time.monotonic(), 0
         query = {"resourceVersion": self._resource_version}
         async with aclosing(self._events(query)) as stream:
-            async for kind, item, _ in stream:
+            async for kind, item in stream:
                 events += 1
                 self._take_event(kind, item)
         if not events and time.monotonic() - begun < _SHORT_SECONDS:
             raise ApiUnreachable(f"{self._path}: the watch ended at once")
 
-    async def _events(self, query: dict[str, str]) -> AsyncGenerator[tuple[str, Any, int], None]:
-        """The events of a watch: type, object and size in bytes."""
+    async def _events(self, query: dict[str, str]) -> AsyncGenerator[tuple[str, Any], None]:
+        """The events of a watch: type and object."""
         settings = self._settings
         inactivity = settings.inactivity_seconds * 2**self._silences_in_row
         seconds = random.uniform(  # noqa: S311  # as above
@@ -561,7 +564,7 @@ class Reflector:
                     kind, item = read_event(line, self._path)
                     if kind == "ERROR":
                         raise status_error(object_of(item), 500)
-                    yield kind, item, len(line)
+                    yield kind, item
                     if time.monotonic() > ends:
                         raise ApiUnreachable(f"{self._path}: the watch went on beyond its time")
         except ApiError as error:
@@ -631,3 +634,12 @@ class FollowedObject:
     def document(self) -> Mapping[str, Any] | None:
         """The object as the API server has it; None where there is none."""
         return self.reflector.store.get("", self.name)
+
+
+IDENTITY_BYTES: Final = 100
+"""As JSON, of an object of which its identity alone is kept: a quarter of its 450 bytes in memory."""
+
+
+def _kept_bytes(obj: Object) -> int:
+    """What is kept of an object, in bytes of JSON."""
+    return len(encode(obj)) if type(obj) is dict else IDENTITY_BYTES

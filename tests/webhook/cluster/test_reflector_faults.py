@@ -14,6 +14,7 @@ from webhook.api.encoding import encode
 from webhook.cluster.client import RETRY_AFTER_SECONDS_MAX, ClusterClient
 from webhook.cluster.errors import ApiError
 from webhook.cluster.reflector import Reflector
+from webhook.cluster.store import slim
 from webhook.log import Log
 
 NOBODY: Any = None
@@ -23,14 +24,16 @@ NOBODY: Any = None
 END = {"annotations": {"k8s.io/initial-events-end": "true"}}
 
 
-def play(folder, *script, settings=PAGES):
+def play(folder, *script, settings=PAGES, transform=slim):
     """Run a reflector until the script is played; what it told, its counts, and the requests."""
 
     async def run():
         async with scripted(folder, *script) as (server, credentials):
             async with ClusterClient(credentials) as client:
                 seen = Recorder()
-                reflector = Reflector(client, CONFIG_MAP, seen, settings=settings)
+                reflector = Reflector(
+                    client, CONFIG_MAP, seen, settings=settings, transform=transform
+                )
                 async with running(reflector), asyncio.timeout(PATIENCE_SECONDS):
                     await server.done.wait()
             return seen, reflector.statistics(), [query for _, query in server.requests]
@@ -303,11 +306,11 @@ def test_a_continue_token_that_comes_again_ends_the_list_which_is_tried_again(tm
 def test_a_list_without_end_is_given_up_at_its_bound(tmp_path):
     pages = [listed(obj(f"a{number}", 1), version=1, token=f"t{number}") for number in range(40)]
     seen, found, requests = play(
-        tmp_path, *pages[:21], listed(obj("z", 2), version=2), settings=small(list_bytes_max=4_000)
+        tmp_path, *pages[:21], listed(obj("z", 2), version=2), settings=small(list_bytes_max=2_000)
     )
     assert "z" in seen.objects
     assert len(seen.objects) < 21
-    assert "a list of over 4000 bytes" in found.last_error
+    assert "a list of over 2000 bytes" in found.last_error
     assert [query.get("continue") for query in requests].count(None) >= 2
 
 
@@ -322,6 +325,31 @@ def test_initial_events_without_end_are_given_up_at_their_bound(tmp_path):
     )
     assert seen.objects.keys() == {"z"}
     assert "a list of over 4000 bytes" in found.last_error
+
+
+@pytest.mark.parametrize("watch_list", [False, True])
+def test_what_is_not_kept_of_a_list_does_not_count_for_its_bound(tmp_path, watch_list):
+    """Pods of a large cluster of which policies read a field: 800 MB that become 40."""
+    large = {"annotations": {"filling": "x" * 1_000}}
+    if watch_list:
+        events = [event("ADDED", f"a{number}", 1, **large) for number in range(20)]
+        script = [(200, [*events, event("BOOKMARK", "", 2, **END)], "end")]
+    else:
+        page = [obj(f"a{number}", 1, **large) for number in range(20)]
+        script = [listed(*page[:10], version=1, token="x"), listed(*page[10:], version=1)]
+    seen, found, _ = play(
+        tmp_path,
+        *script,
+        settings=small(watch_list=watch_list, list_bytes_max=6_000),
+        transform=without_annotations,
+    )
+    assert len(seen.objects) == 20
+    assert found.lists == 1
+
+
+def without_annotations(item):
+    """As a projection makes it that keeps what names an object."""
+    return item | {"metadata": item["metadata"] | {"annotations": {}}}
 
 
 def test_a_watch_that_drips_is_given_up(tmp_path):
