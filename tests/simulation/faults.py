@@ -297,8 +297,8 @@ FAULTS: Final[dict[str, Fault]] = {
         "cluster",
         "webhook.cluster.reflector",
         "Reflector._pages",
-        "objects += self._items(items)",
-        "objects = self._items(items)",
+        "objects += kept",
+        "objects = kept",
         found_by=14,
     ),
     "a list that ends where its place is forgotten": Fault(

@@ -641,5 +641,5 @@ IDENTITY_BYTES: Final = 100
 
 
 def _kept_bytes(obj: Object) -> int:
-    """What is kept of an object, in bytes of JSON."""
+    """Returns the size of an object as it is kept, in bytes of JSON."""
     return len(encode(obj)) if type(obj) is dict else IDENTITY_BYTES
