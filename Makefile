@@ -1,4 +1,4 @@
-.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-cluster bench bench-quick bench-rego bench-cel bench-kyverno bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation bench-exceptions bench-memo bench-projection bench-external-data bench-images fuzz-mutation flame results outdated
+.PHONY: help setup lock run test test-all test-programs check agreement format lint types docs programs conformance fuzz fuzz-cel fuzz-cluster compare-files compare-memo compare-cluster bench bench-quick bench-rego bench-cel bench-kyverno bench-command-line bench-configurations bench-bounds bench-enforcement bench-cluster bench-decisions bench-telemetry bench-hostile bench-changes bench-audit bench-reports drill search-for-ways-in load soak soak-decisions bench-curves bench-mutation bench-exceptions bench-memo bench-projection bench-external-data bench-images fuzz-mutation flame results outdated
 .PHONY: demo image release site test-browser screenshots coverage coverage-generator mutants simulate-worlds simulate-new new-examples
 .DEFAULT_GOAL := help
 # Where it is set, each worker would compile all tests again in each run.
@@ -204,6 +204,11 @@ compare-files: setup ## random objects, templates, wrong types and YAML beside g
 	WADDLE_COMPARED_OBJECTS=$(COMPARED_OBJECTS) WADDLE_COMPARED_SEED=$(COMPARED_SEED) $(PYTEST) --timeout=0 \
 	  tests/conformance/test_random_objects_equal_gator.py tests/differential/test_files_beside_gator.py \
 	  tests/differential/test_templates_beside_gator.py tests/differential/test_yaml_beside_go.py
+
+MEMO_REVIEWS ?= 1000000
+MEMO_FIRST ?= $(shell date +%s)
+compare-memo: setup ## random reviews with kept results and projected data beside none, MEMO_REVIEWS of worlds from MEMO_FIRST on, about 10 minutes
+	$(BIN)/python -m tests.differential.memo --first $(MEMO_FIRST) --count $(MEMO_REVIEWS)
 
 compare-cluster: setup ## random reviews to a replica and to Gatekeeper in one cluster (COMPARED_REVIEWS, about half an hour; COMPARED_SEED)
 	WADDLE_COMPARED_REVIEWS=$(COMPARED_REVIEWS) WADDLE_COMPARED_SEED=$(COMPARED_SEED) $(PYTEST) --timeout=0 \

@@ -3,6 +3,7 @@
 import copy
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -17,9 +18,10 @@ from webhook.constraint.limits import Budget, Limits
 from webhook.constraint.memo import RESTS_MIN, WINDOW, Memo, MemoPace
 from webhook.constraint.review import AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
+from webhook.controllers.apply import projection as sync_projection
 from webhook.external_data.exchange import no_answers
 from webhook.reads.projection import projection, widened
-from webhook.reads.read_set import ReadRecorder
+from webhook.reads.read_set import ReadRecorder, ReadSet
 
 IMAGES = """package p
 violation[{"msg": msg}] {
@@ -320,17 +322,109 @@ def test_more_is_taken_of_what_lies_deep_and_never_less() -> None:
     assert wide(value) == wide(more)
 
 
-@pytest.mark.parametrize("first", range(1000, 1040, 10))
-def test_reviews_with_and_without_a_memo_answer_the_same(first: int) -> None:
-    compared = differential.compare(range(first, first + 10))
+@pytest.mark.parametrize("first", range(1000, 1080, 20))
+def test_reviews_with_and_without_a_memo_and_projected_data_answer_the_same(first: int) -> None:
+    compared = differential.compare(range(first, first + 10), reviews=250)
     assert compared.differences == []
     assert compared.violating > compared.reviews / 4
     assert compared.recalled > compared.reviews
+    assert compared.waiting
 
 
-def test_a_digest_that_lacks_something_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def _lacking(reads, *path):
+    """A read set without what is read at a path."""
+    name, *below = path
+    if reads.whole or name not in reads.children:
+        return reads
+    children = dict(reads.children)
+    if below:
+        children[name] = _lacking(children[name], *below)
+    else:
+        del children[name]
+    return ReadSet(scalar=reads.scalar, children=children)
+
+
+def _nowhere(reads, name):
+    """A read set without what is read at a name, wherever it is."""
+    children = {key: _nowhere(one, name) for key, one in reads.children.items() if key != name}
+    return reads if reads.whole else ReadSet(scalar=reads.scalar, children=children)
+
+
+def _plant_digest(monkeypatch):
     def lacking(reads):
         return projection(reads if len(reads.children) < 2 else type(reads)(scalar=False))
 
     monkeypatch.setattr("webhook.constraint.memo.projection", lacking)
-    assert differential.compare(range(4)).differences
+
+
+def _plant_reads(monkeypatch, change):
+    derive = differential.reads.dependencies_of_evaluator
+
+    def changed(*arguments):
+        found = derive(*arguments)
+        return found and change(found)
+
+    monkeypatch.setattr(differential.reads, "dependencies_of_evaluator", changed)
+
+
+def _plant_read_set(monkeypatch):
+    path = "input", "review", "object", "metadata", "labels"
+    _plant_reads(
+        monkeypatch,
+        lambda found: replace(
+            found, reads=_lacking(found.reads, *path), deciding=_lacking(found.deciding, *path)
+        ),
+    )
+
+
+def _plant_chance(monkeypatch):
+    _plant_reads(monkeypatch, lambda found: replace(found, changing=()))
+
+
+def _plant_data(monkeypatch):
+    _plant_reads(monkeypatch, lambda found: replace(found, reads=_lacking(found.reads, "data")))
+
+
+def _plant_old_policies(monkeypatch):
+    derive = Memo._member
+
+    def member(self, entry, constraint):
+        return self._members.setdefault(constraint.key, derive(self, entry, constraint))
+
+    def adopt(self, snapshot):
+        self._snapshot = snapshot
+        self._selections.clear()
+
+    monkeypatch.setattr(Memo, "_member", member)
+    monkeypatch.setattr(Memo, "_adopt", adopt)
+
+
+def _plant_projection(monkeypatch):
+    derive = differential.reads.inventory_reads
+
+    def lacking(template):
+        found = derive(template)
+        return found and _nowhere(found, "a")
+
+    monkeypatch.setattr(differential.reads, "inventory_reads", lacking)
+
+
+def _plant_haste(monkeypatch):
+    monkeypatch.setattr(sync_projection.SyncProjection, "awaited", lambda *_, **__: ())
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        _plant_digest,
+        _plant_read_set,
+        _plant_chance,
+        _plant_data,
+        _plant_old_policies,
+        _plant_projection,
+        _plant_haste,
+    ],
+)
+def test_a_fault_that_is_planted_is_found_by_comparing(plant, monkeypatch) -> None:
+    plant(monkeypatch)
+    assert any(differential.compare([number]).differences for number in range(0, 400, 7))
