@@ -156,7 +156,10 @@ def test_who_starts_after_all_were_killed_says_what_is_no_longer_asked(
 
         proxy.replicas = [started(stack, plane, "sent-again")]
         for name in ("opened", "closed", "leases"):
-            until(lambda name=name: reported_unsent(plane, name), f"{name} is said not to be asked about")
+            until(
+                lambda name=name: reported_unsent(plane, name),
+                f"{name} is said not to be asked about",
+            )
         assert "configmaps" in reported_unsent(plane, "opened")
         assert "secrets" in reported_unsent(plane, "closed")
         assert "leases" in reported_unsent(plane, "leases")
@@ -164,7 +167,9 @@ def test_who_starts_after_all_were_killed_says_what_is_no_longer_asked(
 
         register_both(plane, TWO_ENTRIES, proxy.port, ignore=["configmaps"], fail=["secrets"])
         for name in ("opened", "closed"):
-            until(lambda name=name: not reported_unsent(plane, name), f"{name} is asked about again")
+            until(
+                lambda name=name: not reported_unsent(plane, name), f"{name} is asked about again"
+            )
         until(lambda: denials(plane) == (True, True), "both are enforced again")
 
 
