@@ -94,8 +94,9 @@ def _ending(cluster: Cluster) -> Iterable[str]:
                 yield item["metadata"]["name"].partition(".")[0]
 
 
-def _compared(node: pytest.Item | pytest.Collector) -> Iterator[None]:
-    shared = [(cluster, keys(cluster)) for cluster in RUNNING]
+def _compared(node: pytest.Item | pytest.Collector, others: Iterable[Cluster]) -> Iterator[None]:
+    """``others`` are control planes that ran before the module: its own it shares with nobody."""
+    shared = [(cluster, keys(cluster)) for cluster in others if cluster.process is not None]
     yield
     found = [
         line
@@ -110,13 +111,18 @@ def _compared(node: pytest.Item | pytest.Collector) -> Iterator[None]:
 @pytest.fixture(scope="module", autouse=True)
 def no_leftovers_of_module(request: pytest.FixtureRequest) -> Iterator[None]:
     """What the module's fixtures make ends with them."""
-    yield from _compared(request.node)
+    _OTHERS[:] = RUNNING
+    yield from _compared(request.node, _OTHERS)
 
 
 @pytest.fixture(autouse=True)
 def no_leftovers(request: pytest.FixtureRequest, no_leftovers_of_module: None) -> Iterator[None]:
     """What a test makes ends with it: this fixture is the first of a test's own."""
-    yield from _compared(request.node)
+    yield from _compared(request.node, _OTHERS)
+
+
+_OTHERS: list[Cluster] = []
+"""Control planes that ran before the module of the running test."""
 
 
 @pytest.hookimpl(wrapper=True)
