@@ -95,7 +95,7 @@ def _ending(cluster: Cluster) -> Iterable[str]:
 
 
 def _compared(node: pytest.Item | pytest.Collector, others: Iterable[Cluster]) -> Iterator[None]:
-    """``others`` are control planes that ran before the module: its own it shares with nobody."""
+    """``others`` are control planes that others use, too."""
     shared = [(cluster, keys(cluster)) for cluster in others if cluster.process is not None]
     yield
     found = [
@@ -111,17 +111,20 @@ def _compared(node: pytest.Item | pytest.Collector, others: Iterable[Cluster]) -
 @pytest.fixture(scope="module", autouse=True)
 def no_leftovers_of_module(request: pytest.FixtureRequest) -> Iterator[None]:
     """What the module's fixtures make ends with them."""
-    _OTHERS[:] = RUNNING
-    yield from _compared(request.node, _OTHERS)
+    _BEFORE[:] = RUNNING
+    yield from _compared(request.node, _BEFORE)
 
 
 @pytest.fixture(autouse=True)
 def no_leftovers(request: pytest.FixtureRequest, no_leftovers_of_module: None) -> Iterator[None]:
     """What a test makes ends with it: this fixture is the first of a test's own."""
-    yield from _compared(request.node, _OTHERS)
+    node = request.node
+    # The only test of a module shares the module's control planes with nobody.
+    is_alone = sum(item.path == node.path for item in node.session.items) == 1
+    yield from _compared(node, _BEFORE if is_alone else RUNNING)
 
 
-_OTHERS: list[Cluster] = []
+_BEFORE: list[Cluster] = []
 """Control planes that ran before the module of the running test."""
 
 

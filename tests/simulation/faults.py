@@ -297,8 +297,8 @@ FAULTS: Final[dict[str, Fault]] = {
         "cluster",
         "webhook.cluster.reflector",
         "Reflector._pages",
-        "objects += kept",
-        "objects = kept",
+        "objects += self._items(items)",
+        "objects = self._items(items)",
         found_by=14,
     ),
     "a list that ends where its place is forgotten": Fault(

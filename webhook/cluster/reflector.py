@@ -423,7 +423,7 @@ class Reflector:
         query = dict(self._query)
         while True:
             try:
-                page, _ = await sized_page(
+                page, page_bytes = await sized_page(
                     self._client,
                     self._path,
                     query,
@@ -439,9 +439,8 @@ class Reflector:
             items, version, token = read_page(page, self._path)
             if not (version or token):
                 raise ApiUnreachable(f"{self._path}: the answer is not a list that can be watched")
-            kept = self._items(items)
-            size = self._weigh(size + sum(map(_kept_bytes, kept)))
-            objects += kept
+            objects += self._items(items)
+            size = self._weigh(size + page_bytes, objects)
             if not token:
                 return objects, version
             if token in tokens:
@@ -449,8 +448,13 @@ class Reflector:
             tokens.add(token)
             query = {**self._query, "continue": token}
 
-    def _weigh(self, size: int) -> int:
-        """The size of what is kept of a list so far; raises where it is more than any may be."""
+    def _weigh(self, size: int, objects: list[Object]) -> int:
+        """The size of a list so far; raises where more is kept of it than of any may be.
+
+        No more is kept than was sent: only beyond the bound that is looked at.
+        """
+        if size > self._settings.list_bytes_max:
+            size = sum(map(_kept_bytes, objects))
         if size > self._settings.list_bytes_max:
             raise ApiUnreachable(
                 f"{self._path}: a list of over {self._settings.list_bytes_max} bytes to keep"
@@ -511,14 +515,14 @@ class Reflector:
         listed: list[Object] | None = []
         size = 0
         async with aclosing(self._events(query)) as stream:
-            async for kind, item in stream:
+            async for kind, item, event_bytes in stream:
                 if listed is None:
                     self._take_event(kind, item)
                     continue
                 if kind != "BOOKMARK":
                     if (obj := self._sound(item)) is not None:
-                        size = self._weigh(size + _kept_bytes(obj))
                         listed.append(obj)
+                        size = self._weigh(size + event_bytes, listed)
                     continue
                 if text(item, "metadata", "annotations", _INITIAL_EVENTS_END) == "true":
                     self._take_list(listed, self._version(item))
@@ -533,14 +537,14 @@ class Reflector:
         begun, events = time.monotonic(), 0
         query = {"resourceVersion": self._resource_version}
         async with aclosing(self._events(query)) as stream:
-            async for kind, item in stream:
+            async for kind, item, _ in stream:
                 events += 1
                 self._take_event(kind, item)
         if not events and time.monotonic() - begun < _SHORT_SECONDS:
             raise ApiUnreachable(f"{self._path}: the watch ended at once")
 
-    async def _events(self, query: dict[str, str]) -> AsyncGenerator[tuple[str, Any], None]:
-        """The events of a watch: type and object."""
+    async def _events(self, query: dict[str, str]) -> AsyncGenerator[tuple[str, Any, int], None]:
+        """The events of a watch: type, object and size in bytes."""
         settings = self._settings
         inactivity = settings.inactivity_seconds * 2**self._silences_in_row
         seconds = random.uniform(  # noqa: S311  # as above
@@ -564,7 +568,7 @@ class Reflector:
                     kind, item = read_event(line, self._path)
                     if kind == "ERROR":
                         raise status_error(object_of(item), 500)
-                    yield kind, item
+                    yield kind, item, len(line)
                     if time.monotonic() > ends:
                         raise ApiUnreachable(f"{self._path}: the watch went on beyond its time")
         except ApiError as error:

@@ -35,13 +35,12 @@ def decode(text: str, prefix: str = "") -> Any:
         raise ParseError(f"{prefix}exceeded max depth") from None
     except ParseError as error:
         raise ParseError(prefix + error.message) from None
+    except ValueError as error:  # a constant that is Python's alone
+        raise ParseError(prefix + (go_json.unmarshal_fault(text) or str(error))) from None
 
 
 def _constant(name: str) -> Any:
-    # "-Infinity" begins as a number does, and Go refuses its second character.
-    if name[0] == "-":
-        raise ParseError("invalid character 'I' in numeric literal")
-    raise ParseError(f"invalid character {name[0]!r} looking for beginning of value")
+    raise ValueError(name)
 
 
 _DECODER: Final = json.JSONDecoder(
