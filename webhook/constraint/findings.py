@@ -55,9 +55,14 @@ _Evaluate: TypeAlias = "Callable[[Any, Any, Any], Sequence[DriverViolation]]"
 _message: Final = attrgetter("msg")
 _action: Final = attrgetter("enforcement_action")
 
+WAITING_RESULTS_MAX: Final = 100
+"""Results that are kept of a review while providers answer, some 20 KiB: one with more is made again."""
+
 _UNBEGUN: Final = object()
 
 _Groups = tuple[tuple["Constraint", ...], ...]
+_Step = tuple["Review", "Entry", _Groups]
+"""A template's constraints to evaluate for a review."""
 
 
 class PlannedSnapshot(Protocol):
@@ -98,6 +103,7 @@ class Findings:
         "_recall",
         "_shared",
         "_shares",
+        "_unanswered",
         "_watches",
         "deadline_exceeded",
         "deferred",
@@ -116,26 +122,17 @@ class Findings:
     def __init__(self, snapshot: PlannedSnapshot, point: str, limits: Limits) -> None:
         self.snapshot = snapshot
         self.point = point
-        self.limits = limits
-        budget = limits.budget
-        self.guard: Guard | None = None if budget is None else budget.guard
-        self._shares = (
-            point == enforcement.WEBHOOK
-            and self.guard is not None
-            and budget is not None
-            and not budget.deferrable
-        )
-        """Whether an evaluation leaves a part of the time to the others."""
+        self._begin(limits)
         self.results: list[Result] = []
         self.faults: list[Fault] = []
         self.undecided: list[Undecided] = _NONE
         self.requests = _NO_REQUESTS
         """The requests to providers that must be answered before all is decided."""
+        self._unanswered: tuple[_Step, ...] = ()
+        """The templates that made them."""
         self.deadline_exceeded = False
         self.deferred = False
         self.evaluated = 0
-        self._long_since: float | None = None
-        """The thread's processor time when it had gone on for half of what a review may take."""
         self.recalled = 0
         self._recall: Recall | None = None
         self._watches = False
@@ -143,6 +140,21 @@ class Findings:
         """Whether results of each action are in order of their constraints' kinds and names."""
         self._last = _NO_KEYS
         """The last constraint with results of each action."""
+
+    def _begin(self, limits: Limits) -> None:
+        """Begin, or go on, within these limits."""
+        self.limits = limits
+        budget = limits.budget
+        self.guard: Guard | None = None if budget is None else budget.guard
+        self._shares = (
+            self.point == enforcement.WEBHOOK
+            and self.guard is not None
+            and budget is not None
+            and not budget.deferrable
+        )
+        """Whether an evaluation leaves a part of the time to the others."""
+        self._long_since: float | None = None
+        """The thread's processor time when it had gone on for half of what a review may take."""
 
     def review(self, review: Review) -> None:
         """Add what a review finds, or find that it takes too long here (``deferred``)."""
@@ -159,7 +171,9 @@ class Findings:
         for item in selection.broken:
             broken = item.broken
             self._undecide(review, item.entry, (item.constraint,), broken.stage, broken.message)
-        matching = selection.matching
+        matching, memo = selection.matching, self.limits.memo
+        if selection.asking:
+            matching = (*selection.asking, *matching)
         deadline, began = self.limits.deadline, time.monotonic()
         if deadline is not None and began > deadline:
             for entry, groups in matching:
@@ -170,12 +184,50 @@ class Findings:
                 self.deferred = True
                 return
             matching = self._admitted(self.guard, matching, review)
-        elif self.limits.memo is not None:
-            matching = self._recalled(self.limits.memo, selection, review)
+        elif memo is not None:
+            if selection.asking and not self._ask(selection, review, began):
+                return
+            matching = self._recalled(memo, selection, review)
         self._evaluate_matching(matching, review, began)
-        if self._recall is not None and self.limits.memo is not None:
-            self.limits.memo.keep(self._recall)
+        if self._recall is not None and memo is not None:
+            memo.keep(self._recall)
             self._recall = None
+
+    def _ask(self, selection: Planned, review: Review, began: float) -> bool:
+        """Evaluate what asks providers, before it is looked up what is known of the rest.
+
+        Returns whether there is time for that here.
+        """
+        self._evaluate_matching(selection.asking, review, began)
+        deadline = self.limits.deadline
+        if deadline is None or time.monotonic() <= deadline:
+            return not self.deferred
+        for entry, groups in selection.matching:
+            self._run_out(review, entry, groups)
+        return False
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether answers to its requests are all that it lacks, and few results wait for them.
+
+        Lines that policies print are those of one evaluation of all.
+        """
+        return (
+            len(self.results) <= WAITING_RESULTS_MAX
+            and not (self.faults or self.undecided or self.deadline_exceeded or self.deferred)
+            and self.limits.print_ is None
+            and all(review is self._unanswered[0][0] for review, _, _ in self._unanswered)
+        )
+
+    def go_on(self, limits: Limits) -> None:
+        """Evaluate again what lacked answers; all else that was found stands."""
+        self._begin(limits)
+        unanswered, self._unanswered, self.requests = self._unanswered, (), _NO_REQUESTS
+        again = {item.key for _, _, groups in unanswered for group in groups for item in group}
+        self.results = [one for one in self.results if one.constraint.key not in again]
+        self.evaluated -= len(again)
+        matching = tuple((entry, groups) for _, entry, groups in unanswered)
+        self._evaluate_matching(matching, unanswered[0][0], time.monotonic())
 
     def _recalled(
         self, memo: Remembering, selection: Planned, review: Review
@@ -288,7 +340,7 @@ class Findings:
                 given = group[0].document if is_whole else group[0].parameters
                 violations = evaluate(given, document, state)
             except Unanswered as wanting:
-                self._want(wanting.requests)
+                self._want(wanting.requests, (review, entry, groups))
                 continue
             except Exception as raised:  # noqa: BLE001  # whatever it is costs this policy alone
                 error = quoting_no_secret(containment.of_evaluation(raised), review.document)
@@ -313,9 +365,11 @@ class Findings:
             self._finish(self.guard, entry, groups[: len(groups) - len(unfinished)], review.size)
         return unfinished
 
-    def _want(self, requests: tuple[ProviderRequest, ...]) -> None:
+    def _want(self, requests: tuple[ProviderRequest, ...], step: _Step) -> None:
         """Note what providers have to be asked, and have it sent while others are evaluated."""
         self.requests += requests
+        if not self._unanswered or self._unanswered[-1][1] is not step[1]:
+            self._unanswered += (step,)
         if self.limits.begin is not None:
             self.limits.begin(requests)
 

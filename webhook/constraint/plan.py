@@ -10,6 +10,7 @@ cannot match there: what others have forbidden themselves costs nothing.
 from __future__ import annotations
 
 from dataclasses import field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint import enforcement
@@ -62,10 +63,12 @@ class Planned:
     of equal parameters together: what they find is equal too, so one evaluation
     serves them all. Those that may deny come first: where the time ends, it
     should end with the others. Of either those that ask providers come first:
-    these answer while the others are evaluated. ``unmatchable`` are those whose
-    matcher failed, with the reason, and ``broken`` those that match and cannot be evaluated.
+    these answer while the others are evaluated. ``asking`` are such ones that come
+    before all of ``matching``. ``unmatchable`` are those whose matcher failed, with
+    the reason, and ``broken`` those that match and cannot be evaluated.
     """
 
+    asking: tuple[tuple[Entry, tuple[tuple[Constraint, ...], ...]], ...]
     matching: tuple[tuple[Entry, tuple[tuple[Constraint, ...], ...]], ...]
     unmatchable: tuple[tuple[Constraint, str], ...]
     broken: tuple[BrokenStep, ...]
@@ -173,7 +176,9 @@ class Plan:
                 broken.append(item)
             else:
                 unmatchable.append((item.constraint, outcome))
-        return Planned(tuple(matching), tuple(unmatchable), tuple(broken))
+        asking = tuple(takewhile(lambda step: asks_providers(step[0].evaluator), matching))
+        others = tuple(matching[len(asking) :])
+        return Planned(asking, others, tuple(unmatchable), tuple(broken))
 
     def _allows(self, group: tuple[Constraint, ...]) -> bool:
         return not any(constraint.key in self.denying for constraint in group)
