@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -176,8 +177,7 @@ class Findings:
             matching = (*selection.asking, *matching)
         deadline, began = self.limits.deadline, time.monotonic()
         if deadline is not None and began > deadline:
-            for entry, groups in matching:
-                self._run_out(review, entry, groups)
+            self._run_out(review, matching)
             return
         if self.guard is not None and self.guard.breakers:
             if self._is_slow(self.guard, matching, review):
@@ -202,8 +202,7 @@ class Findings:
         deadline = self.limits.deadline
         if deadline is None or time.monotonic() <= deadline:
             return not self.deferred
-        for entry, groups in selection.matching:
-            self._run_out(review, entry, groups)
+        self._run_out(review, selection.matching)
         return False
 
     @property
@@ -227,7 +226,11 @@ class Findings:
         self.results = [one for one in self.results if one.constraint.key not in again]
         self.evaluated -= len(again)
         matching = tuple((entry, groups) for _, entry, groups in unanswered)
-        self._evaluate_matching(matching, unanswered[0][0], time.monotonic())
+        review, began = unanswered[0][0], time.monotonic()
+        if limits.deadline is not None and began > limits.deadline:
+            self._run_out(review, matching)
+        else:
+            self._evaluate_matching(matching, review, began)
 
     def _recalled(
         self, memo: Remembering, selection: Planned, review: Review
@@ -257,11 +260,10 @@ class Findings:
                 self.deferred = True
                 return
             if unfinished:
-                self._run_out(review, entry, unfinished)
+                self._run_out(review, ((entry, unfinished),))
             now = time.monotonic()
             if deadline is not None and now > deadline:
-                for later, groups_later in matching[matching.index(step) + 1 :]:
-                    self._run_out(review, later, groups_later)
+                self._run_out(review, matching[matching.index(step) + 1 :])
                 return
             if step is not matching[-1] and self._is_long(now - began):
                 self._note_long(entry, groups[0], review)
@@ -494,10 +496,10 @@ class Findings:
                 if constraint.key not in overrun:
                     guard.finished(entry, constraint, size, self.limits.requester)
 
-    def _run_out(self, review: Review, entry: Entry, groups: _Groups) -> None:
+    def _run_out(self, review: Review, matching: tuple[tuple[Entry, _Groups], ...]) -> None:
         """The request's time ended before these were decided."""
-        for group in groups:
-            for constraint in group:
+        for entry, groups in matching:
+            for constraint in chain.from_iterable(groups):
                 if "deny" in self._actions(constraint):
                     self.deadline_exceeded = True
                     if self.point != enforcement.WEBHOOK:
