@@ -131,6 +131,21 @@ verdict = "a" { asked.status_code == 200 }
 verdict = "b" { input.parameters.fails; count(asked.errors) > 0 }
 asked := external_data({"provider": "p", "keys": [input.parameters.key]})
 violation[{"msg": "no label"}] { verdict }"""
+PARTLY = """package partly
+violation[{"msg": "no label"}] { input.parameters.key == "" }
+violation[{"msg": "no label"}] {
+  input.parameters.fails
+  clash(input.parameters.count) > 0
+}
+violation[{"msg": msg}] {
+  not input.parameters.fails
+  input.parameters.key != ""
+  asked := external_data({"provider": "p", "keys": [input.parameters.key]})
+  msg := sprintf("%v: %v", asked.errors[_])
+}
+clash(n) = 1 { n > 0 }
+clash(n) = 2 { n > 1 }"""
+"""Without a key it asks nobody, and with several it fails before it asks."""
 MANY = """package many
 violation[{"msg": sprintf("%v", [n])}] { n := numbers.range(1, input.parameters.count)[_] }"""
 
@@ -159,7 +174,7 @@ def mixed(*constraints: dict[str, Any]) -> Client:
     """Templates that ask, and others, with these constraints."""
     client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
     texts = {"Asks": COUNTED, "Labelled": LABELLED, "Chained": CHAINED, "Many": MANY}
-    for kind, rego in {**texts, "Conflicting": CONFLICTING}.items():
+    for kind, rego in {**texts, "Conflicting": CONFLICTING, "Partly": PARTLY}.items():
         client.add_template(template(kind, rego, schema=PARAMETERS))
     for one in constraints:
         client.add_constraint(one)
@@ -212,12 +227,15 @@ def test_what_waited_for_a_provider_is_let_go_without_a_collection_of_garbage() 
         gc.enable()
 
 
+PARTS = ("Partly",) * 4
+
+
 def some_constraints(chance: random.Random) -> list[dict[str, Any]]:
     made = []
     for number in range(chance.randint(2, 9)):
-        kind = chance.choice(("Asks", "Labelled", "Chained", "Conflicting", "Many"))
+        kind = chance.choice(("Asks", "Labelled", "Chained", "Conflicting", "Many", *PARTS))
         parameters: dict[str, Any] = {
-            "key": chance.choice("ax"),
+            "key": chance.choice(("a", "x", "")),
             "fails": chance.random() < 0.5,
             "count": chance.choice((1, 3, 60)),
         }
