@@ -124,7 +124,7 @@ class _Case:
     ) -> None:
         self.request = request
         self.value = AugmentedReview(placed(request))
-        """What is reviewed, with the Namespace that it is in where that was read for it."""
+        """The request as it is reviewed, with its Namespace where that was read for it."""
         self.questions = Questions(providers, requester(request))
         self.slow: SlowReview[Found | Needs] | Delay | None = None
         """The review that went on beside the admission thread, or why there was no place."""

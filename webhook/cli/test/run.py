@@ -34,7 +34,7 @@ from webhook.review.subject import Subject, is_admission_review, shown_object, v
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from webhook.cli.run_times import RunTimes
     from webhook.cli.sources import Other, Sources
@@ -182,13 +182,7 @@ def review_objects(
         for item in sources.manifests
     )
     reviewing.advise()
-    if extensions.excusing is not None:
-        broken = (one for one, _ in client.snapshot.broken)
-        known = {one.key: one for one in (*client.snapshot.constraints, *broken)}
-        sources.warnings.extend(
-            f"WARNING - {item.excuse.title}: {warning}"
-            for item, warning in warnings_after_reviews(extensions.excusing, known)
-        )
+    sources.warnings.extend(_warnings_of_exceptions(extensions, client))
     return CheckOutcome(
         _ordered([item.violation for item in findings]),
         [*_constraints(client), *reviewing.foreign],
@@ -205,6 +199,15 @@ def review_objects(
         descriptions=_descriptions(client),
         times=None if times is None else times.entries(client.snapshot),
     )
+
+
+def _warnings_of_exceptions(extensions: Extensions, client: Client) -> Iterator[str]:
+    """Warn of exceptions that excuse less than they say, once all objects were reviewed."""
+    if extensions.excusing is not None:
+        broken = (one for one, _ in client.snapshot.broken)
+        known = {one.key: one for one in (*client.snapshot.constraints, *broken)}
+        for item, warning in warnings_after_reviews(extensions.excusing, known):
+            yield f"WARNING - {item.excuse.title}: {warning}"
 
 
 def _is_data(document: dict[str, Any]) -> bool:
