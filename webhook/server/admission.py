@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from webhook.api.admission import AdmissionResponse
 from webhook.constraint import enforcement
@@ -117,6 +117,7 @@ class _Case:
         "revision",
         "slow",
         "span",
+        "value",
         "worked_seconds",
     )
 
@@ -124,8 +125,8 @@ class _Case:
         self, request: AdmissionRequest, received_at: float, providers: ProviderAsker | None
     ) -> None:
         self.request = request
-        self.namespace: dict[str, Any] | None = None
-        """The Namespace of the request, if it was read for it."""
+        self.value = AugmentedReview(placed(request))
+        """The request as it is reviewed, with its Namespace if that was read for it."""
         self.questions = Questions(providers, requester(request))
         self.slow: SlowReview[Found | Needs] | Delay | None = None
         """The review on another thread, or why there was no place for it."""
@@ -318,7 +319,7 @@ class Admission:
     def _subject(self, case: _Case, limits: Limits) -> Subject:
         options, questions = self._options, case.questions
         return Subject(
-            AugmentedReview(placed(case.request), case.namespace),
+            case.value,
             enforcement.WEBHOOK,
             limits,
             mutates=False,  # the mutating webhook did
@@ -359,7 +360,7 @@ class Admission:
                     fault = f'failed to create augmentedReview: namespaces "{name}" not found'
                     return verdict.errored(request.uid, 500, fault)
                 revision = case.revision = self._serving.revision or revision
-                case.namespace = answer
+                case.value = case.value._replace(namespace=answer)
                 walked = self._walk(case, revision)
             elif walked.requests:
                 until = answers_until(span, goes_beside=self._goes_beside(case))
