@@ -462,9 +462,44 @@ def test_policies_of_the_api_server_are_tested_with_bindings_and_parameters(fold
     scored = scored.replace("SCORED", "policies.kyverno.io/scored")
     warns = OWN_RESULTS.replace("result: pass", "result: warn")
     assert run(warns, "nginx:2", policy=scored + BOUND) == ""
-    broken = BOUND.replace("validationActions: [Deny]", "validationActions: []")
+    broken = BOUND.replace("validationActions: [Deny]", "validationActions: [Refuse]")
     output = run(OWN_RESULTS, "nginx:1", policy=OWN + broken)
-    assert "ValidatingAdmissionPolicyBinding b: spec.validationActions: is required" in output
+    assert "ValidatingAdmissionPolicyBinding b: spec.validationActions: " in output
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "fault"),
+    [
+        ("  validationActions: [Deny]\n", "", 12, "spec.validationActions: is required"),
+        (", parameterNotFoundAction: Deny", "", 12, "parameterNotFoundAction: is required"),
+        ("operations: [CREATE], ", "", 1, "resourceRules[0].operations: is not a list of names"),
+    ],
+)
+def test_what_the_api_server_requires_and_kyverno_does_not_is_a_warning(
+    folder: Path, old: str, new: str, line: int, fault: str
+) -> None:
+    policy = OWN + BOUND
+    assert old in policy
+    policy = policy.replace(old, new)
+    code, output = written(
+        folder, policy, HEAD + OWN_RESULTS, params=parameters("nginx:1"), values=VALUES
+    )
+    assert code == 0, output
+    assert f"policy.yaml:{line}: ValidatingAdmissionPolicy" in output
+    assert "an API server would refuse it: spec." in output
+    assert fault in output
+
+
+def test_an_error_of_a_policy_is_reported_before_what_it_made(folder: Path) -> None:
+    mutating = MUTATING.replace("MutatingPolicy", "MutatingAdmissionPolicy")
+    mutating = mutating.replace("policies.kyverno.io/v1", "admissionregistration.k8s.io/v1")
+    mutating += "  reinvocationPolicy: Never\n"
+    broken = mutating.replace('"low"', "string(object.spec.none)")
+    assert broken != mutating
+    code, output = written(folder, broken, HEAD + PATCHES, new=PATCHED)
+    assert code == 1
+    assert "got error: " in output
+    assert "no such key: none" in output
 
 
 def test_a_policy_without_a_binding_is_tested_by_all_that_it_matches(folder: Path) -> None:
