@@ -440,10 +440,16 @@ class _Run:
             self._namespaces[str(item.get("name"))] = {"metadata": metadata}
         for item in objects_of(spec.get("subresources")):
             named = object_of(item.get("subresource"))
-            self._subresources[str(named.get("kind"))] = named
+            self._subresources[str(named.get("kind"))] = item
         self._values += objects_of(spec.get("policies"))
-        given = object_of(spec.get("globalValues")).get("request.operation")
-        self._operation = str(given or self._operation)
+        given = object_of(spec.get("globalValues"))
+        self._operation = str(given.get("request.operation") or self._operation)
+        where = self._suite.where("values" if "values" in self._suite.document else "variables")
+        self._lacking += [
+            f"{where}: {name} is not set: write it into the object among the resources"
+            for name in given
+            if name.startswith(("request.object.", "request.oldObject."))
+        ]
 
     def cases(self, results: Iterable[KyvernoResult]) -> Iterator[CaseResult]:
         for expected in results:
@@ -542,9 +548,13 @@ class _Run:
         gvk, item = gvk_of(item), placed(item)
         operation = operation or self._stated_operation(policy, item)
         kind = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
-        named = self._subresources.get(gvk.kind, {})
-        plural, _, part = str(named.get("name") or plural_of(gvk.kind)).partition("/")
-        resource = {"group": gvk.group, "version": gvk.version, "resource": plural}
+        stated = self._subresources.get(gvk.kind, {})
+        of, parent = object_of(stated.get("subresource")), object_of(stated.get("parentResource"))
+        plural, _, part = str(of.get("name") or plural_of(gvk.kind)).partition("/")
+        group, version = gvk.group, gvk.version
+        if parent:  # what a rule names: Deployments are of apps, and their Scale of autoscaling
+            group, version = str(parent.get("group") or ""), str(parent.get("version") or version)
+        resource = {"group": group, "version": version, "resource": plural}
         is_deleted = operation == "DELETE"
         return {
             "kind": kind,

@@ -502,6 +502,45 @@ def test_an_error_of_a_policy_is_reported_before_what_it_made(folder: Path) -> N
     assert "no such key: none" in output
 
 
+SCALED = """\
+apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: no-latest}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [GROUP], apiVersions: [v1], operations: [UPDATE], resources: [deployments/scale]}
+  validations: [{expression: object.spec.replicas < 3, message: too many}]
+"""
+SCALE_RESULTS = """\
+resources: [scale.yaml]
+values:
+  globalValues: {request.operation: UPDATE, request.oldObject.spec.replicas: 1}
+  subresources:
+  - parentResource: {group: apps, version: v1, kind: Deployment, name: deployments}
+    subresource: {group: autoscaling, version: v1, kind: Scale, name: deployments/scale}
+results:
+- {policy: no-latest, kind: Scale, resources: [web], result: fail}
+"""
+SCALE = """\
+apiVersion: autoscaling/v1
+kind: Scale
+metadata: {name: web, namespace: default}
+spec: {replicas: 5}
+"""
+
+
+def test_a_subresource_is_of_the_group_of_what_it_belongs_to(folder: Path) -> None:
+    policy = SCALED.replace("GROUP", "apps")
+    code, output = written(folder, policy, HEAD + SCALE_RESULTS, scale=SCALE)
+    assert code == 0, output
+    assert ":5: values: request.oldObject.spec.replicas is not set: write it into the" in output
+    policy = SCALED.replace("GROUP", "autoscaling")
+    code, output = written(folder, policy, HEAD + SCALE_RESULTS, scale=SCALE)
+    assert code == 1
+    assert "expected fail, got skip" in output
+
+
 def test_a_policy_without_a_binding_is_tested_by_all_that_it_matches(folder: Path) -> None:
     mutating = MUTATING.replace("policies.kyverno.io/v1", "admissionregistration.k8s.io/v1")
     mutating = mutating.replace("MutatingPolicy", "MutatingAdmissionPolicy")
