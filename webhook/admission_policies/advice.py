@@ -66,8 +66,8 @@ def _given_up(field: str, rule: Mapping[str, Any]) -> Iterator[str]:
         releases = [gone_since(rule, group, resource) for group in groups]
         if releases and all(releases):
             named = ", ".join(f"{group}/{version}" for group in groups for version in versions)
-            what = "nothing" if resource == "*" else f"no {resource}"
+            absent = "nothing" if resource == "*" else f"no {resource}"
             yield (
-                f"its {field}.apiVersions: an API server serves {what} of {named} since Kubernetes "
+                f"its {field}.apiVersions: an API server serves {absent} of {named} since Kubernetes "
                 f"{releases[0]}: name a version that it serves, or *"
             )

@@ -508,9 +508,9 @@ class _Run:
             if verdict.result == "error" and name in self._cel_rules and not verdict.lacks:
                 verdict = verdict._replace(result="fail")
             wrong = _difference(expected.result, verdict) if verdict.result == "error" else ""
-            has_patched = verdict.patched is not None and verdict.is_about
-            if not wrong and expected.patched and has_patched:
-                wrong = self._wrong_object(expected, verdict.patched)
+            patched = verdict.patched if verdict.is_about and expected.patched else None
+            if not wrong and patched is not None:
+                wrong = self._wrong_object(expected, patched)
             if wrong := wrong or _difference(expected.result, verdict):
                 return wrong
         return ""

@@ -1,5 +1,7 @@
 """Which requests rules and selectors are about."""
 
+from typing import Any
+
 import pytest
 
 from tests.webhook.admission_policies.making import PODS, pod, request
@@ -17,12 +19,12 @@ SCALER = {
 SCALERS = {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"]}
 CUSTOM = {"kind": {"group": "example.com", "version": "v2", "kind": "Thing"}, "resource": None}
 THINGS = {"apiGroups": ["example.com"], "resources": ["things"]}
-SCALE = {
+SCALE: dict[str, Any] = {
     "kind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
     "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
     "subResource": "scale",
 }
-EVICTION = {
+EVICTION: dict[str, Any] = {
     "kind": {"group": "policy", "version": "v1", "kind": "Eviction"},
     "resource": {"group": "", "version": "v1", "resource": "pods"},
     "subResource": "eviction",
