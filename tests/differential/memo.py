@@ -564,7 +564,7 @@ def seen(responses: Responses, kinds: set[str] | None = None) -> Any:
         (
             one.constraint.key,
             _without_reason(one.msg),
-            json.dumps(one.details, sort_keys=True) if one.details else one.details,
+            json.dumps(_plain(one.details), sort_keys=True) if one.details else one.details,
             one.actions,
             one.cause,
             one.excuse,
@@ -586,6 +586,15 @@ def _without_reason(message: str) -> str:
     """A message, without which of several errors it names where objects come in another order."""
     before, error, _ = message.partition(" resulted in error")
     return before if error and "variables.inventory" in before else message
+
+
+def _plain(details: Any) -> Any:
+    """Details, of a group those of its members, with messages as :func:`_without_reason` has them."""
+    if isinstance(details, dict):
+        return {name: _plain(value) for name, value in details.items()}
+    if isinstance(details, (list, tuple)):
+        return [_plain(value) for value in details]
+    return _without_reason(details) if isinstance(details, str) else details
 
 
 class Derived:
