@@ -122,7 +122,8 @@ class AdmissionRecorder:
 
         All that a row takes is written here, as it is at hand: between two requests a call, or an
         object that is made, costs several times what it does in a loop, for its code and memory are
-        no longer in the processor's caches.
+        no longer in the processor's caches. Values are unpacked: reading
+        each by its name takes longer, too.
         """
         _, allowed, code, _, message, _, decision_id, _ = response
         if not decision_id:  # nothing was reviewed
@@ -135,13 +136,11 @@ class AdmissionRecorder:
                 Reviewed(request, responses, snapshot, (received, began)), response
             ):
                 assert responses is not None
-                # Unpacked whole: reading each value by its name takes several times as long here.
                 results, faults, late, evaluated, undecided, excused, _, _, _, recalled = responses
                 # fmt: off
                 (document, uid, (group, version, kind), _, sub_resource, name, namespace, operation,
                  username, dry_run, subject, old, _, _, _, failure_policy) = request
-                if subject is None:  # of a DELETE it is oldObject
-                    subject = old
+                subject = old if subject is None else subject  # of a DELETE it is oldObject
                 metadata = None if subject is None else subject.get("metadata")
                 user = document["userInfo"] or _NOBODY
                 more = MEMO if recalled else None
