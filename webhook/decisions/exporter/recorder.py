@@ -122,8 +122,7 @@ class AdmissionRecorder:
 
         All that a row takes is written here, as it is at hand: between two requests a call, or an
         object that is made, costs several times what it does in a loop, for its code and memory are
-        no longer in the processor's caches. Values are unpacked: reading
-        each by its name takes longer, too.
+        no longer in the processor's caches.
         """
         _, allowed, code, _, message, _, decision_id, _ = response
         if not decision_id:  # nothing was reviewed
