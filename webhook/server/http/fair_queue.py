@@ -46,10 +46,11 @@ def party_of(body: bytes | bytearray, stranger: str) -> Party:
 
 
 class _Item(NamedTuple, Generic[T]):
-    """Work that waits, and the bytes that it may come to hold."""
+    """Work that waits, the bytes that it may come to hold, and about how long it takes."""
 
     work: T
     weight: int
+    expected_seconds: float
 
 
 class _User(Generic[T]):
@@ -79,7 +80,7 @@ class FairQueue(Generic[T]):
     """Work that waits, by user and namespace. Not for several threads at once.
 
     Who has used the least of a processor is served first, of several the one whose last work was
-    the shortest, and the namespaces of each in turn: many controllers work for everybody under one
+    the shortest, or, where none is known, is likely to be; and the namespaces of each in turn: many controllers work for everybody under one
     name. A party has at most one piece of work under way, and a user leaves a worker to the others.
     What is heavy leaves a worker to what is light, and is never more together than ``weight_max``.
     """
@@ -100,7 +101,9 @@ class FairQueue(Generic[T]):
         self.size = 0
         """How much waits."""
 
-    def put(self, party: Party, work: T, weight: int = 0) -> T | None:
+    def put(
+        self, party: Party, work: T, weight: int = 0, expected_seconds: float = 0.0
+    ) -> T | None:
         """Queue work; what there is no room for, which may be other work than this.
 
         Where all is full the user with the most gives way: one may have all that nobody else
@@ -119,7 +122,8 @@ class FairQueue(Generic[T]):
                 self._forget()
                 return work
             displaced = self._drop_newest(crowd)
-        user.namespaces.setdefault(party.namespace, deque()).append(_Item(work, weight))
+        item = _Item(work, weight, expected_seconds)
+        user.namespaces.setdefault(party.namespace, deque()).append(item)
         user.waiting += 1
         self.size += 1
         return displaced
@@ -156,7 +160,7 @@ class FairQueue(Generic[T]):
                 party = Party(name, namespace)
                 if party in self._busy or not self._may_begin(works[0].weight):
                     continue
-                work, weight = works.popleft()
+                work, weight, _ = works.popleft()
                 user.waiting -= 1
                 self.size -= 1
                 if works:
@@ -173,9 +177,12 @@ class FairQueue(Generic[T]):
         return None
 
     def _order(self, item: tuple[str, _User[T]]) -> tuple[float, float]:
-        """Return a user's place: by use, and for users who begin alike by the time of their last work."""
+        """Return a user's place: by use, and for users who begin alike by the time of their work."""
         name, user = item
-        return user.seconds, self._costs.get(name, 0.0)
+        seconds = self._costs.get(name)
+        if seconds is None:
+            seconds = next(iter(user.namespaces.values()))[0].expected_seconds
+        return user.seconds, seconds
 
     def _may_begin(self, weight: int) -> bool:
         """Whether there is room for what is heavy: what is alone always has it."""
