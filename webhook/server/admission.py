@@ -63,9 +63,6 @@ _NOT_TRIED: Final = (
 )
 _TOO_LATE: Final = "the review did not end within its time"
 
-WAITED_SECONDS: Final = 0.005
-"""The longest wait of a request before its review that does not show that others wait, too."""
-
 CROWDED_SECONDS: Final = 0.002
 """The time of a review on the admission thread then; it is looked at after each template. Requests of
 users who have sent nothing else wait for it. Of 120 connections with Pods of 800 containers each had
@@ -371,19 +368,21 @@ class Admission:
         policies, failure_policy = revision.policies, self._failure_policy
         return policies if failure_policy is None else policies.part(failure_policy)
 
-    def _goes_beside(self, case: _Case) -> bool:
+    def _goes_beside(self, case: _Case, waited_seconds: float = 0.0) -> bool:
         """Whether its review is not begun on the admission thread, or was ended there."""
         if case.slow is not None:
             return True
-        return preparation.goes_beside(self._preparations.reviewer, case.request)
+        reviewer = self._preparations.reviewer
+        return preparation.goes_beside(reviewer, case.request, waited_seconds)
 
     def _walk(self, case: _Case, revision: Revision) -> Found | Needs:
         """Review on this thread, for as long as others can wait for it."""
         span, budget, user = case.span, self._options.budget, requester(case.request)
         case.began = began = time.monotonic()
-        if began < span.until and self._goes_beside(case):
+        waited = began - span.received_at
+        if began < span.until and self._goes_beside(case, waited):
             budget = ELSEWHERE
-        elif began - span.received_at > WAITED_SECONDS:
+        elif waited > preparation.WAITED_SECONDS:
             budget = self._crowded_budget
         limits = self._limits(case, span.until, budget, self._options.memo)
         worked_before = time.thread_time()
