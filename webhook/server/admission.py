@@ -63,9 +63,6 @@ _NOT_TRIED: Final = (
 )
 _TOO_LATE: Final = "the review did not end within its time"
 
-WAITED_SECONDS: Final = 0.005
-"""A request that waited longer than this before its review shows that others wait, too."""
-
 CROWDED_SECONDS: Final = 0.002
 """The budget of a review on the admission thread while others wait; checked after each template.
 Requests of other users wait for it: of 120 connections with Pods of 800 containers each had 20 ms.
@@ -382,19 +379,21 @@ class Admission:
         policies, failure_policy = revision.policies, self._failure_policy
         return policies if failure_policy is None else policies.part(failure_policy)
 
-    def _goes_beside(self, case: _Case) -> bool:
+    def _goes_beside(self, case: _Case, waited_seconds: float = 0.0) -> bool:
         """Whether the review runs on another thread, from the start or after the budget here."""
         if case.slow is not None:
             return True
-        return preparation.goes_beside(self._preparations.reviewer, case.request)
+        reviewer = self._preparations.reviewer
+        return preparation.goes_beside(reviewer, case.request, waited_seconds)
 
     def _walk(self, case: _Case, revision: Revision) -> Found | Needs:
         """Reviews on this thread, within the budget that other requests allow."""
         span, budget, user = case.span, self._options.budget, requester(case.request)
         case.began = began = time.monotonic()
-        if began < span.until and self._goes_beside(case):
+        waited = began - span.received_at
+        if began < span.until and self._goes_beside(case, waited):
             budget = ELSEWHERE
-        elif began - span.received_at > WAITED_SECONDS:
+        elif waited > preparation.WAITED_SECONDS:
             budget = self._crowded_budget
         limits = self._limits(case, span.until, budget, self._options.memo)
         worked_before = time.thread_time()
