@@ -19,6 +19,7 @@ from webhook.constraint.limits import Limits
 from webhook.constraint.targets import admission
 from webhook.constraint.targets.known import NAME as JSON
 from webhook.exceptions.reading import warnings_in_files
+from webhook.exceptions.state import warnings_after_reviews
 from webhook.mutation.patch import make_patch
 from webhook.policies.advice import Matched, advice_on_document, unmatched, unsent_kinds
 from webhook.policies.directory import CONFIGURATION_GROUPS
@@ -185,6 +186,13 @@ def review_objects(
         for item in sources.manifests
     )
     reviewing.advise()
+    if extensions.excusing is not None:
+        broken = (one for one, _ in client.snapshot.broken)
+        known = {one.key: one for one in (*client.snapshot.constraints, *broken)}
+        sources.warnings.extend(
+            f"WARNING - {item.excuse.title}: {warning}"
+            for item, warning in warnings_after_reviews(extensions.excusing, known)
+        )
     return CheckOutcome(
         _ordered([item.violation for item in findings]),
         [*_constraints(client), *reviewing.foreign],
