@@ -43,7 +43,7 @@ _TEMPLATE_TEXT: Final = re.compile(r'[^"\\\n{]*+(?:\\[^\n][^"\\\n{]*+)*+')
 _RAW_TEMPLATE_TEXT: Final = re.compile(r"[^`\\{]*+(?:\\\{?+[^`\\{]*+)*+")
 _BAD_ESCAPE: Final = re.compile(r'\\[^\\"/bfnrtu]')
 _NO_CHARACTER: Final = re.compile("[\0\ufeff\ud800-\udfff]")
-"""What no text of Rego has, not even a comment: half a pair of surrogates is a byte of no UTF-8."""
+"""A character that no text of Rego has, nor a comment; half a surrogate is a byte of no UTF-8."""
 
 _BAD_TEMPLATE_ESCAPE: Final = re.compile(r'\\[^\\"/bfnrtu{]')
 
@@ -176,16 +176,16 @@ def _refuse_characters(tokens: Tokens) -> None:
     """Make tokens, and comments, illegal that hold characters which no text of Rego may have."""
     text, kinds = tokens.source.text, tokens.kinds
     for at, kind in enumerate(kinds):
-        found = _NO_CHARACTER.findall(text, tokens.starts[at], tokens.ends[at])
-        if found and kind != t.ILLEGAL:
-            kinds[at], tokens.texts[at] = t.ILLEGAL, "\n".join(map(_complaint, found))
+        faults = _NO_CHARACTER.findall(text, tokens.starts[at], tokens.ends[at])
+        if faults and kind != t.ILLEGAL:
+            kinds[at], tokens.texts[at] = t.ILLEGAL, "\n".join(map(_complaint, faults))
     for location, comment in tokens.comments:
-        found = _NO_CHARACTER.findall(comment)
-        if found:
+        faults = _NO_CHARACTER.findall(comment)
+        if faults:
             start = location.offset
             at = bisect_right(tokens.starts, start)
             kinds.insert(at, t.ILLEGAL)
-            tokens.texts.insert(at, "\n".join(map(_complaint, found)))
+            tokens.texts.insert(at, "\n".join(map(_complaint, faults)))
             tokens.starts.insert(at, start)
             tokens.ends.insert(at, start + 1)
             tokens.newlines = {place + (place >= at) for place in tokens.newlines} | {at}
