@@ -83,6 +83,25 @@ CASES: dict[str, tuple[list[Json], int, str]] = {
             '"deployment" of apps: is deployments meant?'
         ),
     ),
+    "a resource of another group": (
+        [policy("true", rule={"apiGroups": [""], "resources": ["deployments"]}), binding()],
+        1,
+        (
+            "ValidatingAdmissionPolicy/p: its matchConstraints.resourceRules[0].resources names "
+            '"deployments" of the group "": is the group "apps" meant?'
+        ),
+    ),
+    "a version that is served no longer": (
+        [
+            policy("true", rule={**DEPLOYMENT, "resources": ["*"], "apiVersions": ["v1beta1"]}),
+            binding(),
+        ],
+        1,
+        (
+            "ValidatingAdmissionPolicy/p: its matchConstraints.resourceRules[0].apiVersions: an API "
+            "server serves nothing of apps/v1beta1 since Kubernetes 1.16: name a version"
+        ),
+    ),
     "a warning of the type check": (
         [
             {**policy("true"), "status": {"typeChecking": {"expressionWarnings": [TYPES]}}},
