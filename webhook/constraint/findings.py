@@ -1,4 +1,4 @@
-"""One review as it proceeds: what each constraint found, or why it could not be decided."""
+"""The state of a running review: results, and constraints that could not be decided."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ AUTOREJECT: Final = "unable to match constraints"
 OUT_OF_TIME: Final = "the request's time ended before it was evaluated"
 
 _NONE: Final[list[Undecided]] = []
-"""The undecided constraints of most reviews: none. It is never changed."""
+"""The undecided constraints of most reviews: none. Never modified."""
 
 _NO_REQUESTS: Final[tuple[ProviderRequest, ...]] = ()
 
@@ -57,7 +57,7 @@ _message: Final = attrgetter("msg")
 _action: Final = attrgetter("enforcement_action")
 
 WAITING_RESULTS_MAX: Final = 100
-"""Results that are kept of a review while providers answer, some 20 KiB: one with more is made again."""
+"""The most results, some 20 KiB, that are kept while providers answer; a review with more starts again."""
 
 _UNBEGUN: Final = object()
 
@@ -67,7 +67,7 @@ _Step = tuple["Review", "Entry", _Groups]
 
 
 class PlannedSnapshot(Protocol):
-    """A snapshot, as a review goes by it."""
+    """The parts of a snapshot that a review uses."""
 
     @property
     def inventory(self) -> Mapping[str, Any]:
@@ -87,14 +87,14 @@ class PlannedSnapshot(Protocol):
 
     @property
     def enforcement_points(self) -> tuple[str, ...]:
-        """The enforcement points of the review."""
+        """The enforcement points of the client."""
 
     def plan(self, point: str, target: str, key: Hashable) -> Plan:
-        """The constraints that can match."""
+        """Returns the constraints that may match."""
 
 
 class Findings:
-    """The findings of one review so far."""
+    """The findings of a review so far."""
 
     __slots__ = (
         "_is_in_order",
@@ -128,9 +128,9 @@ class Findings:
         self.faults: list[Fault] = []
         self.undecided: list[Undecided] = _NONE
         self.requests = _NO_REQUESTS
-        """The requests to providers that must be answered before all is decided."""
+        """The provider requests without which not everything can be decided."""
         self._unanswered: tuple[_Step, ...] = ()
-        """The templates that made them."""
+        """The templates that made these requests."""
         self.deadline_exceeded = False
         self.deferred = False
         self.evaluated = 0
@@ -138,12 +138,12 @@ class Findings:
         self._recall: Recall | None = None
         self._watches = False
         self._is_in_order = True
-        """Whether results of each action are in order of their constraints' kinds and names."""
+        """Whether each action's results are in order of their constraints' kinds and names."""
         self._last = _NO_KEYS
-        """The last constraint with results of each action."""
+        """The last constraint with results, by action."""
 
     def _begin(self, limits: Limits) -> None:
-        """Begin, or go on, within these limits."""
+        """Sets the limits of the evaluations that follow."""
         self.limits = limits
         budget = limits.budget
         self.guard: Guard | None = None if budget is None else budget.guard
@@ -155,10 +155,10 @@ class Findings:
         )
         """Whether an evaluation leaves a part of the time to the others."""
         self._long_since: float | None = None
-        """The thread's processor time when it had gone on for half of what a review may take."""
+        """The thread's processor time after half of the review's allowance had passed."""
 
     def review(self, review: Review) -> None:
-        """Add what a review finds, or find that it takes too long here (``deferred``)."""
+        """Adds the findings of a review; sets ``deferred`` if it takes too long on this thread."""
         self._shared: dict[str, Any] = {}  # what templates' evaluations of one document have alike
         plan = self.snapshot.plan(self.point, review.target, review.key).at(review.place)
         outcomes = tuple([_outcome(matcher, review) for matcher in plan.matchers])
@@ -194,9 +194,9 @@ class Findings:
             self._recall = None
 
     def _ask(self, selection: Planned, review: Review, began: float) -> bool:
-        """Evaluate what asks providers, before it is looked up what is known of the rest.
+        """Evaluates the templates that ask providers, before kept results of the others are looked up.
 
-        Returns whether there is time for that here.
+        Returns whether time is left for the others on this thread.
         """
         self._evaluate_matching(selection.asking, review, began)
         deadline = self.limits.deadline
@@ -207,9 +207,10 @@ class Findings:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether answers to its requests are all that it lacks, and few results wait for them.
+        """Whether the review can go on from here once providers have answered.
 
-        Lines that policies print are those of one evaluation of all.
+        It cannot if anything but answers is missing, if many results would have to be kept
+        meanwhile, or if policies print: their lines come from one evaluation of everything.
         """
         return (
             len(self.results) <= WAITING_RESULTS_MAX
@@ -219,7 +220,7 @@ class Findings:
         )
 
     def go_on(self, limits: Limits) -> None:
-        """Evaluate again what lacked answers; all else that was found stands."""
+        """Evaluates the templates again that lacked answers, and keeps all other results."""
         self._begin(limits)
         unanswered, self._unanswered, self.requests = self._unanswered, (), _NO_REQUESTS
         again = {item.key for _, _, groups in unanswered for group in groups for item in group}
@@ -235,7 +236,7 @@ class Findings:
     def _recalled(
         self, memo: Remembering, selection: Planned, review: Review
     ) -> tuple[tuple[Entry, _Groups], ...]:
-        """Return the part of a selection that is left to evaluate; an observer sees all of it."""
+        """Returns the part of a selection without recalled results; with an observer all of it."""
         matching = selection.matching
         if self.limits.observer is not None or selection.unmatchable or not matching:
             return matching
@@ -251,7 +252,7 @@ class Findings:
     def _evaluate_matching(
         self, matching: tuple[tuple[Entry, _Groups], ...], review: Review, began: float
     ) -> None:
-        """Evaluate what matches, for as long as there is time."""
+        """Evaluates the matching constraints while there is time."""
         deadline = self.limits.deadline
         for step in matching:
             entry, groups = step
@@ -271,7 +272,10 @@ class Findings:
                 return
 
     def _note_long(self, entry: Entry, group: tuple[Constraint, ...], review: Review) -> None:
-        """Note where a review was ended here; not where others wait, for much is long then."""
+        """Notes where the review was deferred.
+
+        Not on a crowded thread, where many reviews are deferred.
+        """
         guard, budget = self.guard, self.limits.budget
         if guard is None or budget is None or budget.review_seconds:
             return
@@ -279,10 +283,10 @@ class Findings:
             guard.slowed(entry, constraint, review.size)
 
     def _is_long(self, seconds: float) -> bool:
-        """Whether a review that began so long ago is to go on elsewhere, for what it worked itself.
+        """Whether a review should be deferred because of the processor time that it used itself.
 
-        A thread that had to wait for a processor has nothing to go on elsewhere for. To ask what
-        it had of one takes a microsecond, and most reviews end before.
+        A thread that only waited for a processor gains nothing by deferring. Reading the processor
+        time takes a microsecond, and most reviews end before.
         """
         budget = self.limits.budget
         if budget is None or not budget.deferrable or budget.guard is None:
@@ -296,10 +300,10 @@ class Findings:
         return worked - self._long_since > half
 
     def _evaluate_all(self, entry: Entry, groups: _Groups, review: Review) -> _Groups | None:
-        """Evaluate one template for its matching constraints, each in its share of the time.
+        """Evaluates one template for its matching constraints, each in its share of the time.
 
-        Gives those for which the request's time was too short; None for what
-        takes too long here and may elsewhere.
+        Returns the groups for which the request's time was too short; None if the review is
+        deferred.
         """
         if self._recall is not None and (known := self._recall.all_of(groups)) is not None:
             for group, violations in zip(groups, known, strict=True):
@@ -324,7 +328,7 @@ class Findings:
     def _evaluate(
         self, entry: Entry, groups: _Groups, review: Review, limits: Limits
     ) -> _Groups | None:
-        """Evaluate within limits; return the group for which they were too short, and those after it."""
+        """Evaluates within limits; returns the group that exceeded them and the groups after it."""
         evaluator = entry.evaluator
         assert evaluator is not None  # The plan has put the others aside.
         evaluate = self._evaluating(evaluator, groups, review)
@@ -368,7 +372,7 @@ class Findings:
         return unfinished
 
     def _want(self, requests: tuple[ProviderRequest, ...], step: _Step) -> None:
-        """Note what providers have to be asked, and have it sent while others are evaluated."""
+        """Records provider requests, and sends them while other constraints are evaluated."""
         self.requests += requests
         if not self._unanswered or self._unanswered[-1][1] is not step[1]:
             self._unanswered += (step,)
@@ -376,7 +380,7 @@ class Findings:
             self.limits.begin(requests)
 
     def _evaluating(self, evaluator: Evaluator, groups: _Groups, review: Review) -> _Evaluate:
-        """Return what evaluates groups in this order, and passes results to an observer."""
+        """Returns a function that evaluates these groups in order, and reports to an observer."""
         if (observer := self.limits.observer) is not None:
             return _observed(evaluator.evaluate, observer, groups, review)
         if self._recall is not None:
@@ -384,7 +388,7 @@ class Findings:
         return evaluator.evaluate
 
     def _is_late(self, limits: Limits, error: PolicyError) -> bool:
-        """Whether it was the request's time that ended an evaluation, and not its own budget."""
+        """Whether the request's deadline ended an evaluation, and not its own budget."""
         if limits.deadline is not None and time.monotonic() > limits.deadline:
             return True
         budget, whole = limits.budget, self.limits.budget
@@ -396,18 +400,17 @@ class Findings:
     def _failed(
         self, entry: Entry, group: tuple[Constraint, ...], review: Review, error: PolicyError
     ) -> None:
-        """Answer for the constraints whose evaluation failed and that say what to do then."""
+        """Answers for the failed constraints that set ``onError``."""
         chosen = tuple(item for item in group if _chooses(entry, item))
         self._undecide(review, entry, chosen, "error", str(error))
 
     def _fail(
         self, entry: Entry, groups: _Groups, review: Review, error: PolicyError, mark: int
     ) -> None:
-        """An evaluation that failed is a violation of *every* matching constraint of the template.
+        """Records a failed evaluation as a violation of *every* matching constraint.
 
-        Whatever the others found: Gatekeeper asks one query for them all, and it
-        failed. Those that overran, or say what to do about errors, are answered
-        for already.
+        Gatekeeper evaluates them in one query, which failed as a whole. Constraints that overran or
+        that set ``onError`` are already answered.
         """
         overrun = {item.constraint.key for item in self.undecided}
         failed = [
@@ -434,7 +437,7 @@ class Findings:
     def _overran(
         self, entry: Entry, group: tuple[Constraint, ...], review: Review, error: PolicyError
     ) -> bool:
-        """An evaluation took more than it may; False if it may elsewhere, and is answered there."""
+        """Records an overrun; False if the review is deferred and may run longer on another thread."""
         budget, guard, size = self.limits.budget, self.guard, review.size
         # What is nested too deeply is so for any budget, and says nothing of the policy.
         if guard is not None and budget is not None and budget.deferrable and not error.too_deep:
@@ -454,7 +457,7 @@ class Findings:
     def _is_slow(
         self, guard: Guard, matching: tuple[tuple[Entry, _Groups], ...], review: Review
     ) -> bool:
-        """Whether something here took too long before, so that all is evaluated elsewhere."""
+        """Whether a constraint was too slow before, so that the review runs on another thread."""
         budget = self.limits.budget
         return (
             budget is not None
@@ -470,7 +473,7 @@ class Findings:
     def _admitted(
         self, guard: Guard, matching: tuple[tuple[Entry, _Groups], ...], review: Review
     ) -> tuple[tuple[Entry, _Groups], ...]:
-        """Return the evaluations that the breaker admits; the others get their answer here."""
+        """Returns the evaluations that the breakers admit; the other constraints are answered here."""
         self._watches = True
         requester, size = self.limits.requester, review.size
         admitted = []
@@ -489,7 +492,7 @@ class Findings:
         return tuple(admitted)
 
     def _finish(self, guard: Guard, entry: Entry, groups: _Groups, size: int) -> None:
-        """Tell of constraints that overran before and did not now."""
+        """Reports constraints to the guard that exceeded their budget before and did not now."""
         overrun = {item.constraint.key for item in self.undecided}
         for group in groups:
             for constraint in group:
@@ -497,7 +500,7 @@ class Findings:
                     guard.finished(entry, constraint, size, self.limits.requester)
 
     def _run_out(self, review: Review, matching: tuple[tuple[Entry, _Groups], ...]) -> None:
-        """The request's time ended before these were decided."""
+        """Records constraints that the request's time did not suffice for."""
         for entry, groups in matching:
             for constraint in chain.from_iterable(groups):
                 if "deny" in self._actions(constraint):
@@ -548,7 +551,7 @@ class Findings:
     def _add_all(
         self, target: str, constraint: Constraint, violations: Sequence[DriverViolation]
     ) -> None:
-        """Add the violations of a constraint; there may be thousands."""
+        """Adds the violations of a constraint; there may be thousands."""
         points = self.snapshot.enforcement_points
         scoped = enforcement.scoped_actions(constraint, self.point, points)
         new = tuple.__new__  # at half of what calling the class takes
@@ -579,7 +582,7 @@ class Findings:
         self.results.append(Result(target, constraint, msg, details, action, scoped, cause))
 
     def _put_in_order(self) -> None:
-        """By stable sorts: a constraint's violations of one message keep their own order."""
+        """Sorts the results by stable sorts: violations with equal messages keep their order."""
         if self._is_in_order:  # two sorts of texts take a quarter of one of tuples
             self.results = sorted_in_slices(self.results, _message)
             self.results = sorted_in_slices(self.results, _action)
@@ -587,7 +590,7 @@ class Findings:
             self.results = sorted_in_slices(self.results, answer_order)
 
     def responses(self) -> Responses:
-        """Everything found, in the order of an answer."""
+        """Returns all findings in the order of an answer."""
         if self.deferred:
             return DEFERRED
         if len(self.results) > 1:
@@ -610,14 +613,14 @@ class Findings:
 
 
 def _chooses(entry: Entry, constraint: Constraint) -> bool:
-    """Whether it is said what an evaluation's error means: Gatekeeper's meaning does not hold."""
+    """Whether constraint or template set ``onError`` instead of Gatekeeper's meaning of errors."""
     return entry.on_error_for(constraint) in ("reject", "allow")
 
 
 def _observed(
     evaluate: _Evaluate, observer: Observer, groups: _Groups, review: Review
 ) -> _Evaluate:
-    """Return what evaluates the groups in this order, and passes each result to the observer."""
+    """Returns the function that evaluates the groups in order and reports each to the observer."""
     remaining = iter(groups)
 
     def evaluated(given: Any, document: Any, state: Any) -> Sequence[DriverViolation]:
@@ -639,7 +642,7 @@ def _observed(
 
 
 def _outcome(matcher: Matcher, review: Review) -> bool | str:
-    """Return True or False, or why that is unknown."""
+    """Returns a matcher's result, or the reason why it is unknown."""
     try:
         return matcher(review)
     except MatchError as error:

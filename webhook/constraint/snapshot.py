@@ -1,8 +1,7 @@
 """One immutable revision of policies and data, and the review of objects by it.
 
-Cost follows the constraints that match. For each key of the index (group and
-kind) and each enforcement point the snapshot keeps a *plan*, made when first
-asked for (:mod:`webhook.constraint.plan`).
+The cost of a review depends on the number of matching constraints. For each key of the index (group
+and kind) and each enforcement point the snapshot caches a *plan* (:mod:`webhook.constraint.plan`).
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ if TYPE_CHECKING:
 
 
 class Snapshot:
-    """Templates, constraints and data at one moment; safe to share, never changed.
+    """Templates, constraints and data at one moment; immutable and shareable.
 
-    Its plans are a cache: two reviews that make the same plan make equal ones.
+    Plans are a cache: two threads that make the same plan make equal ones.
     """
 
     __slots__ = (
@@ -68,9 +67,9 @@ class Snapshot:
         revision: int = 0,
         on_bug: OnBug | None = None,
     ) -> None:
-        """``spare`` are the templates among ``entries`` for none of ``targets``.
+        """``spare`` are those of ``entries`` for none of ``targets``.
 
-        ``on_bug`` receives faults of ours that end evaluations.
+        ``on_bug`` gets faults of Waddle itself that end an evaluation.
         """
         self.on_bug = on_bug
         self.targets = dict(targets)
@@ -89,12 +88,12 @@ class Snapshot:
             for entry in self._entries.values()
             for constraint in entry.constraints
         )
-        """Whether a constraint allows violations that an object had before an update."""
+        """Whether a constraint tolerates violations that the old object of an update had."""
         self._plans: dict[tuple[str, str, Hashable], Plan] = {}
         self._parts: dict[FailurePolicy, Snapshot] = {}
 
     def part(self, failure_policy: FailurePolicy) -> Snapshot:
-        """Return a snapshot of the constraints of one failure policy alone; it is kept."""
+        """Returns a cached snapshot with the constraints of one failure policy."""
         part = self._parts.get(failure_policy)
         if part is None:
             part = self._parts[failure_policy] = self._part_of(failure_policy)
@@ -130,14 +129,14 @@ class Snapshot:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The templates that have a revision in force, with their constraints, in order of kind."""
+        """Returns the templates with a revision in force and their constraints, by kind."""
         return tuple(
             entry for _, entry in sorted(self._entries.items()) if entry.evaluator is not None
         )
 
     @property
     def templates(self) -> tuple[Template, ...]:
-        """Every template, those without a revision in force included, in order of kind."""
+        """Returns every template, also without a revision in force, by kind."""
         return tuple(
             entry.template
             for _, entry in sorted(self._entries.items())
@@ -146,7 +145,7 @@ class Snapshot:
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
-        """Every constraint in force, in order of kind and name."""
+        """Returns every constraint in force, by kind and name."""
         return tuple(
             constraint
             for entry in self.entries
@@ -156,7 +155,7 @@ class Snapshot:
 
     @property
     def broken(self) -> tuple[tuple[Constraint, Broken], ...]:
-        """Every constraint that is not evaluated, and why, in order of kind and name."""
+        """Returns every constraint that is not evaluated, with the reason, by kind and name."""
         return tuple(
             (constraint, fault)
             for _, entry in sorted(self._entries.items())
@@ -215,7 +214,7 @@ class Snapshot:
         return cast("Findings", findings)
 
     def plan(self, point: str, target: str, key: Hashable) -> Plan:
-        """Return the plan for a key of the index; key None is for reviews without one."""
+        """Returns the plan for a key of the index; key None is for reviews without one."""
         plan = self._plans.get((point, target, key))
         if plan is None:
             plan = make_plan(

@@ -102,6 +102,8 @@ class CheckOutcome:
     """The steps of each evaluation in Rego, likewise."""
     excused: Sequence[CheckedViolation] = ()
     """The violations that exceptions excuse."""
+    idle: Sequence[str] = ()
+    """The policies of others that nothing is reviewed by, as ``Kind/name``; a warning says why."""
 
     @property
     def shown(self) -> Sequence[CheckedViolation]:
@@ -120,6 +122,8 @@ class CheckOutcome:
         """Why nothing was checked, or an empty text: that would pass whatever is wrong."""
         if self.faults:
             return ""
+        if self.idle and not self.constraints:
+            return f"nothing was checked: nothing is reviewed by {listed(self.idle)}"
         if not self.constraints:
             return "nothing was checked: there is no constraint"
         if self.reviewed:
@@ -196,6 +200,7 @@ def review_objects(
         mutated=reviewing.mutated,
         excused=reviewing.excused,
         left_out=_left_out(sources, reviewing.excluded),
+        idle=[f"{kind}/{name}" for kind, name, _ in policies.foreign.loose()],
         descriptions=_descriptions(client),
         times=None if times is None else times.entries(client.snapshot),
     )
