@@ -1,6 +1,6 @@
-"""The only door to the API server.
+"""The client of the API server.
 
-In go paths, JSON bodies and the intent to watch a kind; out come raw JSON
-objects as dicts, changes of a kind in order, and :class:`~webhook.cluster.errors.ApiError`.
-Nothing here knows policies. Everything runs on the event loop of one thread.
+Input: paths, JSON bodies and kinds to watch. Output: JSON objects as dicts, ordered changes of a
+kind, and :class:`~webhook.cluster.errors.ApiError`. It knows no policies. Everything runs on the
+event loop of one thread.
 """

@@ -1,4 +1,4 @@
-"""Asks the API server who a token's user is, and what a user may do."""
+"""TokenReview and SubjectAccessReview: whose a token is, and what a user may do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def user_of(client: ClusterClient, token: str) -> Json | None:
-    """Return the user of a bearer token, as the API server names it; None for nobody's token."""
+    """Returns the user of a bearer token, as TokenReview gives it; None if the token is not valid."""
     body = _question(TOKEN_REVIEWS, {"token": token})
     status = object_of((await client.create(TOKEN_REVIEWS, body)).get("status"))
     user = object_of(status.get("user"))
@@ -26,7 +26,7 @@ async def user_of(client: ClusterClient, token: str) -> Json | None:
 
 
 async def may(client: ClusterClient, user: Mapping[str, Any], attributes: Json) -> bool:
-    """Whether the API server allows a user (as :func:`user_of` gives one) what is asked."""
+    """Whether the API server's authorizer allows a user (from :func:`user_of`) a request."""
     return is_granted(await client.create(ACCESS_REVIEWS, access_review(user, attributes)))
 
 
@@ -47,14 +47,14 @@ async def may_list_all(
 
 
 def access_review(user: Mapping[str, Any], attributes: Json) -> Json:
-    """The question whether a user may do this: ``resourceAttributes``, or ``nonResourceAttributes``."""
+    """Returns a SubjectAccessReview for ``resourceAttributes`` or ``nonResourceAttributes``."""
     spec: Json = {"user": user["username"], "groups": list(user.get("groups") or ()), **attributes}
     spec |= {name: user[name] for name in ("uid", "extra") if user.get(name)}
     return _question(ACCESS_REVIEWS, spec)
 
 
 def is_granted(review: Mapping[str, Any]) -> bool:
-    """Whether the API server's answer is a yes."""
+    """Whether a SubjectAccessReview allows the request."""
     return object_of(review.get("status")).get("allowed") is True
 
 

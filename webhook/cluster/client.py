@@ -42,10 +42,10 @@ IN_FLIGHT_MAX: Final = 32
 """Plain requests at once: the priority level of a service account has some 50 seats for all."""
 
 RETRY_AFTER_SECONDS_MAX: Final = 15.0
-"""Longest wait that an answer may ask for; longer ones are a load balancer's idea."""
+"""The longest wait that ``Retry-After`` may ask for; longer values come from load balancers."""
 
 ANSWER_BYTES_MAX: Final = 128 << 20
-"""Of a plain answer: the largest page there can be in earnest is 500 objects of 256 KiB."""
+"""The longest answer: the largest realistic page has 500 objects of 256 KiB."""
 
 _CONNECT_SECONDS: Final = 10.0
 _CONFLICT_TRIES: Final = 6
@@ -57,7 +57,7 @@ _MERGE: Final = "application/merge-patch+json"
 
 
 class ClusterClient:
-    """A session at one API server; use it as an async context manager."""
+    """A session with one API server; an async context manager."""
 
     def __init__(
         self,
@@ -67,10 +67,10 @@ class ClusterClient:
         log: Logger | None = None,
         keep_history: bool = False,
     ) -> None:
-        """``replica`` is the Pod's name, by which the API server's audit log tells replicas apart.
+        """``replica`` is the Pod's name, which the API server's audit log shows.
 
-        ``log`` is told of lists and watches that fail. With ``keep_history`` what policies may
-        read is kept with its writers' history.
+        ``log`` gets failures of lists and watches. With ``keep_history`` objects keep their
+        ``managedFields``.
         """
         self._keep_history = keep_history
         self.credentials = credentials
@@ -81,11 +81,12 @@ class ClusterClient:
         self.requests = 0
         self.unauthorized = 0
         self.answered: dict[str, str] = {}
-        """The version of what was written last of each kind, by its path: it is known before any
-        watch tells of it."""
+        """The resource version of the last write, by path of the kind: known before a watch
+        delivers it.
+        """
 
     def kept(self, obj: Object) -> Object:
-        """An object as policies may read it when it is kept in memory; ``obj`` may be changed."""
+        """Returns an object as it is kept in memory; may change ``obj``."""
         return obj if self._keep_history else slim(obj)
 
     async def __aenter__(self) -> Self:
@@ -126,10 +127,10 @@ class ClusterClient:
         accept: str = _JSON,
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> Any:
-        """The decoded answer; ``accept`` names another form of it than plain JSON.
+        """Returns the decoded answer; ``accept`` asks for another representation than plain JSON.
 
-        A busy server is asked again as it says, within the deadline. Raises
-        :class:`ApiError` for a refusal, :class:`ApiUnreachable` for no answer.
+        A busy server is asked again after its ``Retry-After``, within the deadline. Raises
+        :class:`ApiError` for a refusal and :class:`ApiUnreachable` without an answer.
         """
         data = None if body is None else encode(body)
         content = await self._answer(
@@ -146,11 +147,12 @@ class ClusterClient:
         bytes_max: int | None = None,
         accept: str | None = None,
     ) -> tuple[Any, int]:
-        """A page of a list and its size in bytes; ``accept`` and what it raises as :meth:`request`.
+        """Returns a page of a list and its size in bytes.
 
-        A list of metadata alone has no ``managedFields``.
-        Of one with more than ``bytes_max`` the rest is not read: raises
-        :class:`~webhook.cluster.errors.AnswerTooLarge`.
+        ``accept`` and errors as for :meth:`request`.
+
+        Lists of metadata come without ``managedFields``. A page of more than ``bytes_max`` is not
+        read to its end: raises :class:`~webhook.cluster.errors.AnswerTooLarge`.
         """
         content = await self._answer(
             "GET",
@@ -231,7 +233,10 @@ class ClusterClient:
         data: bytes | None = None,
         inactivity_seconds: float | None = None,
     ) -> aiohttp.ClientResponse:
-        """A response that is a success, to be closed; after a 401 with the token read anew."""
+        """Returns a successful response, which the caller closes.
+
+        After a 401 it reads the token again.
+        """
         response = await self._send(method, path, query, headers, data, inactivity_seconds)
         if response.status == 401:
             async with response:
@@ -281,7 +286,7 @@ class ClusterClient:
     # --- reading ------------------------------------------------------------------------------
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
-        """One object. Raises :class:`ApiError` with ``is_absent`` where there is none."""
+        """Returns one object. Raises :class:`ApiError` with ``is_absent`` if it does not exist."""
         document: Object = await self.request("GET", resource.path(name, namespace))
         return document
 
@@ -289,7 +294,7 @@ class ClusterClient:
     async def stream(
         self, path: str, query: Mapping[str, str], *, inactivity_seconds: float
     ) -> AsyncIterator[aiohttp.StreamReader]:
-        """The bytes of a watch; ends with :class:`ApiUnreachable` after silence."""
+        """Yields the bytes of a watch; raises :class:`ApiUnreachable` after a silence."""
         async with await self._open(
             "GET", path, query, inactivity_seconds=inactivity_seconds
         ) as response:
@@ -304,12 +309,12 @@ class ClusterClient:
     # --- writing ------------------------------------------------------------------------------
 
     async def create(self, resource: Resource, body: Object, namespace: str = "") -> Object:
-        """Make an object. Raises :class:`ApiError` with ``is_conflict`` where it exists."""
+        """Creates an object. Raises :class:`ApiError` with ``is_conflict`` if it exists."""
         path, query = resource.collection(namespace), {"fieldManager": FIELD_MANAGER}
         return self._answered(resource, await self.request("POST", path, query=query, body=body))
 
     async def replace(self, resource: Resource, body: Object, *, subresource: str = "") -> Object:
-        """Compare and swap: write the object if its ``resourceVersion`` is still the current one."""
+        """Writes an object if its ``resourceVersion`` is still the current one."""
         metadata = body["metadata"]
         assert metadata.get("resourceVersion"), "a swap compares with a resourceVersion"
         path = resource.path(
@@ -327,10 +332,10 @@ class ClusterClient:
         *,
         subresource: str = "",
     ) -> Object | None:
-        """Read, ``change`` and swap until no other writer was faster.
+        """Reads an object, applies ``change`` and writes it; tries again after a conflict.
 
-        ``change`` gets the current object and returns the wanted one, or ``None``
-        where nothing differs: then nothing is written, and ``None`` returned.
+        ``change`` returns the new object, or ``None`` if nothing differs: then nothing is written,
+        and ``None`` is returned.
         """
         backoff = Backoff(initial_seconds=0.05, max_seconds=1.0)
         for attempt in range(1, _CONFLICT_TRIES + 1):
@@ -353,7 +358,10 @@ class ClusterClient:
         subresource: str = "",
         force: bool = True,
     ) -> Object:
-        """Server-side apply: own these fields of the object, which is made if need be."""
+        """Applies fields of an object with server-side apply.
+
+        Creates the object if it does not exist.
+        """
         metadata = body["metadata"]
         path = resource.path(
             metadata["name"], metadata.get("namespace", ""), subresource=subresource
@@ -392,7 +400,7 @@ class ClusterClient:
         uid: str = "",
         version: str = "",
     ) -> None:
-        """Delete an object, if it still is the one with this uid and version; none there is fine too."""
+        """Deletes an object with this uid and version; an object that does not exist is no error."""
         given = {"uid": uid, "resourceVersion": version}
         preconditions = {field: value for field, value in given.items() if value}
         body = {"preconditions": preconditions} if preconditions else None
@@ -404,11 +412,11 @@ class ClusterClient:
 
 
 class _TooLarge(Exception):
-    """An answer is larger than any may be."""
+    """An answer exceeds its bound."""
 
 
 async def _read(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
-    """The whole body; what is longer is not held."""
+    """Returns the whole body; raises if it is longer than ``bytes_max``."""
     parts: list[bytes] = []
     size = 0
     async for part in response.content.iter_any():
@@ -420,7 +428,7 @@ async def _read(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
 
 
 async def _read_some(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
-    """As much of a body as is looked at."""
+    """Returns the body up to ``bytes_max``."""
     body = b""
     async for part in response.content.iter_any():
         body += part

@@ -1,9 +1,8 @@
-"""Where the API server is and who we are: kubeconfig or service account.
+"""The address of the API server and our identity: kubeconfig or service account.
 
-The ``kubernetes`` package reads both, and does so for every scheme that users
-have (exec plugins, OIDC, client certificates). Its import costs 1.7 s and
-48 MiB, so it happens here only, and once. Tokens rotate: they are read again
-each minute, and everything is read again after a 401.
+The ``kubernetes`` package reads both, for every authentication scheme (exec plugins, OIDC, client
+certificates). Its import costs 1.7 s and 48 MiB, so it happens only here, once. Tokens rotate: they
+are read again each minute, and everything is read again after a 401.
 """
 
 from __future__ import annotations
@@ -24,19 +23,21 @@ if TYPE_CHECKING:
 from webhook.proxies import Proxy
 
 TOKEN_SECONDS_MAX: Final = 60.0
-"""How long a token is used before it is read again; the kubelet renews it long before its end."""
+"""The longest time that a token is used before it is read again; the kubelet renews it long before
+it expires.
+"""
 
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class CredentialsError(Exception):
-    """There is no usable configuration; the message says which was looked for."""
+    """There is no usable configuration; the message lists the places that were tried."""
 
 
 class Credentials:
-    """An API server, the way to it, and an identity at it.
+    """An API server, how to connect to it, and an identity.
 
-    ``server_name`` is the name in its certificate where that is not the URL's.
+    ``server_name`` is the name in its certificate if that differs from the URL's.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Credentials:
         namespace: str,
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """``environment`` names proxies, for where the configuration names none."""
+        """``environment`` names proxies; used if the configuration names none."""
         self._load = load
         self._configuration = load()
         self._read_at = 0.0
@@ -61,13 +62,13 @@ class Credentials:
         self.rotations = 0
 
     def headers(self) -> dict[str, str]:
-        """The headers that identify us: none where a client certificate does."""
+        """Returns the authentication headers; empty with a client certificate."""
         if not self._read_at or time.monotonic() - self._read_at > TOKEN_SECONDS_MAX:
             self._read_token()
         return self._headers
 
     def reread(self) -> None:
-        """Read the whole configuration again: what was sent has been refused."""
+        """Reads the whole configuration again, after the API server refused our credentials."""
         self.rereads += 1
         self._configuration = self._load()
         self._read_token()
@@ -87,7 +88,7 @@ class Credentials:
 def load_credentials(
     kubeconfig: str | Path | None = None, *, context: str | None = None
 ) -> Credentials:
-    """The credentials of a kubeconfig, else of the pod, else of the user's own kubeconfig.
+    """Returns the credentials of a kubeconfig, else of the Pod, else of the user's own kubeconfig.
 
     Raises :class:`CredentialsError`.
     """

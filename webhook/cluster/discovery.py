@@ -1,4 +1,4 @@
-"""Reads the kinds that the API server serves, with their plurals and scopes."""
+"""API discovery: the kinds that the API server serves, with their plurals and scopes."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
 
 FRESH_SECONDS: Final = 600.0
-"""How long a list of resources is believed; what it lacks is looked up anew, at most each second."""
+"""How long a list of resources is trusted; a kind that is missing is looked up at most each second.
+"""
 
 _MISSING_SECONDS: Final = 1.0
 
 
 class UnknownKind(Exception):
-    """The API server serves no such kind (yet)."""
+    """The API server does not serve this kind (yet)."""
 
 
 @dataclass(slots=True)
 class _Served:
-    """The resources of one group and version, as they were at some time."""
+    """The resources of one group and version, with the time at which they were read."""
 
     at: float
     resources: dict[GroupVersionKind, Resource] = field(default_factory=dict)
 
 
 class Discovery:
-    """Looks kinds up, group by group, and remembers them."""
+    """Looks up kinds, group by group, and caches them."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
@@ -48,7 +49,7 @@ class Discovery:
         self._asking: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def resource(self, gvk: GroupVersionKind) -> Resource:
-        """The kind's resource; raises :class:`UnknownKind`, and what requests raise."""
+        """Returns the resource of a kind; raises :class:`UnknownKind`, and what requests raise."""
         group = gvk.group, gvk.version
         served = self._believed(gvk)
         if served is None:
@@ -61,7 +62,7 @@ class Discovery:
         return listed
 
     async def of_versions(self, gvk: GroupVersionKind, versions: Iterable[str]) -> Resource:
-        """The kind's resource at the first of some versions that is served.
+        """Returns the resource of a kind in the first version that is served.
 
         Raises :class:`UnknownKind`, and what requests raise.
         """
@@ -71,7 +72,7 @@ class Discovery:
         raise UnknownKind(f"the API server serves no {gvk.kind} of {gvk.group}")
 
     def _believed(self, gvk: GroupVersionKind) -> _Served | None:
-        """Return what discovery holds of the kind's group, if it is fresh enough to answer by."""
+        """Returns the cached resources of the kind's group; None if they are outdated."""
         served = self._groups.get((gvk.group, gvk.version))
         if served is None:
             return None
@@ -79,20 +80,20 @@ class Discovery:
         return served if time.monotonic() - served.at < limit else None
 
     def forget(self, gvk: GroupVersionKind) -> None:
-        """Look the kind up anew next time: its definition changed."""
+        """Drops a kind from the cache, because its definition changed."""
         self._groups.pop((gvk.group, gvk.version), None)
 
     async def kinds(self, group: str, version: str) -> list[Resource]:
-        """Every kind of a group and version; none where it is not served."""
+        """Returns every kind of a group and version; empty if it is not served."""
         served = await self._look_up(group, version)
         return list(served.resources.values())
 
     async def of_kind(self, group: str, kind: str) -> list[Resource]:
-        """The resources of a kind in all versions of a group; none where it is not served."""
+        """Returns the resources of a kind in all versions of a group; empty if it is not served."""
         return [one for one in await self.of_group(group) if one.gvk.kind == kind]
 
     async def of_group(self, group: str) -> list[Resource]:
-        """The resources of a group in all its versions; none where it is not served."""
+        """Returns the resources of a group in all its versions; empty if it is not served."""
         if not group:
             return await self.kinds("", "v1")
         try:
@@ -125,11 +126,11 @@ class Discovery:
 
 
 def _resources(answer: Any, path: str, group: str, version: str) -> Iterator[Resource]:
-    """The resources in the list of a group; an entry of another shape is as if it were not there.
+    """Yields the resources in a discovery document; skips malformed entries.
 
     An aggregated API or a proxy may send anything. Raises
-    :class:`~webhook.cluster.errors.ApiUnreachable` for what is no list at all: that a kind is
-    not served it does not say.
+    :class:`~webhook.cluster.errors.ApiUnreachable` if the answer is no resource list, because that
+    does not prove that a kind is not served.
     """
     entries = object_of(answer).get("resources", ())
     if entries is not None and type(entries) is not list:  # Go writes an empty one as null.

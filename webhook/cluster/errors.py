@@ -1,4 +1,4 @@
-"""The errors of requests to the API server, one class for each way a caller goes on."""
+"""The errors of requests to the API server, one class for each reaction of callers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from webhook.api.encoding import DecodeError, decode
 class ApiError(Exception):
     """The API server refused a request.
 
-    ``status`` is the HTTP status, ``reason`` the machine-readable word of the
-    answer's ``Status`` object (``Conflict``, ``NotFound`` …, empty without one),
-    ``retry_after_seconds`` what the server asked to wait, ``continue_token`` where
-    a list whose token expired may go on, at the objects as they are by now.
+    ``status`` is the HTTP status and ``reason`` that of the answer's ``Status`` object
+    (``Conflict``, ``NotFound`` …, empty without one). ``retry_after_seconds`` is the server's
+    ``Retry-After``. ``continue_token`` continues a list whose token expired, with the objects of
+    now.
     """
 
     def __init__(
@@ -49,28 +49,28 @@ class ApiError(Exception):
 
     @property
     def is_server_fault(self) -> bool:
-        """Whether the server, or what stands before it, is in trouble: this is no answer."""
+        """Whether the server or a proxy before it failed: this says nothing about the object."""
         return self.status >= 500
 
     @property
     def is_expired(self) -> bool:
-        """Whether a resource version or a continue token is too old: list anew."""
+        """Whether a resource version or continue token has expired: list the kind again."""
         return self.status == 410
 
 
 class ApiUnreachable(Exception):
-    """The API server did not answer: no connection, a torn one, or no answer in time."""
+    """The API server did not answer: no connection, a broken one, or a timeout."""
 
 
 class AnswerTooLarge(ApiUnreachable):
-    """An answer was longer than it may be, and was not read to its end."""
+    """An answer exceeds its bound and was not read to its end."""
 
 
 NOT_SERVED: Final = "the API server serves no such kind: its CRD is not installed"
 
 
 def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiError:
-    """The error that an answer is."""
+    """Returns the error for a failed response."""
     try:
         answer = decode(body)
     except DecodeError:
@@ -85,7 +85,7 @@ def api_error(status: int, body: bytes, retry_after: str | None = None) -> ApiEr
 def status_error(
     status_object: dict[str, Any], default_code: int, retry_after_seconds: float | None = None
 ) -> ApiError:
-    """The error that a ``Status`` object is, also one that comes as an event of a watch."""
+    """Returns the error for a ``Status`` object, of a response or of a watch event."""
     code = status_object.get("code")
     details = status_object.get("details")
     if retry_after_seconds is None and isinstance(details, dict):
@@ -103,5 +103,5 @@ def status_error(
 
 
 def _seconds(text: str | None) -> float | None:
-    """``Retry-After`` in seconds; its other form, a date, is not used by API servers."""
+    """Returns ``Retry-After`` in seconds; API servers do not use its other form, a date."""
     return float(text) if text and text.isdecimal() else None

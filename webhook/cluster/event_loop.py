@@ -1,16 +1,14 @@
-"""The event loop that follows a cluster: uvloop's, without the descriptors that it closes twice.
+"""The event loop for the API server's connections.
 
-aiohttp makes a connection with a socket object and hands that to the loop. libuv
-takes over the descriptor by its number, and closes it by its number; the object is
-told to forget the number when its transport closes. uvloop (0.23) does not tell it
-where the transport was closed before the two were brought together: a server that
-resets a connection just made does that, as one does that is killed, or a load
-balancer with nobody behind it. The forgotten object then closes the number a second
-time when it is collected, and by then the number may be anybody's in this process:
-an admission that has just been accepted ends without an answer. (uvloop's issues 645
-and 738 are the same by cancellation.)
+Uvloop's, with a fix for a descriptor that it closes twice.
 
-uvloop is for Linux (the extra ``cluster`` brings it): without it asyncio's own loop runs.
+aiohttp passes a socket object to the loop. libuv takes over the descriptor number and closes it. If
+the transport is closed before uvloop (0.23) has linked the two, the socket object is not detached;
+a server that resets a new connection causes that. When the socket object is collected, it closes
+the number again. By then the number may belong to another connection, for example an admission,
+which ends without an answer. (uvloop's issues 645 and 738 have the same cause by cancellation.)
+
+uvloop is for Linux (the extra ``cluster`` installs it): without it asyncio's own loop runs.
 """
 
 from __future__ import annotations
@@ -24,13 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 GOODBYE_SECONDS: Final = 0.1
-"""Wait for the peer's end of TLS where a connection is closed; by itself uvloop waits 30. Nothing is
-lost without it: answers have been read by then."""
+"""How long a closing connection waits for the peer's TLS close; uvloop's default is 30. All answers
+have been read by then.
+"""
 
 _T = TypeVar("_T")
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop]
-"""Makes a loop that answers requests."""
+"""Makes an event loop for a server of requests."""
 
 if TYPE_CHECKING or find_spec("uvloop") is not None:
     import uvloop
@@ -42,14 +41,13 @@ if TYPE_CHECKING or find_spec("uvloop") is not None:
         return isinstance(loop, uvloop.Loop)
 
     class EventLoop(uvloop.Loop):
-        """uvloop's event loop, to whose connections their descriptors belong alone."""
+        """uvloop's event loop, with sole ownership of its connections' descriptors."""
 
         def call_exception_handler(self, context: dict[str, Any]) -> None:
-            """Tell of an exception that nobody caught; not of what came for a closed connection.
+            """Reports an unhandled exception, except those for closed connections.
 
-            uvloop's TLS answers a record that arrives after its transport was closed (a peer that
-            still sends when we end) on that transport, and calls the error fatal for a connection
-            that is no more.
+            uvloop's TLS reports a record that arrives after its transport was closed as a fatal
+            error, though the connection has ended.
             """
             error = context.get("exception")
             late = type(error) is RuntimeError and str(error).endswith("; the handler is closed")
@@ -59,7 +57,7 @@ if TYPE_CHECKING or find_spec("uvloop") is not None:
         async def create_connection(
             self, *arguments: Any, sock: socket.socket | None = None, **options: Any
         ) -> Any:
-            """Connect; a socket that is handed in is the transport's from then on, come what may."""
+            """Connects; a socket passed as ``sock`` belongs to the transport from then on."""
             if options.get("ssl"):
                 options.setdefault("ssl_shutdown_timeout", GOODBYE_SECONDS)
             try:
@@ -79,13 +77,13 @@ else:
 
 
 def run(main: Coroutine[Any, Any, _T]) -> _T:
-    """Run a coroutine to its end on such a loop."""
+    """Runs a coroutine to its end on such a loop."""
     with asyncio.Runner(loop_factory=EventLoop) as runner:
         return runner.run(_to_the_last_goodbye(main))
 
 
 async def _to_the_last_goodbye(main: Coroutine[Any, Any, _T]) -> _T:
-    """A loop that is closed while TLS waits for a peer's goodbye ends with an OSError (EBUSY)."""
+    """Runs a coroutine; ignores the OSError (EBUSY) of closing a loop while TLS waits for its peer."""
     try:
         return await main
     finally:

@@ -1,4 +1,4 @@
-"""Kubernetes' own kinds as they are served, each said once; policies' kinds are their owners' to say."""
+"""Built-in Kubernetes kinds with their API paths. Policy kinds are declared in ``policy_kinds``."""
 
 from __future__ import annotations
 

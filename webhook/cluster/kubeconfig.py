@@ -1,4 +1,4 @@
-"""Names the fault of a kubeconfig that its reader refused, or read in spite of it."""
+"""Explains what is wrong with a kubeconfig that could not be used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEXT: Final = "say which by --kubeconfig FILE"
 
 
 def kubeconfigs(named: str | Path | None) -> list[Path]:
-    """The files that make the configuration: the one that was named, else the user's own."""
+    """Returns the kubeconfig files: the given one, else the user's own."""
     if named is not None:
         return [Path(named)]
     listed = os.environ.get(VARIABLE)
@@ -28,9 +28,9 @@ def kubeconfigs(named: str | Path | None) -> list[Path]:
 
 
 def faults_of(named: str | Path | None, context: str | None) -> Iterator[str]:
-    """Why no cluster can be asked by these files: the first reason is the one to mend.
+    """Yields why these files give no usable cluster; the first reason is the one to fix.
 
-    A pipe has been read by now, so that nothing can be said of it.
+    A pipe has already been read, so it yields nothing.
     """
     files = kubeconfigs(named)
     there = [file for file in files if file.exists()]
@@ -100,7 +100,7 @@ def _faults(place: str, documents: Sequence[dict[str, Any]], context: str | None
 def _named(
     documents: Sequence[dict[str, Any]], plural: str, field: str
 ) -> dict[Any, dict[str, Any]]:
-    """The entries of a list by their names; the first of a name counts."""
+    """Returns the entries of a list by name; the first entry of a name counts."""
     entries: dict[Any, dict[str, Any]] = {}
     for document in documents:
         listed = document.get(plural)

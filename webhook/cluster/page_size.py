@@ -1,8 +1,7 @@
-"""How many objects the next page of a list may have, so that no page is too large to be held.
+"""The number of objects on the next page of a list, so that no page is too large for memory.
 
-Objects may be of 100 bytes or of 1.5 MiB, the most that the API server keeps, and nobody knows
-before they come. A page that turns out to be too large is not read to its end, and is asked for
-again with fewer objects.
+Objects have 100 bytes to 1.5 MiB, and their size is unknown before they arrive. A page that is too
+large is dropped and requested again with fewer objects.
 """
 
 from __future__ import annotations
@@ -18,48 +17,52 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
 
 FIRST_OBJECTS: Final = 5
-"""Of a list of whose objects nothing is known: so many of the largest are one page."""
+"""The first page of a list of unknown object size: as many of the largest objects as fit into one
+page.
+"""
 
 PAGE_BYTES: Final = 1 << 20
-"""The size of a page that is aimed at, in bytes. Decoded, Pods take some seven times their
-bytes."""
+"""The intended size of a page, in bytes. Decoded, Pods take about seven times as much."""
 
 PAGE_BYTES_MAX: Final = 8 << 20
-"""The size of a page at most, in bytes: :data:`FIRST_OBJECTS` of the largest, decoded some 60
-MiB."""
+"""The largest page, in bytes: :data:`FIRST_OBJECTS` of the largest objects, about 60 MiB decoded.
+"""
 
 
 @dataclass(slots=True)
 class PageSize:
-    """How many objects the next page may have; 0 for all that there are."""
+    """The number of objects on the next page; 0 for all."""
 
     objects_max: int
     objects: int
 
     @classmethod
     def first(cls, objects_max: int) -> PageSize:
-        """Of a list of which nothing is known."""
+        """Returns the page size for a list of unknown object size."""
         return cls(objects_max, min(objects_max, FIRST_OBJECTS))
 
     @property
     def query(self) -> dict[str, str]:
-        """As a parameter of a list."""
+        """Returns the query parameters of a list."""
         return {"limit": str(self.objects)} if self.objects else {}
 
     @property
     def bytes_max(self) -> int | None:
-        """Return how many bytes an answer may have; a single object is taken at any size."""
+        """Returns the most bytes of an answer.
+
+        None for a single object, which is taken at any size.
+        """
         return PAGE_BYTES_MAX if self.objects > 1 else None
 
     def took(self, page: Any, page_bytes: int) -> None:
-        """The next page is as large as this one says that objects are."""
+        """Adapts the next page to the object size of this one."""
         items = page.get("items") if type(page) is dict else None
         if self.objects_max and type(items) is list and items:
             mean_bytes = max(1.0, page_bytes / len(items))
             self.objects = max(1, min(self.objects_max, int(PAGE_BYTES / mean_bytes)))
 
     def shrink(self) -> None:
-        """A page of so many was too large."""
+        """Reduces the number of objects after a page that was too large."""
         self.objects = max(1, self.objects // 8)
 
 
@@ -72,9 +75,9 @@ async def sized_page(
     deadline_seconds: float,
     accept: str | None = None,
 ) -> tuple[Any, int]:
-    """A page that can be held, and its size in bytes; ``size`` says how large the next may be.
+    """Returns a page within the bounds and its size in bytes; adapts ``size`` for the next page.
 
-    ``accept`` names another form of it than plain JSON, which None is.
+    ``accept`` asks for another representation than plain JSON.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.

@@ -1,8 +1,7 @@
-"""Reads the API server's lists and watch events into checked objects.
+"""Reads lists and watch events of the API server into checked objects.
 
-A proxy in between, a server that is going down or an aggregated API may send anything. What
-is no page and no event at all ends the list or watch, which is tried again; an object that is
-none is left out by itself.
+A proxy, a server that shuts down or an aggregated API may send anything. Malformed pages and events
+end the list or watch, which is tried again; malformed objects are skipped one by one.
 """
 
 from __future__ import annotations
@@ -21,10 +20,11 @@ _DOUBTFUL: Final = (b"[", b"]", b"\\\\")
 
 
 def without_managed_fields(content: bytes) -> bytes:
-    """Return a list of metadata alone without ``managedFields``, before it is decoded.
+    """Returns a list of metadata without ``managedFields``, before it is decoded.
 
-    They are most of such a list, and decoding them is nearly all of its work: their many long keys
-    occur once each. Nothing is taken from another list, nor where their end is not beyond doubt.
+    They are most of such a list, and decoding their many unique keys is nearly all of the work.
+    Other lists are returned as they are, and so is a list where the end of the field is not
+    certain.
     """
     if not content.startswith(_METADATA_LIST):
         return content
@@ -44,7 +44,10 @@ def without_managed_fields(content: bytes) -> bytes:
 
 
 def _end_of_entries(content: bytes, begin: int) -> int:
-    """Return the place behind an array of objects without arrays; -1 where its end is not beyond doubt."""
+    """Returns the position after an array of objects without arrays.
+
+    -1 where its end is not certain.
+    """
     end = content.find(_ENTRIES_END, begin)
     entries = content[begin : end + 1]
     if end < 0 or not entries.startswith(b"{") or any(mark in entries for mark in _DOUBTFUL):
@@ -55,10 +58,10 @@ def _end_of_entries(content: bytes, begin: int) -> int:
 
 
 def read_page(page: Any, path: str) -> tuple[list[Any], str, str]:
-    """A page's items, resource version and continue token.
+    """Returns a page's items, resource version and continue token.
 
-    Lists that are made when they are asked for (ComponentStatus, metrics) have no version.
-    Raises :class:`~webhook.cluster.errors.ApiUnreachable` for what is no page.
+    Computed lists (ComponentStatus, metrics) have no version. Raises
+    :class:`~webhook.cluster.errors.ApiUnreachable` for a malformed page.
     """
     content = object_of(page)
     items = content.get("items")
@@ -74,9 +77,9 @@ def read_page(page: Any, path: str) -> tuple[list[Any], str, str]:
 
 
 def read_event(line: bytes, path: str) -> tuple[str, Any]:
-    """The type and the object of an event of a watch.
+    """Returns the type and the object of a watch event.
 
-    Raises :class:`~webhook.cluster.errors.ApiUnreachable` for what is none.
+    Raises :class:`~webhook.cluster.errors.ApiUnreachable` for a malformed event.
     """
     try:
         event = object_of(decode(line))
@@ -89,7 +92,7 @@ def read_event(line: bytes, path: str) -> tuple[str, Any]:
 
 
 def check_object(item: Any) -> None:
-    """Raise ``ValueError`` for what is no object with a place: it could not be stored."""
+    """Raises ``ValueError`` for an object without a name, which could not be stored."""
     if type(item) is not dict or type(item.get("metadata")) is not dict:
         raise ValueError("no object with metadata")
     metadata = item["metadata"]

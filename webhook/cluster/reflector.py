@@ -1,17 +1,16 @@
-"""List and watch of one kind: the API server's objects, here, in order, none lost or twice.
+"""List and watch of one kind, as client-go's reflector: ordered changes, none lost or repeated.
 
-The state is a resource version. While the watch lives, events advance it; when it
-ends, the next one begins where it stopped; when the server has forgotten that place
-(410, as status, as event or within a list), everything is listed anew and compared
-with what was known, so that deletions missed are found. A connection without a byte
-for :attr:`Settings.inactivity_seconds` is taken for dead, and what is known for old:
-bookmarks come about every minute, so everything is listed anew.
+The state is a resource version. Events advance it; a new watch continues there. If the server no
+longer knows the version (410, as status, as event or within a list), the kind is listed again and
+compared with the known objects, so that missed deletions are found. A connection without a byte for
+:attr:`Settings.inactivity_seconds` counts as dead, because bookmarks come about every minute; then
+the kind is listed again.
 
-After etcd was restored from a copy the API server is at an older version than the one
-that is known. A watch from there tells nothing until the history has passed it, and then
-leaves out what came before. So a list of one object is asked for its version before a
-watch goes on; where that is older, everything is listed anew, and compared as a whole. Known is,
-too, what an answer to a write has said and no watch yet: it may be what the restore took away.
+After a restore of etcd the API server has an older version than the known one. A watch from the
+known version would be silent until the history has passed it, and would skip earlier events. So
+before a watch continues, a list of one object is asked for the current version; if that is older,
+the kind is listed again and compared. Versions from answers to our own writes count as known, too,
+since a restore may have removed these writes.
 """
 
 from __future__ import annotations
@@ -53,19 +52,21 @@ _SHORT_SECONDS: Final = 1.0
 
 
 LINE_BYTES_MAX: Final = 32 << 20
-"""An event holds one object, and etcd takes 1.5 MiB by default; JSON may triple that."""
+"""The longest event: one object, which etcd limits to 1.5 MiB by default; JSON may triple that."""
 
 
 PARTS_MAX: Final = 4096
-"""Parts of a line that are held apart: each costs more than its few bytes."""
+"""The most parts of a line that are kept apart: each costs more than its few bytes."""
 
 LINE_SECONDS_MAX: Final = 60.0
-"""From a line's first byte to its end. One that drips is never silent, and never whole."""
+"""The longest time between the first byte of a line and its end, so that a slow stream of single
+bytes ends.
+"""
 
 
 @dataclass(slots=True)
 class ReflectorStatistics:
-    """The state of a reflector, and its counts since its start."""
+    """The state and the counters of a reflector."""
 
     lists: int = 0
     watches: int = 0
@@ -75,21 +76,21 @@ class ReflectorStatistics:
     errors: int = 0
     silences: int = 0
     restores: int = 0
-    """Times that the API server was at an older version than before."""
+    """How often the API server was found at an older version, after a restore."""
     malformed: int = 0
     objects: int = 0
     synced: bool = False
     absent: bool = False
     outdated: bool = False
-    """Whether the API server is at an older version, and nothing has been listed anew yet."""
+    """Whether the API server is at an older version, and the kind has not been listed again yet."""
     last_error: str = ""
     last_event_at: float = field(default=0.0)
     resource_version: str = ""
-    """Where the watch stands."""
+    """The resource version of the watch."""
 
 
 def is_older(version: str, known: str) -> bool:
-    """Whether a version is certainly of an earlier moment than the one that is known."""
+    """Whether a version is certainly older than the known one."""
     if not (_is_number(version) and _is_number(known)):
         return False
     one, other = version.lstrip("0"), known.lstrip("0")
@@ -101,15 +102,15 @@ def _is_number(version: str) -> bool:
 
 
 class LineTooLong(Exception):
-    """The stream is no stream of events."""
+    """A line exceeds its bounds, so the stream is no stream of events."""
 
 
 async def read_lines(
     content: aiohttp.StreamReader, line_seconds_max: float = LINE_SECONDS_MAX
 ) -> AsyncGenerator[bytes, None]:
-    """Each line without its end; what is left at the end of the stream was torn, and is dropped.
+    """Yields each line without its end; an incomplete last line is dropped.
 
-    Raises :class:`LineTooLong`, for a line that is so in bytes or in time.
+    Raises :class:`LineTooLong` for a line beyond its bounds of size or time.
     """
     pending: list[bytes] = []
     length = 0
@@ -139,16 +140,15 @@ async def read_lines(
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A reflector's figures, in seconds unless they say otherwise.
+    """The settings of a reflector, in seconds unless they say otherwise.
 
-    The watch's own timeout is drawn between the two, so that a thousand watches
-    that begin together do not end together (client-go: 5 to 10 minutes).
-    ``list_bytes_max`` bounds what is kept of a whole list, as JSON: decoded it is some four
-    times as much, and a replica that should hold more has too little memory anyway. Fields
-    of synced objects that no policy reads are not kept, and do not count.
-    A watch that goes on for ``overtime_seconds`` beyond its timeout is ended. After an
-    API server was away for ``outage_seconds`` everything is listed anew: etcd may have been
-    restored meanwhile, and be beyond the version that was known by now.
+    The timeout of a watch is random within its bounds, so that a thousand watches that begin
+    together do not end together (client-go: 5 to 10 minutes). ``list_bytes_max`` bounds the kept
+    part of a whole list, as JSON; decoded it takes about four times as much. Fields of synced
+    objects that no policy reads are not kept, and do not count. A watch that exceeds its timeout by
+    ``overtime_seconds`` is ended. After the API server was away for ``outage_seconds`` the kind is
+    listed again, because etcd may have been restored meanwhile and its version may already have
+    passed the known one.
     """
 
     page_objects: int = 500
@@ -168,7 +168,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class ObjectSelection:
-    """A part of a kind's objects: of one namespace, with these fields and labels; or all."""
+    """A selection of a kind's objects: by namespace, fields and labels; by default all."""
 
     namespace: str = ""
     fields: str = ""
@@ -176,35 +176,38 @@ class ObjectSelection:
 
     @property
     def query(self) -> dict[str, str]:
-        """As parameters of a list or watch."""
+        """Returns the query parameters of a list or watch."""
         selectors = {"fieldSelector": self.fields, "labelSelector": self.labels}
         return {name: text for name, text in selectors.items() if text}
 
 
 class ChangeReceiver(Protocol):
-    """Receives the changes; called on the event loop, and must not wait or fail."""
+    """Receives changes; called on the event loop, and must not wait or fail."""
 
     def change(self, changes: Iterable[Change]) -> None:
-        """These happened, in this order."""
+        """Takes ordered changes."""
 
     def synced(self) -> None:
-        """Every object of a whole list has been handed over; called after each list."""
+        """Every object of a complete list has been passed to :meth:`change`.
+
+        Called after each list.
+        """
 
 
 TOLD_SECONDS: Final = 60.0
-"""How often the same failure is logged while it lasts."""
+"""How often a lasting failure is logged."""
 
 
 _SILENCE_DOUBLINGS_MAX: Final = 3
-"""Of a server that never sends a bookmark: silence is then found by the watch's own end."""
+"""For a server that sends no bookmarks: then only the end of a watch detects a dead connection."""
 
 
 class _Gone(Exception):
-    """The place where the watch should go on is forgotten: list anew."""
+    """The version of the watch has expired: list again."""
 
 
 class _Doubtful(Exception):
-    """The place where the watch stands may be of a history that is no more."""
+    """The version of the watch may belong to a history from before a restore."""
 
 
 class Reflector:
@@ -221,7 +224,10 @@ class Reflector:
         transform: Callable[[Object], Object] = slim,
         store: Store | None = None,
     ) -> None:
-        """``transform`` makes of each object what the receiver gets; it may change the object."""
+        """``transform`` maps each object to the one that the receiver gets.
+
+        It may change its argument.
+        """
         selection = selection or ObjectSelection()
         self._client = client
         self._resource = resource
@@ -236,13 +242,13 @@ class Reflector:
         self._watch_list = self._settings.watch_list
         self._resource_version = ""
         self._newest = ""
-        """The version known last, however it was lost."""
+        """The last known version, also after the state was lost."""
         self._requested_version = ""
-        """The version known when a list was asked for."""
+        """The version that was known when a list was requested."""
         self._overtaken = ""
-        """The answer to a write that is of a history which is no more."""
+        """The answer to a write that a restore has undone."""
         self._is_compared = False
-        """Whether it is known that the API server still has the history of what is known."""
+        """Whether the API server is known to have the history of the known version."""
         self._unreachable_since: float | None = None
         self._silences_in_row = 0
         self._wake = asyncio.Event()
@@ -253,21 +259,21 @@ class Reflector:
         self.store = Store() if store is None else store
 
     def statistics(self) -> ReflectorStatistics:
-        """The counts, with the number of objects as it is now."""
+        """Returns the counters, with the current number of objects."""
         self._statistics.objects = len(self.store)
         self._statistics.resource_version = self._resource_version
         return self._statistics
 
     async def wait_synced(self) -> None:
-        """Return once a whole list has been handed over."""
+        """Returns once a complete list has been handed over."""
         await self._was_synced.wait()
 
     def wake(self) -> None:
-        """Do not wait out a pause: what was missing may be there now."""
+        """Ends a pause between attempts: the cause of the failure may be gone."""
         self._wake.set()
 
     def renew(self) -> None:
-        """Begin the list or watch anew where it stopped: nothing may come by this one any more."""
+        """Ends the connection and continues on a new one, because this one may be dead."""
         request, self._request = self._request, None
         self._is_compared = False
         if request is not None:
@@ -275,13 +281,13 @@ class Reflector:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the API server has answered since the list or watch was last begun."""
+        """Whether the API server has answered since the last list or watch began."""
         return self._is_compared
 
     # --- the loop -----------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """List and watch until cancelled."""
+        """Lists and watches until cancelled."""
         while True:
             try:
                 await self._follow_until_renewed()
@@ -313,7 +319,7 @@ class Reflector:
             self._request = None
 
     def _after(self, error: Exception) -> float:
-        """Note a failure; how many seconds to wait after it."""
+        """Records a failure; returns how many seconds to wait."""
         self._statistics.errors += 1
         self._statistics.last_error = str(error)
         if not isinstance(error, ApiError) or not error.is_absent:
@@ -332,7 +338,7 @@ class Reflector:
         return max(self._backoff.next_seconds(), delay)
 
     def _tell(self, event: str, error: str) -> None:
-        """Log a failure, now and then while it is the same."""
+        """Logs a failure; a repeated one only now and then."""
         now = time.monotonic()
         if self._client.log is None or now - self._logged.get(event, -TOLD_SECONDS) < TOLD_SECONDS:
             return
@@ -340,7 +346,7 @@ class Reflector:
         self._client.log.warning(event, kind=str(self._resource.gvk), error=error)
 
     def _take_absence(self) -> None:
-        """The kind is gone, and with it every object."""
+        """Removes every object, because the kind is no longer served."""
         self._statistics.absent, self._statistics.outdated = True, False
         self._resource_version = ""
         if changes := self.store.replace([]):
@@ -357,7 +363,7 @@ class Reflector:
     # --- whether the history is the same ------------------------------------------------------
 
     async def _compare(self) -> None:
-        """See whether the API server is at the version that is known, or beyond it."""
+        """Checks that the API server's version is not older than the known one."""
         known = self._known_version()
         page, _ = await self._client.page(
             self._path,
@@ -372,13 +378,13 @@ class Reflector:
         self._is_compared = True
 
     def _known_version(self) -> str:
-        """The latest version that is known; to be asked for before a request that compares."""
+        """Returns the latest known version; call it before a request that compares."""
         answered = self._client.answered.get(self._resource.collection(), "")
         is_newer = answered != self._overtaken and is_older(self._newest, answered)
         return answered if is_newer else self._newest
 
     def _take_restore(self, version: str, known: str) -> bool:
-        """Whether the API server's version is older than the one known, which is told."""
+        """Returns whether the API server's version is older than the known one, and logs it."""
         if not is_older(version, known):
             return False
         if not self._statistics.outdated:
@@ -392,14 +398,14 @@ class Reflector:
         return True
 
     def _was_away(self) -> bool:
-        """Whether the API server could not be reached for long."""
+        """Whether the API server was unreachable for longer than ``outage_seconds``."""
         since = self._unreachable_since
         return since is not None and time.monotonic() - since > self._settings.outage_seconds
 
     # --- lists --------------------------------------------------------------------------------
 
     async def _list(self) -> None:
-        """Get everything, by a stream where the server serves that, else page by page."""
+        """Lists everything: as a stream if the server supports that, else page by page."""
         self._requested_version = self._known_version()
         if self._watch_list:
             try:
@@ -414,7 +420,7 @@ class Reflector:
         self._take_list(objects, version)
 
     async def _pages(self) -> tuple[list[Object], str]:
-        """The whole list; begun anew without pages where a page's place is forgotten."""
+        """Returns the complete list; starts again without pages if a continue token expires."""
         whole = PageSize(0, 0)
         sized = PageSize(self._settings.page_objects, self._settings.page_objects)
         objects: list[Object] = []
@@ -449,9 +455,9 @@ class Reflector:
             query = {**self._query, "continue": token}
 
     def _weigh(self, size: int, objects: list[Object]) -> int:
-        """The size of a list so far; raises where more is kept of it than of any may be.
+        """Returns the size of the list so far; raises if more is kept than ``list_bytes_max``.
 
-        No more is kept than was sent: only beyond the bound that is looked at.
+        Kept objects are no larger than sent ones, so they are measured only beyond the bound.
         """
         if size > self._settings.list_bytes_max:
             size = sum(map(_kept_bytes, objects))
@@ -462,7 +468,7 @@ class Reflector:
         return size
 
     def _items(self, items: Iterable[Any]) -> list[Object]:
-        """A page's objects; lists do not repeat the kind in each, which changes must have."""
+        """Returns a page's objects with kind and apiVersion, which list items lack."""
         gvk = self._resource.gvk
         objects = []
         for item in items:
@@ -474,7 +480,7 @@ class Reflector:
         return objects
 
     def _sound(self, item: Any) -> Object | None:
-        """An object that can be followed, transformed; of any other, which is counted, None."""
+        """Returns a valid object, transformed; None for a malformed one, which is counted."""
         try:
             check_object(item)
             return self._transform(item)
@@ -506,7 +512,10 @@ class Reflector:
         self._was_synced.set()
 
     async def _stream_from_nothing(self) -> None:
-        """WatchList (KEP 3157): the objects as events up to a marked bookmark, then the watch."""
+        """Lists by WatchList (KEP 3157).
+
+        Objects as events up to a marked bookmark, then continues as a watch.
+        """
         query = {
             "sendInitialEvents": "true",
             "resourceVersionMatch": "NotOlderThan",
@@ -533,7 +542,7 @@ class Reflector:
     # --- watches ------------------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """Follow the events until the stream ends, as it does from time to time."""
+        """Follows events until the stream ends."""
         begun, events = time.monotonic(), 0
         query = {"resourceVersion": self._resource_version}
         async with aclosing(self._events(query)) as stream:
@@ -544,7 +553,7 @@ class Reflector:
             raise ApiUnreachable(f"{self._path}: the watch ended at once")
 
     async def _events(self, query: dict[str, str]) -> AsyncGenerator[tuple[str, Any, int], None]:
-        """The events of a watch: type, object and size in bytes."""
+        """Yields the events of a watch: type, object and size in bytes."""
         settings = self._settings
         inactivity = settings.inactivity_seconds * 2**self._silences_in_row
         seconds = random.uniform(  # noqa: S311  # as above
@@ -608,7 +617,7 @@ class Reflector:
         self._newest = self._resource_version
 
     def _version(self, item: Any) -> str:
-        """Where a watch may go on; raises where that is not said."""
+        """Returns an object's resource version; raises if it has none."""
         version = text(item, "metadata", "resourceVersion")
         if not version:
             raise ApiUnreachable(f"{self._path}: no resourceVersion where there must be one")
@@ -616,7 +625,7 @@ class Reflector:
 
 
 class FollowedObject:
-    """One object of the cluster, followed by its name; ``tell`` is called when it may differ."""
+    """Follows one object by its name; calls ``tell`` when it may have changed."""
 
     def __init__(
         self, client: ClusterClient, resource: Resource, name: str, tell: Callable[[], None]
@@ -626,24 +635,26 @@ class FollowedObject:
         self.reflector = Reflector(client, resource, self, selection=selection)
 
     def change(self, changes: Iterable[Change]) -> None:
-        """Tell of a change; the store has the object."""
+        """Calls ``tell``; the store has the object."""
         del changes
         self._tell()
 
     def synced(self) -> None:
-        """Tell that the object is known, or known not to be there."""
+        """Calls ``tell``: the object, or its absence, is now known."""
         self._tell()
 
     @property
     def document(self) -> Mapping[str, Any] | None:
-        """The object as the API server has it; None where there is none."""
+        """Returns the object; None if it does not exist."""
         return self.reflector.store.get("", self.name)
 
 
 IDENTITY_BYTES: Final = 100
-"""As JSON, of an object of which its identity alone is kept: a quarter of its 450 bytes in memory."""
+"""The JSON size counted for an object of which only key and version are kept: a quarter of its 450
+bytes in memory.
+"""
 
 
 def _kept_bytes(obj: Object) -> int:
-    """Returns the size of an object as it is kept, in bytes of JSON."""
+    """Returns the size of the kept part of an object, in bytes of JSON."""
     return len(encode(obj)) if type(obj) is dict else IDENTITY_BYTES

@@ -1,8 +1,7 @@
-"""The objects of one kind as this replica knows them, and what changes between two states.
+"""The known objects of one kind, and the changes between two states.
 
-Every change that leaves is one that happened: an object seen twice at the same
-version is no change, a list is compared with what was known, and what it lacks
-has been deleted.
+Every reported change has happened: the same version again is no change, and a complete list is
+compared with the known objects, so that missing ones are deletions.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An object is there in this state, or is there no more (with its last known state)."""
+    """The new state of an object, or its deletion with the last known state."""
 
     kind: Literal["set", "delete"]
     key: Key
@@ -37,14 +36,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An object as it was known when a request to write it began; None for unknown."""
+    """The known version of an object when a write request began; None for an unknown object."""
 
     object: Object | None
     deletions: int
 
 
 def slim(obj: Object) -> Object:
-    """The object without what no policy reads and every object carries: its writers' history."""
+    """Returns the object without ``managedFields``, which every object has and no policy reads."""
     metadata = obj.get("metadata")
     if isinstance(metadata, dict):
         metadata.pop("managedFields", None)
@@ -55,7 +54,7 @@ def slim(obj: Object) -> Object:
 
 
 def key_of(obj: Object) -> Key:
-    """Where the object is stored."""
+    """Returns the key of an object."""
     metadata = obj["metadata"]
     # Many objects are of one namespace, and each is decoded with a text of its own.
     return Key(sys.intern(metadata.get("namespace", "")), metadata["name"])
@@ -66,7 +65,7 @@ class Store:
 
     def __init__(self) -> None:
         self._objects: dict[Key, Any] = {}
-        """Each as :meth:`_held` has it."""
+        """The objects, each in the form of :meth:`_held`."""
         self._deletions = 0
 
     def __len__(self) -> int:
@@ -77,18 +76,18 @@ class Store:
 
     @property
     def keys(self) -> list[Key]:
-        """Namespace and name of each object, also of those that are not held yet."""
+        """Returns the keys of all objects, including expected ones that are not known yet."""
         return list(self._objects)
 
     def get(self, namespace: str, name: str) -> Object | None:
-        """One object, if it is known."""
+        """Returns one object; None if it is not known."""
         obj: Object | None = self._objects.get(Key(namespace, name))
         return None if obj is _UNSEEN else obj
 
     def expect(self, keys: Iterable[Key]) -> None:
-        """Know that there are objects, as their receiver does, and nothing of their states.
+        """Registers objects that their receiver already has, without their states.
 
-        Each is a change once it is taken in, and one that a list lacks has been deleted.
+        Each is a change once it arrives, and a deletion if a list lacks it.
         """
         for key in keys:
             self._objects.setdefault(key, _UNSEEN)
@@ -98,21 +97,21 @@ class Store:
         return obj
 
     def _is_same(self, held: Any, obj: Object) -> bool:
-        """Whether an object is at the version that is held."""
+        """Whether an object has the held version."""
         return _same(held, obj)
 
     def _is_other(self, held: Any, obj: Object) -> bool:
-        """Whether it is another object of the same name."""
+        """Whether an object of the same name has another UID."""
         return bool(_uid(held) != _uid(obj))
 
     def _last_state(self, key: Key, held: Any) -> Object:
-        """An object that is there no more."""
+        """Returns the last known state of a deleted object."""
         return _named(key) if held is _UNSEEN else held
 
     def set(self, obj: Object, *, by_content: bool = False) -> list[Change]:
-        """Take in an object; what changed by that.
+        """Stores an object; returns the changes.
 
-        With ``by_content`` the same version is not taken for the same object.
+        With ``by_content`` objects are compared by content and not by version.
         """
         key = key_of(obj)
         known = self._objects.get(key)
@@ -127,7 +126,7 @@ class Store:
         return changes
 
     def delete(self, obj: Object) -> list[Change]:
-        """Take out an object; what changed by that."""
+        """Removes an object; returns the changes."""
         key = key_of(obj)
         known = self._objects.get(key)
         if known is None or (known is not _UNSEEN and self._is_other(known, obj)):
@@ -137,15 +136,14 @@ class Store:
         return [Change("delete", key, obj)]
 
     def mark(self, namespace: str, name: str) -> Mark:
-        """Return a mark of an object's version before a request of ours writes it."""
+        """Returns the known version of an object before we write it."""
         return Mark(self.get(namespace, name), self._deletions)
 
     def take_answer(self, mark: Mark, obj: Object) -> None:
-        """Take in the answer to that request, unless the watch has told of the object meanwhile.
+        """Stores the answer to our write, unless the watch has delivered the object meanwhile.
 
-        The watch may be faster than the answer, and then knows a state as new or newer:
-        a CRD that is established already, or deleted again. Nothing would correct an
-        answer that is put over it, because no other event need ever come.
+        The watch may be faster than the answer and have a newer state: a CRD that is established,
+        or deleted again. If the answer replaced it, no later event would correct that.
         """
         key = key_of(obj)
         if self._objects.get(key) is not mark.object:
@@ -155,7 +153,7 @@ class Store:
         self._objects[key] = slim(obj)
 
     def replace(self, objects: Iterable[Object], *, by_content: bool = False) -> list[Change]:
-        """Take the whole list in; what it lacks has been deleted."""
+        """Stores a complete list; returns the changes, including deletions of missing objects."""
         listed = {key_of(obj): obj for obj in objects}
         gone = [key for key in self._objects if key not in listed]
         changes = [
@@ -168,7 +166,7 @@ class Store:
 
 
 class IdentityStore(Store):
-    """Knows which objects there are, and at which version, and holds none: their receiver does."""
+    """Knows keys and versions of objects, but not the objects, which their receiver keeps."""
 
     def _held(self, obj: Object) -> Any:
         uid = obj["metadata"].get("uid")
@@ -189,16 +187,16 @@ class IdentityStore(Store):
         return iter(())
 
     def get(self, namespace: str, name: str) -> Object | None:
-        """None: it holds no object."""
+        """Returns None: it keeps no objects."""
         del namespace, name
         return None
 
 
 _UNSEEN: Final[Any] = object()
-"""Stands for an object whose key alone is known."""
+"""The version of an expected object that has not arrived."""
 
 _VERSION_BITS: Final = 44
-"""Of a hash with a secret of the process: two versions of an object are taken for one once in 10^13."""
+"""Bits of a keyed hash of a version: two versions collide once in 10^13."""
 
 _VERSION: Final = (1 << _VERSION_BITS) - 1
 _UID: Final = 0xFFFF

@@ -1,10 +1,9 @@
-"""Keys that become due after a delay, each once, and with one worker at a time for each.
+"""A queue of keys with delays; each key is queued once and has one worker at a time.
 
-As client-go's rate-limiting work queue, and with a bound: adding a key again while it
-waits changes nothing, so that what changes all the time is still written; adding
-it while a worker has it makes it due again when that worker is done. Whoever
-reconciles is a function ``settle(key)`` that :meth:`WorkQueue.run` calls: it looks at
-what there is now, does what that needs, and says itself when to look again.
+It works like client-go's rate-limiting work queue, with a bound. Adding a queued key changes
+nothing, so a key that is added all the time is still processed. Adding a key while a worker has it
+queues it again after that worker. :meth:`WorkQueue.run` calls the reconciler ``settle(key)``, which
+compares the current state, acts, and adds the key again if it must look later.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ class WorkQueue(Generic[K]):
         *,
         backoff: Callable[[], Backoff] = Backoff,
     ) -> None:
-        """``keys_max`` bounds those waiting, those with a worker not counted.
+        """``keys_max`` bounds the waiting keys, not counting those with a worker.
 
-        Without it they are bounded by what they name: objects that the process holds.
-        ``backoff`` makes that of a key which is tried again.
+        Without it they are bounded by the objects of the process. ``backoff`` makes the back-off of
+        a key that is retried.
         """
         self._max = math.inf if keys_max is None else keys_max
         self._clock = clock
@@ -52,20 +51,20 @@ class WorkQueue(Generic[K]):
         self._room.set()
 
     def __len__(self) -> int:
-        """Keys that wait, or will again after their worker."""
+        """Returns the number of keys that wait, or will wait again after their worker."""
         return len(self._due) + len(self._again)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits and no worker has anything."""
+        """Whether no key waits and no worker is busy."""
         return not self._due and not self._working
 
     def has_worker(self, key: K) -> bool:
-        """Whether a worker has the key now."""
+        """Whether a worker has the key."""
         return key in self._working
 
     def add(self, key: K, delay_seconds: float = 0.0) -> bool:
-        """Make a key due then, unless it is sooner; False where there is no room for it."""
+        """Queues a key with a delay, or earlier if it already waits; False if there is no room."""
         due = self._clock() + delay_seconds
         if key in self._working:
             self._again[key] = min(due, self._again.get(key, due))
@@ -81,7 +80,7 @@ class WorkQueue(Generic[K]):
         return True
 
     def retry(self, key: K) -> float:
-        """Make a key due again after the back-off of its failures in a row: so many seconds."""
+        """Queues a key again after its back-off; returns the delay in seconds."""
         if key not in self._failing:
             self._failing[key] = self._backoff()
         seconds = self._failing[key].next_seconds()
@@ -89,7 +88,7 @@ class WorkQueue(Generic[K]):
         return seconds
 
     def forget(self, key: K) -> None:
-        """A key has no failures any more."""
+        """Resets the key's failures."""
         self._failing.pop(key, None)
 
     async def run(
@@ -99,15 +98,15 @@ class WorkQueue(Generic[K]):
         *,
         fault: Callable[[K, Exception], None] | None = None,
     ) -> None:
-        """Settle each key that is due, so many at once, until cancelled.
+        """Calls ``settle`` for each due key, at most ``workers`` at once, until cancelled.
 
-        What settling a key raises that nobody foresaw costs that key alone: it is tried again as
-        by :meth:`retry`, and ``fault`` is told. Without ``fault`` it ends this, and always does
-        what is no ``Exception``: cancellation, and what ends the process.
+        An unexpected exception is passed to ``fault``, and its key is retried as by :meth:`retry`.
+        Without ``fault`` it ends the queue; so does any exception that is no ``Exception``, such as
+        cancellation.
 
-        A worker is a task that begins with its key: where nothing is due one task waits, and
-        not all of them. One turn of the loop takes no more keys than there are workers, so that
-        thousands that need no request do not hold the watches.
+        A worker is a task that starts with its key, so an idle queue has one waiting task. Each
+        turn of the event loop starts at most ``workers`` keys, so that thousands of keys without
+        requests do not delay the watches.
         """
         idle = asyncio.Semaphore(workers)
 
@@ -129,11 +128,11 @@ class WorkQueue(Generic[K]):
                 tasks.create_task(work(await self.get()))
 
     async def room(self) -> None:
-        """Wait until another key can be added."""
+        """Waits until another key can be added."""
         await self._room.wait()
 
     async def get(self) -> K:
-        """Wait for the next key that is due; :meth:`done` must follow."""
+        """Waits for the next due key; :meth:`done` must follow."""
         while True:
             key = self._pop()
             if key is not None:
@@ -150,7 +149,7 @@ class WorkQueue(Generic[K]):
                     alarm.cancel()
 
     def done(self, key: K) -> None:
-        """The worker is done with a key; it may be given out again."""
+        """Ends the work on a key; it may be given out again."""
         self._working.discard(key)
         due = self._again.pop(key, None)
         if due is not None:
@@ -158,7 +157,7 @@ class WorkQueue(Generic[K]):
             self._wait(key, due)
 
     def _wait(self, key: K, due: float) -> None:
-        """Give the key out then; who waits for a later one is told."""
+        """Schedules a key; wakes the waiting task if it waits for a later one."""
         is_next = not self._heap or due < self._heap[0][0]
         self._due[key] = due
         self._sequence += 1
@@ -183,7 +182,10 @@ class WorkQueue(Generic[K]):
         return None
 
     def _alarm(self) -> asyncio.TimerHandle | None:
-        """Wakes who waits when the next key is due: a deadline that cancels costs four times that."""
+        """Returns the timer that wakes the waiting task.
+
+        Asyncio's timeout costs four times as much.
+        """
         if not self._heap:
             return None
         seconds = max(self._heap[0][0] - self._clock(), 0.0)

@@ -1,18 +1,17 @@
-"""Constraints that take too long: which are, and which are not evaluated for a while.
+"""Circuit breakers of constraints whose evaluations take too long.
 
-A constraint whose evaluations repeatedly take more than their budget is
-*suspended* (its breaker is open); after a jittered back-off one evaluation is
-tried (half-open), which closes the breaker or doubles the back-off. Healthy
-constraints are unknown here, so that they cost nothing.
+A constraint whose evaluations repeatedly exceed their budget is *suspended* (its breaker is open).
+After a back-off with jitter one evaluation is tried (half-open): it closes the breaker or doubles
+the back-off. Healthy constraints have no breaker, so they cost nothing.
 
-What is large takes long, whatever the policy: whoever may create large objects must
-not be able to suspend it for everybody. So a breaker learns only from reviews of a
-size that is usual for their kind, and what is much smaller than what overran is
-evaluated all the same. Sizes are in bytes of a request, 0 where they are not known.
+Large objects take long with any policy, and a user who may create large objects must not be able to
+suspend a policy for everybody. So a breaker counts only reviews of a size that is usual for their
+kind, and reviews that are much smaller than the slow ones are still evaluated. Sizes are bytes of a
+request, 0 if unknown.
 
-Nor may whoever finds a small object that takes long. What overruns for one requester
-suspends the constraint for that one; for everybody it is suspended where it overran for
-several. Where no requester is named (``""``) each counts as another.
+Nor may a user suspend a policy for everybody with a small object that takes long. An overrun
+suspends the constraint for its requester; it is suspended for everybody only after overruns for
+several requesters. Reviews without a requester (``""``) each count as another requester.
 """
 
 from __future__ import annotations
@@ -33,11 +32,12 @@ if TYPE_CHECKING:
 BreakerState: TypeAlias = Literal["closed", "open", "half-open"]
 
 OVERRUNS_MAX: Final = 3
-"""Overruns within :data:`WINDOW_SECONDS` that open a breaker: two may be two odd objects. Those of
-as many requesters open it for everybody."""
+"""Overruns within :data:`WINDOW_SECONDS` that open a breaker: two may come from two odd objects.
+Overruns of as many requesters open it for everybody.
+"""
 
 REQUESTERS_MAX: Final = 256
-"""Requesters of one constraint that are remembered for their overruns."""
+"""Requesters of one constraint whose overruns are remembered."""
 
 WINDOW_SECONDS: Final = 60.0
 
@@ -47,63 +47,65 @@ BACKOFF_SECONDS: Final = 10.0
 BACKOFF_SECONDS_MAX: Final = 300.0
 
 JITTER: Final = 0.2
-"""The part of a back-off that is left to chance: replicas must not try all at once."""
+"""The random part of a back-off, so that replicas do not try at the same time."""
 
 SLOW_SECONDS: Final = 60.0
-"""How long a constraint that was too slow for the admission thread is evaluated beside it."""
+"""How long a constraint that was too slow for the admission thread is evaluated on another one."""
 
 
 SIZE_USUAL: Final = 16 * 1024
-"""The size of a usual object of every kind, in bytes: the largest Pods that people write."""
+"""The size that counts as usual for every kind, in bytes: the largest Pods that people write."""
 
 USUAL_FACTOR: Final = 4
-"""How much larger than the median of its kind a review may be, and be usual."""
+"""How many times the median of its kind a review may have to count as usual."""
 
 MEDIAN_STEP: Final = 1.05
-"""By what a kind's median moves with each review: as many are above it as below, so those who
-send few cannot move it, whatever they send."""
+"""The factor by which each review moves its kind's median. As many reviews are above the median as
+below, so a user who sends few cannot move it.
+"""
 
 MEDIAN_FIRST: Final = 4096.0
-"""Where it begins: with an object that people write, not with the first that is sent."""
+"""The first median, in bytes: an object that people write, not the first one that arrives."""
 
 KINDS_MAX: Final = 1024
 
 SMALLER: Final = 2
-"""A review this many times smaller than those that were too slow is tried where those are not."""
+"""A review this many times smaller than the slow ones is evaluated though they are not."""
 
 
 class Evaluated(Protocol):
-    """A template's entry in a snapshot, as the breaker guards it."""
+    """A template's entry in a snapshot, as far as the breaker reads it."""
 
     @property
     def evaluator(self) -> object:
-        """Another for another revision of the template."""
+        """The compiled template; another object for another revision."""
 
 
 @dataclass(slots=True)
 class Breaker:
-    """One constraint's, from its first overrun on."""
+    """The breaker of one constraint, from its first overrun on."""
 
     constraint: Constraint
     evaluator: object
     state: BreakerState = "closed"
     overruns: list[tuple[float, str]] = field(default_factory=list)
-    """When, on the guard's clock, and whose; of the last :data:`WINDOW_SECONDS`. For everybody's
-    the latest of each requester."""
+    """The overruns within :data:`WINDOW_SECONDS`: time on the guard's clock, and requester. The
+    breaker for everybody keeps the latest of each requester.
+    """
     total: int = 0
     retry_at: float = 0.0
     openings: int = 0
     slow_until: float = 0.0
     slow_size: int = 0
-    """The smallest review that was too slow for the admission thread lately."""
+    """The smallest recent review that was too slow for the admission thread."""
     overrun_size: int = 0
-    """The smallest that overran lately."""
+    """The smallest recent review that exceeded its budget."""
     message: str = ""
     """The message of the last overrun."""
     requester: str = ""
     """The user whose requests it suspends; empty for all."""
     own: dict[str, Breaker] = field(default_factory=dict)
-    """The breakers of single users, the latest last."""
+    """The breakers of single requesters, the latest last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ class BreakerView:
     overruns: int
     message: str
     requester: str = ""
-    """For whom alone it is suspended; empty for everybody."""
+    """The requester for which it is suspended; empty for everybody."""
 
 
 class Guard:
@@ -137,10 +139,10 @@ class Guard:
         self.changes = 0
         """Counts changes of what :meth:`views` gives."""
         self.tell: Callable[[BreakerView], None] | None = None
-        """Is told of each change of state."""
+        """Called at each change of state."""
 
     def saw(self, kind: Hashable, size: int) -> None:
-        """A review of something of a kind begins."""
+        """Notes the size of a review of this kind, for the median."""
         median = self._medians.get(kind)
         if median is None:
             if len(self._medians) >= KINDS_MAX:
@@ -150,11 +152,11 @@ class Guard:
             self._medians[kind] = median * MEDIAN_STEP if size > median else median / MEDIAN_STEP
 
     def is_usual(self, kind: Hashable, size: int) -> bool:
-        """Return whether a slow review of this size is the policies' fault rather than the object's."""
+        """Whether a slow review of this size counts against the policies, not against the object."""
         return size <= max(SIZE_USUAL, USUAL_FACTOR * self._medians.get(kind, 0.0))
 
     def _find(self, entry: Evaluated, constraint: Constraint) -> Breaker | None:
-        """The breaker of this very policy: a changed one begins anew."""
+        """Returns the breaker of this revision of the constraint; a changed constraint starts anew."""
         breaker = self.breakers.get(constraint.key)
         if breaker is None:
             return None
@@ -171,7 +173,7 @@ class Guard:
     def is_slow(
         self, entry: Evaluated, constraint: Constraint, size: int = 0, requester: str = ""
     ) -> bool:
-        """Whether it must not be evaluated on the admission thread now."""
+        """Whether the constraint must not be evaluated on the admission thread now."""
         breaker = self._find(entry, constraint)
         if breaker is None:
             return False
@@ -189,7 +191,7 @@ class Guard:
     def admits(
         self, entry: Evaluated, constraint: Constraint, size: int = 0, requester: str = ""
     ) -> bool:
-        """Whether to evaluate it now for a requester; where it is a trial, only once."""
+        """Whether to evaluate the constraint now for a requester; a trial is admitted once."""
         breaker = self._find(entry, constraint)
         if breaker is None:
             return True
@@ -212,7 +214,7 @@ class Guard:
             return True
 
     def suspended(self, constraint: Constraint, requester: str = "") -> str:
-        """Why it is not evaluated for a requester."""
+        """Returns why the constraint is suspended for a requester."""
         breaker = self.breakers.get(constraint.key)
         last = f": {breaker.message}" if breaker is not None else ""
         of_requester = None if breaker is None else breaker.own.get(requester)
@@ -222,7 +224,7 @@ class Guard:
         return f"evaluation is suspended{whom} after repeated overruns{last}"
 
     def slowed(self, entry: Evaluated, constraint: Constraint, size: int = 0) -> None:
-        """It took too long for the admission thread, which is not yet an overrun."""
+        """Notes an evaluation that was too slow for the admission thread, but no overrun yet."""
         self._slow(self._known(entry, constraint), size)
 
     def _slow(self, breaker: Breaker, size: int) -> None:
@@ -239,7 +241,7 @@ class Guard:
         size: int = 0,
         requester: str = "",
     ) -> None:
-        """It took more than its budget, with something of usual size, for a requester."""
+        """Notes an overrun of a requester's review; reviews of unusual size do not count."""
         breaker = self._known(entry, constraint)
         with self._lock:
             self._slow(breaker, size)
@@ -254,7 +256,7 @@ class Guard:
                 self._count(of_requester, message, size, requester)
 
     def _count(self, breaker: Breaker, message: str, size: int, requester: str) -> None:
-        """One more overrun, which may open a breaker."""
+        """Counts an overrun, and opens the breaker after :data:`OVERRUNS_MAX`."""
         now = self._clock()
         breaker.total += 1
         breaker.message = message
@@ -272,7 +274,7 @@ class Guard:
     def finished(
         self, entry: Evaluated, constraint: Constraint, size: int = 0, requester: str = ""
     ) -> None:
-        """It was evaluated within its budget, for a requester."""
+        """Notes an evaluation within its budget."""
         breaker = self._find(entry, constraint)
         if breaker is None:
             return
@@ -290,7 +292,7 @@ class Guard:
             self._become(breaker, "closed")
 
     def keep(self, constraints: Iterable[tuple[str, str]]) -> None:
-        """Forget constraints that are no more, and those that have been well for a while."""
+        """Drops breakers of deleted constraints, and those without a recent overrun."""
         kept: Collection[tuple[str, str]] = frozenset(constraints)
         now = self._clock()
         with self._lock:
@@ -303,7 +305,7 @@ class Guard:
                     self.changes += 1
 
     def views(self) -> Mapping[tuple[str, str], BreakerView]:
-        """Every constraint that overran lately, as it is shown."""
+        """Returns the breakers of all constraints with recent overruns."""
         return {
             key: _view(breaker) for key, breaker in tuple(self.breakers.items()) if breaker.total
         }
@@ -330,12 +332,12 @@ class Guard:
 
 
 def _is_smaller(size: int, slow_size: int) -> bool:
-    """Whether a review is so much smaller than what was too slow that it is none of it."""
+    """Whether a review is small enough that earlier slow ones do not predict it."""
     return size * SMALLER < slow_size
 
 
 def _is_well(breaker: Breaker, now: float) -> bool:
-    """Whether there is nothing to remember of it."""
+    """Whether a breaker can be dropped."""
     return (
         breaker.state == "closed"
         and now >= breaker.slow_until

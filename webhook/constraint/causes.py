@@ -1,4 +1,4 @@
-"""Why a constraint that matches may have no verdict, and what its owner can want then."""
+"""Why a constraint that matches may have no verdict, and the choices of its owner."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ ON_ERROR: Final[tuple[OnError, ...]] = ("lastGood", "reject", "allow")
 
 
 OnUndecidable: TypeAlias = Literal["refuse", "ignore"]
-"""The answer to a request for which a constraint cannot be decided because of its own object, or of
-its user's other requests."""
+"""The answer if a constraint is undecided because of the request's own object, or of its user's
+other requests.
+"""
 
 
 ON_UNDECIDABLE: Final[tuple[OnUndecidable, ...]] = ("refuse", "ignore")
@@ -21,9 +22,9 @@ ON_UNDECIDABLE: Final[tuple[OnUndecidable, ...]] = ("refuse", "ignore")
 FaultStage: TypeAlias = Literal[
     "parse", "compile", "template", "constraint", "engine", "environment"
 ]
-"""Where a policy was found broken: its source, as text or in its meaning, or the object; or the
-engine that it is written for is not there; or the machine could not compile it, and will be asked
-again."""
+"""The stage at which a policy is broken: parsing or compiling its source, reading the object, a
+missing engine, or (``environment``) a machine that could not compile it and will try again.
+"""
 
 
 UndecidedCause: TypeAlias = Literal[
@@ -40,10 +41,12 @@ UndecidedCause: TypeAlias = Literal[
     "object",
     "requester",
 ]
-"""A stage; or its evaluation failed, took more than it may, was not begun after it had done so
-repeatedly, or had no time left in the request: because of its object, of its user's other requests,
-or (``deadline``) of neither."""
+"""Why a constraint is undecided: a stage of the above; an error, an overrun or a suspension of its
+evaluation; or no time left in the request, because of its object, its user's other requests or
+(``deadline``) neither.
+"""
 
 
 OF_THE_REQUEST: Final[frozenset[UndecidedCause]] = frozenset({"deadline", "object", "requester"})
-"""Causes that say nothing of the policy: ``OnUndecidable`` answers them, and not ``OnError``."""
+"""Causes that do not count against the policy: ``OnUndecidable`` decides them, and not ``OnError``.
+"""

@@ -1,9 +1,8 @@
-"""The client: takes templates, constraints and data, and gives snapshots of them.
+"""The client: templates, constraints and data in, snapshots out.
 
-Everything that changes goes through here, from one task; everything that reads
-takes :attr:`Client.snapshot` and keeps what it took for as long as it needs. A
-change that is refused leaves what was in force before: a template that no longer
-compiles goes on enforcing its last good revision.
+One task makes all changes. Readers take :attr:`Client.snapshot` and keep it as long as they need
+it. A refused change leaves the former revision in force: a template that no longer compiles still
+enforces its last good revision.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ MISSING_CEL: Final = (
 
 
 class Client:
-    """Templates, constraints and data. Not to be changed by two tasks at once."""
+    """Templates, constraints and data. Only one task at a time may change them."""
 
     def __init__(
         self,
@@ -78,8 +77,9 @@ class Client:
     ) -> None:
         """The order of ``drivers`` is their priority for a template with several sources.
 
-        ``reviewed_targets`` names the targets that reviews are about, None for all: templates for others are
-        checked and kept, no more. ``on_bug`` is told of faults of ours that end evaluations.
+        ``reviewed_targets`` are the targets of this process's reviews, None for all: templates of
+        other targets are only checked and kept. ``on_bug`` gets faults of Waddle itself that end an
+        evaluation.
         """
         self._on_bug = on_bug
         self._targets = {target.name: target for target in targets}
@@ -117,7 +117,7 @@ class Client:
 
     @property
     def usable_templates(self) -> list[Template]:
-        """The templates by whose code constraints may be evaluated: their last good revisions."""
+        """Returns the templates with a usable revision: their last good revisions."""
         return [
             entry.template
             for entry in self._entries.values()
@@ -125,7 +125,7 @@ class Client:
         ]
 
     def elsewhere(self, template: str) -> str:
-        """Return why no review evaluates a template: it is for other targets alone; empty if one may."""
+        """Returns why no review evaluates a template, because of its targets; empty if one may."""
         entry = self._entries.get(template)
         return (
             ""
@@ -134,14 +134,14 @@ class Client:
         )
 
     def _undecidable(self) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-        """Yield the broken policies, which decide differently, for the digest."""
+        """Yields the broken policies, which change decisions, for the digest."""
         for entry in self._resolved_entries():
             for constraint in entry.constraints:
                 if entry.fault_of(constraint, self._isolation.on_error) is not None:
                     yield ("broken", *constraint.key), constraint.document
 
     def copy(self) -> Client:
-        """Another client with the same templates and constraints, and no data."""
+        """Returns a client with the same templates and constraints, but without data."""
         other = Client(
             targets=tuple(self._targets.values()),
             drivers=tuple(self._drivers.values()),
@@ -155,7 +155,10 @@ class Client:
         return other
 
     def adopt(self, snapshot: Snapshot) -> None:
-        """Start from a snapshot's policies and data; any thread may call it, since a snapshot never changes."""
+        """Starts from a snapshot's policies and data.
+
+        Safe from any thread, as snapshots never change.
+        """
         kept = (*snapshot.entries, *snapshot.spare)
         self._entries = {entry.template.name: group.unresolved(entry) for entry in kept}
         self._inventory.adopt(snapshot.inventory)
@@ -163,12 +166,12 @@ class Client:
         self._snapshot = None
 
     def set_target(self, target: Target) -> None:
-        """Replace a target; its templates are to be added again, with their constraints."""
+        """Replaces a target; its templates and their constraints must be added again."""
         self.remove_target(target.name)
         self._targets[target.name] = target
 
     def remove_target(self, name: str) -> None:
-        """Forget a target, with the templates for it."""
+        """Removes a target and its templates."""
         self._targets.pop(name, None)
         for entry in list(self._entries.values()):
             if any(target.name == name for target in entry.targets):
@@ -179,7 +182,7 @@ class Client:
 
     @containment.of_template
     def create_crd(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Make the constraint CRD of a template without adding it; raises InvalidTemplate."""
+        """Returns the constraint CRD of a template without adding it; raises InvalidTemplate."""
         template = self._read(document)
         template_on_error(document)
         return schema.create_crd(template, self._matching(template))
@@ -242,10 +245,10 @@ class Client:
         return MISSING_CEL if CEL in engines and engines.isdisjoint(self._drivers) else ""
 
     def break_template(self, document: Mapping[str, Any], error: InvalidTemplate) -> None:
-        """Note that the newest revision of a template is unusable, and why.
+        """Records that the newest revision of a template is unusable, and why.
 
-        Its constraints are matched all the same, and answered for where no
-        revision before it is to be enforced instead.
+        The last good revision stays in force if ``onError`` says so. Otherwise its constraints
+        still match, and are answered by ``onError``.
         """
         name, kind = name_of(document), kind_of(document)
         if not kind or name != kind.lower():
@@ -272,7 +275,7 @@ class Client:
             self._entries[name], self._snapshot = entry, None
 
     def remove_template(self, name: str) -> bool:
-        """Remove a template and its constraints; False if it was not there."""
+        """Removes a template and its constraints; False if it did not exist."""
         entry = self._entries.get(name)
         if entry is None or entry.template is group.TEMPLATE:
             return False
@@ -328,11 +331,13 @@ class Client:
         self._check_members(entry, self._read_constraint(entry, dict(document), None))
 
     def add_constraint(self, document: Mapping[str, Any], *, is_valid: bool = False) -> bool:
-        """Add or replace a constraint; False if nothing changed. Raises as the check does.
+        """Adds or replaces a constraint; False if nothing changed.
 
-        With ``is_valid`` it need not fit its template's schema: it did fit an
-        earlier one. One that is refused leaves the revision before in force,
-        marked as broken (:meth:`break_constraint`).
+        Raises as :meth:`validate_constraint`.
+
+        With ``is_valid`` the schema is not checked: the constraint was valid for an earlier one. A
+        refused constraint leaves the former revision in force, marked as broken
+        (:meth:`break_constraint`).
         """
         try:
             return self._add_constraint(document, is_valid=is_valid)
@@ -361,10 +366,10 @@ class Client:
     def break_constraint(
         self, document: Mapping[str, Any], error: ConstraintFrameworkError
     ) -> None:
-        """Note that the newest revision of a constraint is unusable, and why.
+        """Records that the newest revision of a constraint is unusable, and why.
 
-        The revision before stays, if there is one. Otherwise what it matches
-        and how it acts is taken from this one, where that can be read.
+        The former revision stays in force, if there is one. Otherwise match and actions are read
+        from this one as far as possible.
         """
         name = name_of(document)
         entry = self._entry_for(document)
@@ -401,10 +406,10 @@ class Client:
         self._snapshot = None
 
     def fault_of(self, kind: str, name: str = "") -> FaultView | None:
-        """Return the fault of a constraint, or without a name that of the template of a kind.
+        """Returns the fault of a constraint, or without a name that of the template of a kind.
 
-        None for what is well, or not known. A template's answer is that of
-        those of its constraints that deny.
+        None if it has none or is unknown. The answer of a template's fault is that of its denying
+        constraints.
         """
         entry = self._entries.get(kind.lower())
         if entry is None:
@@ -429,7 +434,7 @@ class Client:
         return FaultView(broken.stage, on_error, answer, broken.message)
 
     def remove_constraint(self, kind: str, name: str) -> bool:
-        """Remove a constraint; False if it was not there."""
+        """Removes a constraint; False if it did not exist."""
         entry = self._entries.get(kind.lower())
         old = None if entry is None else _named(entry, name)
         if entry is None or old is None:
@@ -441,7 +446,7 @@ class Client:
         return True
 
     def _entry_for(self, document: Mapping[str, Any]) -> Entry | None:
-        """Return the entry of a constraint's template, or that of all groups."""
+        """Returns the entry of a constraint's template, or the entry of all groups."""
         kind = gvk_of(document).kind.lower()
         entry = self._entries.get(kind)
         if group.is_group(document):
@@ -453,7 +458,7 @@ class Client:
     # --- groups ------------------------------------------------------------------------------
 
     def _resolved_entries(self) -> Iterator[Entry]:
-        """The templates with their constraints, and groups with what evaluates their members."""
+        """Yields the templates with their constraints, and groups with their members' evaluators."""
         for entry in self._entries.values():
             if entry.template is not group.TEMPLATE:
                 yield entry
@@ -461,18 +466,18 @@ class Client:
                 yield replace(entry, constraints=tuple(map(self._resolve, entry.constraints)))
 
     def _check_members(self, entry: Entry, constraint: Constraint) -> None:
-        """Refuse a group with a member that cannot be evaluated; raises MemberFault."""
+        """Raises MemberFault for a group with a member that cannot be evaluated."""
         if entry.template is group.TEMPLATE:
             group.resolved(constraint, self._entries)
 
     def _is_in_force(self, entry: Entry, constraint: Constraint) -> bool:
-        """Whether a constraint can be evaluated as it stands there; a group, if its members can."""
+        """Whether a constraint can be evaluated as it is; for a group, whether its members can."""
         if entry.template is group.TEMPLATE:
             return self._resolve(constraint).is_good
         return constraint.is_good and entry.evaluator is not None
 
     def _resolve(self, constraint: Constraint) -> Constraint:
-        """Return a group with its members' evaluators; the same object while these are the same."""
+        """Returns a group with its members' evaluators; the same object while these are unchanged."""
         if not constraint.is_good:
             return constraint
         parts = group.parts_of(constraint, self._entries)
@@ -521,7 +526,7 @@ class Client:
         *,
         is_whole: bool = True,
     ) -> Constraint:
-        """Read a constraint's match and actions, and with ``is_whole`` the members of a group."""
+        """Reads a constraint's match and actions, and with ``is_whole`` the members of a group."""
         action = enforcement.action_of(document)
         points = enforcement.points_of(document, self._points) if action == "scoped" else {}
         spec = document.get("spec") or {}
@@ -546,16 +551,16 @@ class Client:
     # --- data --------------------------------------------------------------------------------
 
     def add_data(self, document: Mapping[str, Any], value: Mapping[str, Any] | None = None) -> bool:
-        """Add or replace an object of ``data.inventory``; False if no target can keep it.
+        """Adds or replaces an object of ``data.inventory``; False if no target keeps it.
 
-        Policies read its ``value``, which is the document unless another is given: it may lack what
-        none of them reads. Namespaces serve namespaceSelector too. Raises
+        Policies read ``value``, by default the document; ``value`` may lack fields that no policy
+        reads. Namespaces also serve namespaceSelector. Raises
         :class:`~webhook.constraint.errors.InvalidData`.
         """
         return self._change_data(document, document if value is None else value)
 
     def data(self, document: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return what policies read of an object, by its kind and name; None where there is none."""
+        """Returns the policies' view of an object, by its kind and name; None if it does not exist."""
         for target in self._targets.values():
             path = target.process_data(document)
             if path is not None:
@@ -563,14 +568,14 @@ class Client:
         return None
 
     def remove_data(self, document: Mapping[str, Any]) -> bool:
-        """Remove an object from ``data.inventory``, by its kind and name."""
+        """Removes an object from ``data.inventory``, by its kind and name."""
         return self._change_data(document, None)
 
     def set_namespace(self, name: str, document: Mapping[str, Any] | None) -> None:
-        """Take a Namespace for namespaceSelector and ``namespaceObject``; None where it is gone.
+        """Sets a Namespace for namespaceSelector and ``namespaceObject``; None if it was deleted.
 
-        After the first call the Namespaces of ``data.inventory`` are data alone: a
-        cluster knows its Namespaces whether policies may read them or not.
+        After the first call the Namespaces of ``data.inventory`` serve only as data: in a cluster,
+        all Namespaces are known even if policies may not read them.
         """
         if self._namespaces is None or self._namespaces_published:
             # A published mapping is never changed.

@@ -1,4 +1,4 @@
-"""A constraint, read and ready to be matched and evaluated."""
+"""A constraint that has been read, ready to be matched and evaluated."""
 
 from __future__ import annotations
 
@@ -35,13 +35,12 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One constraint as accepted: defaults filled in, never changed again.
+    """An accepted constraint with defaults; immutable.
 
-    ``points`` gives for each enforcement point the actions of a scoped
-    constraint, sorted. ``parameters`` is ``spec.parameters``, None where there are none, and
-    ``parameters_key`` is equal where they are. ``broken`` says why a newer
-    revision than this cannot be used; one that is not ``is_good`` was never
-    accepted itself, and is here to be matched and answered for.
+    ``points`` maps enforcement points to the sorted actions of a scoped constraint. ``parameters``
+    is ``spec.parameters``, None if absent; ``parameters_key`` is equal for equal parameters.
+    ``broken`` is why a newer revision cannot be used. If ``is_good`` is false no revision was ever
+    accepted: the constraint only matches, and ``onError`` answers.
     """
 
     kind: str
@@ -56,36 +55,39 @@ class Constraint:
     broken: Broken | None = field(default=None, repr=False)
     is_good: bool = field(default=True, repr=False)
     lets_existing: bool = field(default=False, repr=False)
-    """Whether an update is refused only for what the old object has not."""
+    """Whether an update is refused only for violations that the old object did not have."""
     failure_policy: FailurePolicy = field(default="ignore", repr=False)
-    """The answer to requests that it matches, while no replica answers."""
+    """Whether requests that it matches pass while no replica answers."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """Kind and name: a constraint's identity."""
+        """Kind and name, the identity of a constraint."""
         return self.kind, self.name
 
     def holds(self, document: Mapping[str, Any]) -> bool:
-        """Return whether this generation is in force, and the newest one known."""
+        """Whether ``document`` is the generation in force and the newest known one."""
         return self.broken is None and is_same_generation(self.document, document)
 
 
 def is_constraint(gvk: GroupVersionKind) -> bool:
-    """Return whether objects of a kind are constraints: a template's kind, or ConstraintGroup."""
+    """Whether objects of a kind are constraints: a template's kind, or ConstraintGroup."""
     return gvk.group == GROUP or gvk.group_kind == (names.OURS, names.CONSTRAINT_GROUP)
 
 
 def rank(gvk: GroupVersionKind) -> int:
-    """The order in which policies are added: a constraint needs its template, a group its members."""
+    """Returns the order in which policies are added.
+
+    Templates before constraints, members before groups.
+    """
     if gvk.group == GROUP:
         return 1
     return 2 if is_constraint(gvk) else 0
 
 
 def identity_of(document: Mapping[str, Any]) -> GroupVersionKind:
-    """Return the kind of a document that is a constraint.
+    """Returns the kind of a document that is a constraint.
 
-    Raises :class:`~webhook.constraint.errors.InvalidConstraint` for one that can be none.
+    Raises :class:`~webhook.constraint.errors.InvalidConstraint` for one that is no constraint.
     """
     name, gvk = name_of(document), gvk_of(document)
     if not name:

@@ -1,11 +1,10 @@
-"""Turns whatever reading or evaluating a policy raises into a fault of that policy alone.
+"""Turns every exception of reading or evaluating a policy into a fault of that policy.
 
-Lexer, parser, checks, generator and CPython's compiler, schemas and matches work on what a user
-wrote. What they refuse is said with an error of the framework. Beyond that a text may be nested
-deeper than Python's stack or need more memory than there is, and our code may have a fault that
-one text alone shows. Whatever it is, it belongs in the status of that policy, and all others load.
-What the machine lacks while a template is compiled (memory, a file, a library) says nothing against
-the template: it is told apart, so that it can be tried again.
+Lexer, parser, checks, generator, CPython's compiler, schemas and matches work on text of users.
+They refuse it with an error of the framework. Beyond that a text may exceed Python's stack or the
+memory, or may trigger a bug of ours. In each case the fault goes to the status of that policy, and
+all other policies load. A failure of the machine (memory, a file, a library) says nothing against
+the template, so it has an error of its own and is tried again.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ _Read = TypeVar("_Read", bound="Callable[..., object]")
 
 
 def of_template(read: _Read) -> _Read:
-    """Let only errors of the framework leave what reads a template."""
+    """Decorates a reader of templates: only errors of the framework leave it."""
     return _contained(_but_for_the_machine(read), CompileError)
 
 
 def of_constraint(read: _Read) -> _Read:
-    """Let only errors of the framework leave what reads a constraint."""
+    """Decorates a reader of constraints: only errors of the framework leave it."""
     return _contained(read, InvalidConstraint)
 
 
 def of_evaluation(error: Exception) -> PolicyError:
-    """Return the failure of one policy for what its evaluation raised."""
+    """Returns the error of one policy for an exception of its evaluation."""
     if isinstance(error, PolicyError):
         # Whoever keeps it in a variable would keep, in a circle, all that the evaluation had made.
         heap.free_what_failed(error)
@@ -54,7 +53,7 @@ def of_evaluation(error: Exception) -> PolicyError:
 
 
 def _but_for_the_machine(read: _Read) -> _Read:
-    """Tell apart what more memory, or a repaired installation, would mend."""
+    """Decorates a reader: failures of the machine become :class:`PassingFault`, to be tried again."""
 
     @wraps(read)
     def told_apart(*args: object, **options: object) -> object:

@@ -1,4 +1,4 @@
-"""Reads the descriptions of constraints from their annotations and those of their templates."""
+"""Descriptions of constraints, from their annotations and those of their templates."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ DESCRIPTIONS: Final = ("description", "policies.kyverno.io/description")
 SEVERITY_ANNOTATIONS: Final = ("waddle.dev/severity", "policies.kyverno.io/severity")
 CATEGORIES: Final = ("waddle.dev/category", "policies.kyverno.io/category")
 OWNERS: Final = ("waddle.dev/owner", "owner")
-"""On a constraint or its template, ours or Gatekeeper's before Kyverno's: libraries carry the latter."""
+"""The prefixes of annotations in order of preference: ours, Gatekeeper's, Kyverno's (used by
+libraries).
+"""
 
 SEVERITIES: Final = frozenset({"critical", "high", "medium", "low", "info"})
-"""The policy report API's enum; its first CRDs had the middle three alone."""
+"""The severities of the policy report API; its first CRDs had only the middle three."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A policy in words; a text that no annotation gives is empty, and so is an unknown severity."""
+    """The texts that describe a policy.
+
+    An absent annotation or an unknown severity is an empty text.
+    """
 
     title: str = ""
     description: str = ""
@@ -35,9 +40,9 @@ class Description:
 
 
 def describe(*documents: Mapping[str, Any]) -> Description:
-    """Describe a policy by the annotations of its objects: the constraint first, then its template.
+    """Returns a policy's description: each text from the first object that has the annotation.
 
-    Each text is that of the first object which has the annotation.
+    The constraint comes first, then its template.
     """
     annotations = [_annotations(document) for document in documents]
     severity = _first(annotations, SEVERITY_ANNOTATIONS).lower()
@@ -51,7 +56,7 @@ def describe(*documents: Mapping[str, Any]) -> Description:
 
 
 def described(snapshot: Snapshot) -> dict[tuple[str, str], Description]:
-    """Describe every constraint in force, by its key."""
+    """Returns the description of every constraint in force, by its key."""
     return {
         constraint.key: describe(constraint.document, entry.template.document)
         for entry in snapshot.entries

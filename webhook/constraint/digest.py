@@ -1,8 +1,8 @@
-"""A digest of the policy in force, the same for equal policy whatever the order it came in.
+"""A digest of the policies in force that does not depend on their order.
 
-Replicas compare it to know that they have converged, and decisions carry it to
-say which policy answered. Each object counts with its identity and what affects
-a decision: neither status nor what the API server adds to metadata.
+Replicas compare it to see that they have converged, and decision records name it. It covers
+identity and everything that affects decisions, but neither status nor the metadata that the API
+server adds.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _BITS: Final = 256
 
 
 class Digest:
-    """The sum of the objects' hashes modulo 2**256: adding and dropping are cheap."""
+    """The sum of the objects' hashes modulo 2**256, so that adding and removing an object is cheap."""
 
     def __init__(self) -> None:
         self._hashes: dict[tuple[str, ...], int] = {}
         self._sum = 0
 
     def copy(self) -> Digest:
-        """Another digest of the same objects."""
+        """Returns another digest of the same objects."""
         other = Digest()
         other._hashes = dict(self._hashes)
         other._sum = self._sum
         return other
 
     def put(self, key: tuple[str, ...], document: Mapping[str, Any]) -> None:
-        """Count an object, instead of what was counted under this key."""
+        """Adds an object, replacing the one with this key."""
         self.drop(key)
         value = _fingerprint(key, document)
         self._hashes[key] = value
@@ -44,20 +44,20 @@ class Digest:
         return self._hashes.get(key) == _fingerprint(key, document)
 
     def drop(self, key: tuple[str, ...]) -> None:
-        """Count an object no longer."""
+        """Removes an object."""
         value = self._hashes.pop(key, 0)
         self._sum = (self._sum - value) % (1 << _BITS)
 
     def hex(self, others: Iterable[tuple[tuple[str, ...], Mapping[str, Any]]] = ()) -> str:
-        """64 hexadecimal digits; ``others`` are counted this once, each with its key."""
+        """Returns 64 hexadecimal digits; ``others`` are included in this result only."""
         total = self._sum + sum(_fingerprint(key, document) for key, document in others)
         return f"{total % (1 << _BITS):064x}"
 
 
 def is_same_generation(known: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
-    """Return whether two states of an object are one generation, for records, reports and audits.
+    """Whether two states of an object are the same generation, for records, reports and audits.
 
-    What changed and changed back decides alike, and so has one digest; its generation is another.
+    An object that changed and changed back has the same digest, but another generation.
     """
     ours, theirs = known.get("metadata") or {}, document.get("metadata") or {}
     return all(ours.get(field) == theirs.get(field) for field in ("uid", "generation"))

@@ -1,7 +1,7 @@
-"""The seam to a policy language: a driver compiles a template into an evaluator.
+"""The interface of a policy language: a driver compiles a template into an evaluator.
 
-Drivers hold no templates, constraints or data: what they compile is kept by the
-client's snapshots, so that an evaluation never meets a change.
+A driver keeps no templates, constraints or data. Snapshots keep the compiled templates, so that a
+change never affects a running evaluation.
 """
 
 from __future__ import annotations
@@ -23,29 +23,32 @@ class DriverViolation(NamedTuple):
 
 
 class Evaluator(Protocol):
-    """A compiled template. Immutable; reviews share it freely."""
+    """A compiled template. Immutable and shared between reviews."""
 
     @property
     def reads_constraint(self) -> bool:
-        """Whether it is given constraints whole and not their parameters alone."""
+        """Whether the evaluator gets whole constraints and not only their parameters."""
 
     def begin(
         self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
     ) -> Any:
-        """Return what one review's evaluations of this template share; :meth:`evaluate` gets it back.
+        """Returns the state that one review's evaluations of this template share.
 
-        ``shared`` is what all templates' evaluations of the review do: its driver's to fill.
+        :meth:`evaluate` gets it back. ``shared`` is a dict that all templates of the review share;
+        drivers fill it.
         """
 
     def evaluate(self, given: Any, review: Any, state: Any) -> Sequence[DriverViolation]:
-        """The violations of constraints with these parameters, in the order to be shown.
+        """Returns the violations of constraints with these parameters, in display order.
 
-        ``given`` are the parameters, None where there are none, or the constraint. They depend on the arguments alone. Raises :class:`~webhook.constraint.errors.PolicyError` when the evaluation fails.
+        ``given`` are the parameters (None if absent), or the whole constraint. The result depends
+        only on the arguments. Raises :class:`~webhook.constraint.errors.PolicyError` if the
+        evaluation fails.
         """
 
 
 def asks_providers(evaluator: Evaluator | None) -> bool:
-    """Return whether an evaluator says that it may ask providers: others are evaluated meanwhile."""
+    """Whether an evaluator may ask providers: then others are evaluated in the meantime."""
     return getattr(evaluator, "asks_providers", False)
 
 

@@ -31,7 +31,7 @@ SCOPED_ACTIONS: Final = ("deny", "dryrun", "warn")
 
 
 class InvalidEnforcementAction(ConstraintFrameworkError):
-    """An action or point that nobody knows; the constraint would not be enforced there."""
+    """An unknown action or enforcement point; the constraint would not be enforced there."""
 
 
 def action_of(constraint: Mapping[str, Any]) -> str:
@@ -49,7 +49,7 @@ def action_of(constraint: Mapping[str, Any]) -> str:
 
 
 def points_of(constraint: Mapping[str, Any], points: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """For each point the actions that a scoped constraint takes there, sorted.
+    """Returns the sorted actions of a scoped constraint by enforcement point.
 
     Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
     """
@@ -99,7 +99,7 @@ def applies(constraint: Constraint, points: Sequence[str]) -> bool:
 def scoped_actions(
     constraint: Constraint, point: str, client_points: Sequence[str]
 ) -> tuple[str, ...]:
-    """The scoped actions of a constraint at a point (or at all), sorted; empty if not scoped."""
+    """Returns the sorted actions of a scoped constraint at a point; empty if it is not scoped."""
     if constraint.enforcement_action != "scoped":
         return ()
     points = client_points if point == ALL else (point,)
@@ -115,11 +115,10 @@ def actions_at(constraint: Constraint, point: str, client_points: Sequence[str])
 
 
 def validate(constraint: Mapping[str, Any], action: str | None = None) -> None:
-    """Refuse unknown actions and points, with Gatekeeper's words.
+    """Refuses unknown actions and points, with Gatekeeper's messages.
 
-    Raises :class:`InvalidEnforcementAction`. The framework itself accepts any
-    action; Gatekeeper asks this when a constraint is admitted or ingested,
-    unless ``--disable-enforcementaction-validation``.
+    Raises :class:`InvalidEnforcementAction`. The framework accepts any action; Gatekeeper checks it
+    at admission and ingestion, unless ``--disable-enforcementaction-validation``.
     """
     action = action_of(constraint) if action is None else action
     if action == "scoped":
@@ -132,7 +131,7 @@ def validate(constraint: Mapping[str, Any], action: str | None = None) -> None:
 
 
 def fault_of(constraint: Mapping[str, Any]) -> str:
-    """Name the actions and points that do not exist, and so have no effect; empty for none."""
+    """Returns the unknown actions and points, which have no effect; empty for none."""
     try:
         validate(constraint)
     except InvalidEnforcementAction as error:

@@ -1,4 +1,4 @@
-"""A template with its constraints, as a snapshot holds them: what a review looks up by kind."""
+"""A template with its constraints, as a snapshot holds them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from webhook.constraint.template import Template
 
 ELSEWHERE: Final = "other_target"
-"""The code of a status error: the template is for targets that this process never reviews."""
+"""The code of a status error: the template is for targets that this process does not review."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherTarget:
-    """A template for one of its further targets; ``evaluator`` is None where its code is unusable."""
+    """A template for one of its further targets; ``evaluator`` is None if its code is unusable."""
 
     template: Template
     target: Target
@@ -37,9 +37,9 @@ class OtherTarget:
 class Entry:
     """A template with its constraints in order of name.
 
-    ``evaluator`` and ``crd`` are those of the last good revision, None where there is none.
-    ``broken`` says why a newer revision is unusable. ``on_error`` is what the newest revision
-    says of faults. Constraints match by ``target``; ``others`` are the template's further targets.
+    ``evaluator`` and ``crd`` belong to the last good revision, None without one. ``broken`` is why
+    a newer revision is unusable. ``on_error`` is the newest revision's ``onError``. Constraints
+    match by ``target``; ``others`` are the template's further targets.
     """
 
     template: Template
@@ -52,34 +52,34 @@ class Entry:
     others: tuple[OtherTarget, ...] = ()
 
     def holds(self, document: Mapping[str, Any]) -> bool:
-        """Return whether ``document`` is the generation in force, and the newest one known."""
+        """Whether ``document`` is the generation in force and the newest known one."""
         return self.broken is None and is_same_generation(self.template.document, document)
 
     def evaluator_input(self, review: Review, operation: str | None = None) -> Any:
-        """Return what the evaluator gets of a review; a group's also gets the operation."""
+        """Returns the evaluator's input from a review; groups also get the operation."""
         if self.evaluator is GROUP_EVALUATOR:
             return GroupReview(review, operation)
         return review.document
 
     def given(self, constraint: Constraint) -> Any:
-        """Return what the evaluator gets of a constraint: its parameters, or the whole object."""
+        """Returns the evaluator's input from a constraint: its parameters, or the whole object."""
         evaluator = self.evaluator
         whole = evaluator is not None and evaluator.reads_constraint
         return constraint.document if whole else constraint.parameters
 
     def group_of(self, constraint: Constraint) -> bytes:
-        """Return a key that is equal for constraints whose evaluations give the same result."""
+        """Returns a key that is equal for constraints with the same evaluation result."""
         if self.evaluator is not None and self.evaluator.reads_constraint:
             return constraint.name.encode()
         return constraint.parameters_key
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """The template's targets, that of this entry first."""
+        """The template's targets, the target of this entry first."""
         return (self.target, *(other.target for other in self.others))
 
     def elsewhere(self, reviewed_targets: Collection[str]) -> str:
-        """Return why no review evaluates the template; empty where a target is in ``reviewed_targets``.
+        """Returns why no review evaluates the template; empty if one of its targets is reviewed.
 
         ``reviewed_targets`` are the names of the targets that this process reviews.
         """
@@ -89,7 +89,7 @@ class Entry:
 
     @property
     def matching(self) -> Target | SeveralTargets:
-        """Return the schema of ``spec.match``: the target's, or that of all targets together."""
+        """Returns the target that defines ``spec.match``, or the union of several targets."""
         return SeveralTargets(self.targets) if self.others else self.target
 
     def match(self, target: Target, match: Mapping[str, Any]) -> CompiledMatch:
@@ -100,7 +100,7 @@ class Entry:
         return target.compile_match(match)
 
     def for_target(self, name: str) -> Entry | None:
-        """Return this entry for a target, with its constraints' matches; None where it has no such target."""
+        """Returns this entry for a target, with its constraints' matches; None without this target."""
         if self.target.name == name:
             return self
         other = next((item for item in self.others if item.target.name == name), None)
@@ -122,17 +122,15 @@ class Entry:
         )
 
     def on_error_for(self, constraint: Constraint) -> OnError | None:
-        """Return ``onError`` of the constraint, else of the template; None where neither has one."""
+        """Returns ``onError`` of the constraint, else of the template; None if neither sets it."""
         return constraint.on_error or self.on_error
 
     def fault_of(self, constraint: Constraint, default: OnError) -> Broken | None:
-        """Return why a constraint is not evaluated; None where it is.
+        """Returns why a constraint is not evaluated; None if it is.
 
-        There are three cases:
-
-        1. Neither the constraint nor its template is broken: it is evaluated.
-        2. Both have a last good revision, and ``onError`` is ``lastGood``: that is evaluated.
-        3. Else it is not evaluated.
+        There are three cases: 1. Neither the constraint nor its template is broken: it is
+        evaluated. 2. Both have a last good revision and ``onError`` is ``lastGood``: that revision
+        is evaluated. 3. Otherwise it is not evaluated.
         """
         broken = constraint.broken or self.broken
         if broken is not None and constraint.is_good and self.evaluator is not None:

@@ -1,8 +1,8 @@
-"""The framework's errors, with the texts that Gatekeeper's users know.
+"""The framework's errors, with Gatekeeper's texts.
 
-All are policy faults: they belong in the status of the template or constraint
-concerned. The sentences in front are those of the constraint framework; messages about fields have
-apimachinery's form: ``spec.x: Invalid value: "y": why``.
+All are policy faults and go to the status of their template or constraint. The leading sentences
+are the constraint framework's; messages about fields have apimachinery's form: ``spec.x: Invalid
+value: "y": why``.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class ConstraintFrameworkError(ValueError):
-    """A policy or object that the client refuses.
+    """The client refuses a policy or object.
 
-    ``bug`` is the fault of ours that a policy's text brought to light, where it was one.
+    ``bug`` is the exception of a bug of ours that the policy's text triggered, if any.
     """
 
     bug: Exception | None = None
 
 
 class InvalidTemplate(ConstraintFrameworkError):
-    """A ConstraintTemplate that cannot be used; ``code`` is that of its status error."""
+    """A ConstraintTemplate cannot be used; ``code`` is the code of its status error."""
 
     stage: FaultStage = "template"
 
@@ -35,7 +35,7 @@ class InvalidTemplate(ConstraintFrameworkError):
 
 
 class MissingEngine(InvalidTemplate):
-    """A valid template whose code is all for engines that are off or not installed."""
+    """A valid template has code only for engines that are turned off or not installed."""
 
     stage: FaultStage = "engine"
 
@@ -44,7 +44,7 @@ class MissingEngine(InvalidTemplate):
 
 
 class CompileError(InvalidTemplate):
-    """A template whose source does not parse or compile."""
+    """A template's source does not parse or compile."""
 
     def __init__(self, message: str, stage: FaultStage = "compile") -> None:
         super().__init__(message, "ingest_error")
@@ -52,13 +52,13 @@ class CompileError(InvalidTemplate):
 
 
 class TrialEnded(CompileError):
-    """A template whose trial ended at its bounds; another attempt would end there, too."""
+    """A template's trial exceeded its bounds; another attempt would, too."""
 
 
 class PassingFault(InvalidTemplate):
-    """A template that the machine could not compile now: it is tried again.
+    """The machine could not compile a template now; it is tried again.
 
-    Nothing is known against its text.
+    The template itself may be valid.
     """
 
     stage: FaultStage = "environment"
@@ -69,30 +69,30 @@ class PassingFault(InvalidTemplate):
 
 
 class OutOfMemory(PassingFault):
-    """A template whose compilation needed more memory than was free."""
+    """Compiling a template needed more memory than was free."""
 
     def __init__(self) -> None:
         super().__init__("policy needs more memory than there is")
 
 
 class InvalidConstraint(ConstraintFrameworkError):
-    """A constraint that cannot be used."""
+    """A constraint cannot be used."""
 
 
 class SchemaViolation(InvalidConstraint):
-    """A constraint that its template's schema refuses."""
+    """A template's schema refuses a constraint."""
 
 
 class MissingTemplate(ConstraintFrameworkError):
-    """A constraint without a template."""
+    """A constraint has no template."""
 
 
 class BrokenTemplate(MissingTemplate):
-    """A constraint whose template has no usable revision."""
+    """A constraint's template has no usable revision."""
 
 
 class MemberFault(ConstraintFrameworkError):
-    """A group has a member that cannot be evaluated; ``of_template`` if its template cannot."""
+    """A member of a group cannot be evaluated; ``of_template`` if its template is the cause."""
 
     def __init__(self, message: str, *, of_template: bool) -> None:
         super().__init__(message)
@@ -100,29 +100,28 @@ class MemberFault(ConstraintFrameworkError):
 
 
 class UnsupportedEnforcementPoint(ConstraintFrameworkError):
-    """A review for a point the client does not serve."""
+    """The client does not serve the enforcement point of a review."""
 
 
 class InvalidData(ConstraintFrameworkError):
-    """An object that cannot be referential data."""
+    """An object cannot be referential data."""
 
 
 class MatchError(Exception):
-    """A match that cannot be decided: the constraint counts as violated (autoreject)."""
+    """A match cannot be decided: the constraint counts as violated (autoreject)."""
 
 
 class ReviewError(Exception):
-    """A thing that a target understands but cannot review."""
+    """A target recognizes a value but cannot review it."""
 
 
 class PolicyError(Exception):
-    """A failed evaluation of a template; the message is the engine's.
+    """The evaluation of a template failed; the message is the engine's.
 
-    With ``no_verdict`` it fails the review even where failures count as
-    violations: Gatekeeper answers 500 to a violation whose msg is no string.
-    With ``overrun`` it was ended, not wrong: it took more than it may; with ``too_deep``
-    because it met values nested deeper than can be followed, which more time would not mend.
-    ``bug`` is the fault of ours that ended it, where it was one.
+    ``no_verdict`` fails the review even if failures count as violations: Gatekeeper answers 500 to
+    a violation whose msg is no string. ``overrun`` is an evaluation beyond its budget; ``too_deep``
+    met values that nest too deeply, which more time would not change. ``bug`` is the exception of a
+    bug of ours.
     """
 
     def __init__(
@@ -142,10 +141,10 @@ class PolicyError(Exception):
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message about a field shows it: as JSON."""
+    """Returns a value as JSON, for a message about a field."""
     return encode(value).decode()
 
 
 def invalid(path: str, value: Any, why: str) -> str:
-    """Return the message about a field whose value is not acceptable."""
+    """Returns the message for a field with an invalid value."""
     return f"{path}: Invalid value: {shown(value)}: {why}"

@@ -1,7 +1,7 @@
-"""The ratchet: whether a constraint lets stay what was there before an update.
+"""The annotation ``waddle.dev/existing: allow`` of a constraint or group.
 
-``waddle.dev/existing: allow`` on a constraint or a group: an UPDATE is refused only for violations
-that the old object has not. It never excuses anything that comes in.
+An UPDATE is refused only for violations that the old object does not have. New objects are never
+excused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ REFUSE: Final = "refuse"
 
 
 def allows_existing(document: Mapping[str, Any]) -> bool:
-    """Return whether old violations may stay; raises :class:`~webhook.constraint.errors.InvalidConstraint`."""
+    """Whether violations of old objects are tolerated.
+
+    Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
+    """
     annotations = (document.get("metadata") or {}).get("annotations")
     value = annotations.get(ANNOTATION) if type(annotations) is dict else None
     if value in (None, REFUSE):
@@ -43,7 +46,7 @@ def allows_existing(document: Mapping[str, Any]) -> bool:
 
 
 def is_allowed_to_exist(document: Mapping[str, Any]) -> bool:
-    """Return whether violations of old objects may stay; not by a broken constraint."""
+    """Whether violations of old objects are tolerated; False for an invalid annotation."""
     try:
         return allows_existing(document)
     except InvalidConstraint:

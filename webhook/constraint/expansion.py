@@ -1,8 +1,8 @@
-"""Expansion: the resources that a generator would make, reviewed with it.
+"""Expansion: reviews the resources that a generator resource will create.
 
-An ExpansionTemplate says which resources (a Deployment) hold the source of which
-others (``spec.template`` of a Pod), so that a policy for Pods speaks when the
-Deployment is made. Names, order of checks and messages are Gatekeeper's.
+An ExpansionTemplate says which resources (a Deployment) hold the template (``spec.template``) of
+which others (a Pod), so that a policy for Pods already applies to the Deployment. Names, order of
+checks and messages are Gatekeeper's.
 """
 
 from __future__ import annotations
@@ -25,46 +25,48 @@ KIND: Final = "ExpansionTemplate"
 DEPTH_MAX: Final = 30
 
 RESULTANTS_MAX: Final = 100
-"""The most objects that one object may imply, however many templates there are. Ordinary are two or
-three (a CronJob implies a Job, which implies a Pod); two templates for each of 18 kinds in a row
-would make 500,000 of one ConfigMap."""
+"""The most objects that one object may imply over all templates. Two or three are usual (a CronJob
+implies a Job, which implies a Pod); two templates for each of 18 chained kinds would make 500,000
+of one ConfigMap.
+"""
 
 MADE_ENTRIES_MAX: Final = 100_000
-"""Fields, labels and owners that all of them hold beside what they share with the object: 100 for each
-are 10,000. An entry takes some 100 bytes, so that these are 10 MB."""
+"""Fields, labels and owners that all resultants hold besides what they share with the object: 100
+for each are 10,000. An entry takes about 100 bytes, so that is 10 MB.
+"""
 
 MUTATED_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Of those that mutators changed, each counted as large as the request: five of the largest objects
-that etcd takes. A dense one that is copied takes up to 16 times its bytes, so that these are 128 MiB."""
+"""Bytes of resultants that mutators changed, each counted with the size of the request: five of the
+largest objects that etcd stores. A dense copy takes up to 16 times its bytes, so that is 128 MiB.
+"""
 
 EXCESS_MAX: Final = 16
-"""So many templates are looked for that do not fit among thousands: each takes some ten looks."""
+"""The search for templates beyond the bounds stops after this many; each takes about ten checks."""
 
 EXCESS: Final = (
     f"template would have one object imply more than {RESULTANTS_MAX} others, or {DEPTH_MAX} in a row: "
     "it is not used; take templates away that apply to the same kinds"
 )
-"""The fault in the status of each template that is left out because no bound would hold
-otherwise."""
+"""The status fault of each template that is left out because the bounds would be exceeded."""
 
 TOO_MUCH: Final = (
     f"it implies more than {RESULTANTS_MAX} others, or others that are too large together: "
     "have it hold less, or take ExpansionTemplates away that apply to it"
 )
-"""The message about an object whose resultants go beyond the bounds."""
+"""The message about an object whose resultants exceed the bounds."""
 
 _NO_KIND: Final = ("", "", "")
 CYCLE: Final = "template forms expansion cycle"
-"""The message in the status of each template of a cycle."""
+"""The status fault of each template in a cycle."""
 
 
 class InvalidExpansion(ConstraintFrameworkError):
-    """An ExpansionTemplate that cannot be used, or a resource that it cannot expand."""
+    """An ExpansionTemplate cannot be used, or a resource cannot be expanded."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpansionTemplate:
-    """``applies_to`` the generators, whose ``source`` becomes a resource of kind ``generates``."""
+    """``applies_to`` are the generators; their ``source`` becomes a resource of kind ``generates``."""
 
     name: str
     applies_to: frozenset[GroupVersionKind]
@@ -74,20 +76,20 @@ class ExpansionTemplate:
 
 
 class Resultant(NamedTuple):
-    """A resource that a generator implies, and the template that says so."""
+    """An implied resource with the template that generates it."""
 
     object: dict[str, Any]
     template: ExpansionTemplate
 
 
 class _Step(NamedTuple):
-    """A template, with what is alike in all that it makes."""
+    """A template with the constant parts of its resultants."""
 
     template: ExpansionTemplate
     api_version: str
     kind: str
     suffix: str
-    """Of their names."""
+    """The suffix of the resultants' names."""
 
 
 class _Steps(NamedTuple):
@@ -95,7 +97,7 @@ class _Steps(NamedTuple):
 
     steps: tuple[_Step, ...]
     are_last: bool
-    """Whether the resultants imply nothing themselves, as they are made."""
+    """Whether the resultants themselves imply nothing."""
 
 
 def read_expansion_template(document: Mapping[str, Any]) -> ExpansionTemplate:
@@ -134,10 +136,10 @@ def read_expansion_template(document: Mapping[str, Any]) -> ExpansionTemplate:
 
 
 class Expansion:
-    """Some ExpansionTemplates, ready to expand resources. Immutable."""
+    """The ExpansionTemplates in force. Immutable."""
 
     def __init__(self, templates: Iterable[ExpansionTemplate] = ()) -> None:
-        """Raises :class:`InvalidExpansion` where templates would expand in a circle."""
+        """Raises :class:`InvalidExpansion` if templates form a cycle."""
         known = tuple(templates)
         if _Graph.of(known).cyclic:
             # The one that closes the first circle, as if they came one after the other.
@@ -169,11 +171,11 @@ class Expansion:
 
     @property
     def names(self) -> frozenset[str]:
-        """The templates that are in use."""
+        """Returns the names of the templates in use."""
         return frozenset(item.name for templates in self._by_kind.values() for item in templates)
 
     def implied(self, gvk: GroupVersionKind) -> frozenset[GroupVersionKind]:
-        """The kinds that resources of a kind may imply."""
+        """Returns the kinds that resources of a kind may imply."""
         kinds: set[GroupVersionKind] = set()
         due = [gvk]
         while due:
@@ -194,11 +196,11 @@ class Expansion:
         settled: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
         size: int = 0,
     ) -> list[Resultant]:
-        """Everything that a resource implies, what is implied by those first.
+        """Returns every resource that a resource implies, their own resultants before them.
 
-        ``namespace`` is the resource's Namespace, where the caller has it; ``settled`` makes of a
-        resultant what mutators would; ``size`` is the resource's in bytes, as far as it is known.
-        Raises :class:`InvalidExpansion`, with :data:`TOO_MUCH` beyond the bounds.
+        ``namespace`` is the resource's Namespace if known; ``settled`` mutates a resultant;
+        ``size`` is the resource's size in bytes if known. Raises :class:`InvalidExpansion`, with
+        :data:`TOO_MUCH` beyond the bounds.
         """
         return self._expand(obj, namespace, settled, _Room(size)) if self._by_kind else []
 
@@ -235,7 +237,7 @@ class Expansion:
 
 
 class _Room:
-    """How much one object may still imply: its templates bound that already, mutators and size do not."""
+    """The remaining bounds for one object's resultants that depend on mutators and size."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -244,7 +246,7 @@ class _Room:
         self._bytes = MUTATED_BYTES_MAX
 
     def take(self, entries: int) -> None:
-        """Make room for one more, which holds so many entries of its own."""
+        """Reserves room for one more resultant with this many entries of its own."""
         self._resultants -= 1
         self._entries -= entries
         if self._resultants < 0 or self._entries < 0:
@@ -253,7 +255,7 @@ class _Room:
     def mutated(
         self, settled: Callable[[dict[str, Any]], dict[str, Any]], document: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return one implied object as mutators change it."""
+        """Returns a resultant after mutation."""
         changed = settled(document)
         if changed is not document:
             self._bytes -= self._size
@@ -263,10 +265,7 @@ class _Room:
 
 
 class ExpansionSet:
-    """The ExpansionTemplates that are known, of which those in a circle are out until it is broken.
-
-    So are those that go beyond the bounds on what one object may imply.
-    """
+    """All known ExpansionTemplates. Those in a cycle or beyond the bounds are not used."""
 
     def __init__(self) -> None:
         self._templates: dict[str, ExpansionTemplate] = {}
@@ -276,34 +275,34 @@ class ExpansionSet:
 
     @property
     def names(self) -> frozenset[str]:
-        """Every template that is known."""
+        """Returns the names of all known templates."""
         return frozenset(self._templates)
 
     @property
     def cyclic(self) -> frozenset[str]:
-        """The templates that are part of a circle, and not used."""
+        """Returns the names of the templates in cycles, which are not used."""
         self._follow()
         return self._cyclic
 
     @property
     def faults(self) -> dict[str, str]:
-        """The templates that are known and not used, and why."""
+        """Returns the unused templates with the reason."""
         self._follow()
         return {**dict.fromkeys(self._cyclic, CYCLE), **dict.fromkeys(self._excess, EXCESS)}
 
     @property
     def expansion(self) -> Expansion:
-        """Return the expansion by all templates that are in no circle and within the bounds."""
+        """Returns the expansion by all usable templates."""
         return self._follow()
 
     def add(self, template: ExpansionTemplate) -> None:
-        """Add or replace a template."""
+        """Adds or replaces a template."""
         if self._templates.get(template.name) != template:
             self._templates[template.name] = template
             self._expansion = None
 
     def remove(self, name: str) -> bool:
-        """Remove a template; False if it was not there."""
+        """Removes a template; False if it did not exist."""
         if self._templates.pop(name, None) is None:
             return False
         self._expansion = None
@@ -320,16 +319,16 @@ class ExpansionSet:
 
 
 class _Graph(NamedTuple):
-    """The graph of kinds: each leads to those that it implies."""
+    """The graph of kinds, with an edge to each implied kind."""
 
     order: tuple[GroupVersionKind, ...]
-    """The kinds that imply others, each after those that it leads to."""
+    """The kinds that imply others, each after the kinds that it implies."""
     cyclic: frozenset[str]
-    """The templates that lead, over any others, to themselves."""
+    """The templates that are part of a cycle."""
 
     @classmethod
     def of(cls, templates: Iterable[ExpansionTemplate]) -> _Graph:
-        """One walk over all kinds: Tarjan's strongly connected components, without recursion."""
+        """Builds the graph in one walk: Tarjan's strongly connected components, without recursion."""
         known = tuple(templates)
         by_kind = _by_kind(known)
         index: dict[GroupVersionKind, int] = {}
@@ -370,10 +369,11 @@ class _Graph(NamedTuple):
 def _excess(
     templates: Sequence[ExpansionTemplate], order: Sequence[GroupVersionKind]
 ) -> frozenset[str]:
-    """The templates, of some without a circle, by which one object would imply too much.
+    """Returns the acyclic templates that are left out because one object would imply too much.
 
-    In the order of their names each is taken that keeps within the bounds with those before it, until
-    :data:`EXCESS_MAX` did not: then none is. Halves are tried first, for nearly all fit nearly always.
+    Templates are taken in the order of their names while the bounds hold. After :data:`EXCESS_MAX`
+    that did not fit, no more are taken. Halves are tried first, because nearly all templates
+    usually fit.
     """
     if _is_within_bounds(templates, order):
         return frozenset()
@@ -458,7 +458,7 @@ def _resultants(
 
 
 def _own(metadata: dict[str, Any], owner: dict[str, Any], name: str) -> None:
-    """Name the generator as an owner, unless it is one or cannot be named."""
+    """Adds the generator as an owner, unless it is one already or has no name."""
     api_version, kind = owner.get("apiVersion"), owner.get("kind")
     if not (api_version and kind and name):
         return

@@ -1,8 +1,9 @@
 """The failure policy of constraints: whether requests pass while no replica answers.
 
-``waddle.dev/failure-policy: fail`` on a constraint or a group: it is decided by the webhook entry that
-fails closed, at a path of its own; ``ignore``, or nothing, by the one that fails open. A constraint
-must not fail closed where nobody could repair the cluster then.
+A constraint or group with ``waddle.dev/failure-policy: fail`` is decided at the webhook entry that
+fails closed, which has a path of its own. With ``ignore``, the default, it is decided at the entry
+that fails open. A constraint must not fail closed for objects that are needed to repair the
+cluster.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ FailurePolicy: TypeAlias = Literal["fail", "ignore"]
 ANNOTATION: Final = "waddle.dev/failure-policy"
 FAIL: Final[FailurePolicy] = "fail"
 IGNORE: Final[FailurePolicy] = "ignore"
-"""The policy without the annotation."""
+"""The failure policy without the annotation."""
 
 FAILURE_POLICIES: Final[tuple[FailurePolicy, ...]] = (FAIL, IGNORE)
 
@@ -41,7 +42,9 @@ _KINDS: Final = {
         "CustomResourceDefinition",
     ): "Waddle's own kinds could not be repaired",
 }
-"""The kinds that a cluster is repaired with, by group and kind, and what fails without each."""
+"""Kinds that are needed to repair a cluster, by group and kind, with the consequence of blocking
+them.
+"""
 
 _GROUPS: Final = {
     "admissionregistration.k8s.io": "webhook configurations could not be repaired",
@@ -62,13 +65,14 @@ _GROUPS: Final = {
         )
     },
 }
-"""Consequences by group, for all of its kinds."""
+"""The consequence of blocking a group with all its kinds."""
 
 
 def failure_policy_of(document: Mapping[str, Any], spared: Collection[str] = ()) -> FailurePolicy:
-    """Return a constraint's failure policy; ``spared`` are further namespaces that a cluster is repaired from.
+    """Returns a constraint's failure policy.
 
-    Raises :class:`~webhook.constraint.errors.InvalidConstraint` for another word, and where failing
+    ``spared`` are further namespaces from which the cluster is repaired. Raises
+    :class:`~webhook.constraint.errors.InvalidConstraint` for an unknown value, and if failing
     closed would lock the cluster out.
     """
     value = annotations_of(document).get(ANNOTATION)
@@ -88,7 +92,7 @@ def failure_policy_of(document: Mapping[str, Any], spared: Collection[str] = ())
 
 
 def readable_failure_policy(document: Mapping[str, Any]) -> FailurePolicy:
-    """Return the failure policy of a constraint that may be broken: then it is Ignore."""
+    """Returns the failure policy of a constraint; ``ignore`` if its annotation is invalid."""
     try:
         return failure_policy_of(document)
     except InvalidConstraint:
@@ -96,7 +100,7 @@ def readable_failure_policy(document: Mapping[str, Any]) -> FailurePolicy:
 
 
 def _lock_outs(match: Mapping[str, Any], spared: Collection[str]) -> Iterator[str]:
-    """Name what nobody could do while requests that match are refused, a clause each."""
+    """Yields a clause for each way in which refused requests would lock the cluster out."""
     for namespace in texts_of(match.get("namespaces")):
         if namespace in _NAMESPACES or namespace in spared:
             yield f"it is for namespace {namespace}, from which the cluster is repaired"

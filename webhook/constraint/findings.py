@@ -1,8 +1,9 @@
-"""One review as it proceeds: what each constraint found, or why it could not be decided."""
+"""The state of a running review: results, and constraints that could not be decided."""
 
 from __future__ import annotations
 
 import time
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -44,7 +45,7 @@ AUTOREJECT: Final = "unable to match constraints"
 OUT_OF_TIME: Final = "the request's time ended before it was evaluated"
 
 _NONE: Final[list[Undecided]] = []
-"""The undecided constraints of most reviews: none. It is never changed."""
+"""The undecided constraints of most reviews: none. Never modified."""
 
 _NO_REQUESTS: Final[tuple[ProviderRequest, ...]] = ()
 
@@ -55,13 +56,18 @@ _Evaluate: TypeAlias = "Callable[[Any, Any, Any], Sequence[DriverViolation]]"
 _message: Final = attrgetter("msg")
 _action: Final = attrgetter("enforcement_action")
 
+WAITING_RESULTS_MAX: Final = 100
+"""The most results, some 20 KiB, that are kept while providers answer; a review with more starts again."""
+
 _UNBEGUN: Final = object()
 
 _Groups = tuple[tuple["Constraint", ...], ...]
+_Step = tuple["Review", "Entry", _Groups]
+"""A template's constraints to evaluate for a review."""
 
 
 class PlannedSnapshot(Protocol):
-    """A snapshot, as a review goes by it."""
+    """The parts of a snapshot that a review uses."""
 
     @property
     def inventory(self) -> Mapping[str, Any]:
@@ -81,14 +87,14 @@ class PlannedSnapshot(Protocol):
 
     @property
     def enforcement_points(self) -> tuple[str, ...]:
-        """The enforcement points of the review."""
+        """The enforcement points of the client."""
 
     def plan(self, point: str, target: str, key: Hashable) -> Plan:
-        """The constraints that can match."""
+        """Returns the constraints that may match."""
 
 
 class Findings:
-    """The findings of one review so far."""
+    """The findings of a review so far."""
 
     __slots__ = (
         "_is_in_order",
@@ -98,6 +104,7 @@ class Findings:
         "_recall",
         "_shared",
         "_shares",
+        "_unanswered",
         "_watches",
         "deadline_exceeded",
         "deferred",
@@ -116,36 +123,42 @@ class Findings:
     def __init__(self, snapshot: PlannedSnapshot, point: str, limits: Limits) -> None:
         self.snapshot = snapshot
         self.point = point
+        self._begin(limits)
+        self.results: list[Result] = []
+        self.faults: list[Fault] = []
+        self.undecided: list[Undecided] = _NONE
+        self.requests = _NO_REQUESTS
+        """The provider requests without which not everything can be decided."""
+        self._unanswered: tuple[_Step, ...] = ()
+        """The templates that made these requests."""
+        self.deadline_exceeded = False
+        self.deferred = False
+        self.evaluated = 0
+        self.recalled = 0
+        self._recall: Recall | None = None
+        self._watches = False
+        self._is_in_order = True
+        """Whether each action's results are in order of their constraints' kinds and names."""
+        self._last = _NO_KEYS
+        """The last constraint with results, by action."""
+
+    def _begin(self, limits: Limits) -> None:
+        """Sets the limits of the evaluations that follow."""
         self.limits = limits
         budget = limits.budget
         self.guard: Guard | None = None if budget is None else budget.guard
         self._shares = (
-            point == enforcement.WEBHOOK
+            self.point == enforcement.WEBHOOK
             and self.guard is not None
             and budget is not None
             and not budget.deferrable
         )
         """Whether an evaluation leaves a part of the time to the others."""
-        self.results: list[Result] = []
-        self.faults: list[Fault] = []
-        self.undecided: list[Undecided] = _NONE
-        self.requests = _NO_REQUESTS
-        """The requests to providers that must be answered before all is decided."""
-        self.deadline_exceeded = False
-        self.deferred = False
-        self.evaluated = 0
         self._long_since: float | None = None
-        """The thread's processor time when it had gone on for half of what a review may take."""
-        self.recalled = 0
-        self._recall: Recall | None = None
-        self._watches = False
-        self._is_in_order = True
-        """Whether results of each action are in order of their constraints' kinds and names."""
-        self._last = _NO_KEYS
-        """The last constraint with results of each action."""
+        """The thread's processor time after half of the review's allowance had passed."""
 
     def review(self, review: Review) -> None:
-        """Add what a review finds, or find that it takes too long here (``deferred``)."""
+        """Adds the findings of a review; sets ``deferred`` if it takes too long on this thread."""
         self._shared: dict[str, Any] = {}  # what templates' evaluations of one document have alike
         plan = self.snapshot.plan(self.point, review.target, review.key).at(review.place)
         outcomes = tuple([_outcome(matcher, review) for matcher in plan.matchers])
@@ -159,28 +172,71 @@ class Findings:
         for item in selection.broken:
             broken = item.broken
             self._undecide(review, item.entry, (item.constraint,), broken.stage, broken.message)
-        matching = selection.matching
+        matching, memo = selection.matching, self.limits.memo
+        if selection.asking:
+            matching = (*selection.asking, *matching)
         deadline, began = self.limits.deadline, time.monotonic()
         if deadline is not None and began > deadline:
-            for entry, groups in matching:
-                self._run_out(review, entry, groups)
+            self._run_out(review, matching)
             return
         if self.guard is not None and self.guard.breakers:
             if self._is_slow(self.guard, matching, review):
                 self.deferred = True
                 return
             matching = self._admitted(self.guard, matching, review)
-        elif self.limits.memo is not None:
-            matching = self._recalled(self.limits.memo, selection, review)
+        elif memo is not None:
+            if selection.asking and not self._ask(selection, review, began):
+                return
+            matching = self._recalled(memo, selection, review)
         self._evaluate_matching(matching, review, began)
-        if self._recall is not None and self.limits.memo is not None:
-            self.limits.memo.keep(self._recall)
+        if self._recall is not None and memo is not None:
+            memo.keep(self._recall)
             self._recall = None
+
+    def _ask(self, selection: Planned, review: Review, began: float) -> bool:
+        """Evaluates the templates that ask providers, before kept results of the others are looked up.
+
+        Returns whether time is left for the others on this thread.
+        """
+        self._evaluate_matching(selection.asking, review, began)
+        deadline = self.limits.deadline
+        if deadline is None or time.monotonic() <= deadline:
+            return not self.deferred
+        self._run_out(review, selection.matching)
+        return False
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the review can go on from here once providers have answered.
+
+        It cannot if anything but answers is missing, if many results would have to be kept
+        meanwhile, or if policies print: their lines come from one evaluation of everything.
+        """
+        return (
+            len(self.results) <= WAITING_RESULTS_MAX
+            and not (self.faults or self.undecided or self.deadline_exceeded or self.deferred)
+            and self.limits.print_ is None
+            and all(review is self._unanswered[0][0] for review, _, _ in self._unanswered)
+        )
+
+    def go_on(self, limits: Limits) -> None:
+        """Evaluates the templates again that lacked answers, and keeps all other results."""
+        self._begin(limits)
+        unanswered, self._unanswered, self.requests = self._unanswered, (), _NO_REQUESTS
+        again = {item.key for _, _, groups in unanswered for group in groups for item in group}
+        self.results = [one for one in self.results if one.constraint.key not in again]
+        self.evaluated -= len(again)
+        matching = tuple((entry, groups) for _, entry, groups in unanswered)
+        review, began = unanswered[0][0], time.monotonic()
+        if limits.deadline is not None and began > limits.deadline:
+            self._run_out(review, matching)
+        else:
+            self._evaluate_matching(matching, review, began)
 
     def _recalled(
         self, memo: Remembering, selection: Planned, review: Review
     ) -> tuple[tuple[Entry, _Groups], ...]:
-        """Return the part of a selection that is left to evaluate; an observer sees all of it."""
+        """Returns the part of a selection without recalled results; with an observer all of it."""
         matching = selection.matching
         if self.limits.observer is not None or selection.unmatchable or not matching:
             return matching
@@ -196,7 +252,7 @@ class Findings:
     def _evaluate_matching(
         self, matching: tuple[tuple[Entry, _Groups], ...], review: Review, began: float
     ) -> None:
-        """Evaluate what matches, for as long as there is time."""
+        """Evaluates the matching constraints while there is time."""
         deadline = self.limits.deadline
         for step in matching:
             entry, groups = step
@@ -205,11 +261,10 @@ class Findings:
                 self.deferred = True
                 return
             if unfinished:
-                self._run_out(review, entry, unfinished)
+                self._run_out(review, ((entry, unfinished),))
             now = time.monotonic()
             if deadline is not None and now > deadline:
-                for later, groups_later in matching[matching.index(step) + 1 :]:
-                    self._run_out(review, later, groups_later)
+                self._run_out(review, matching[matching.index(step) + 1 :])
                 return
             if step is not matching[-1] and self._is_long(now - began):
                 self._note_long(entry, groups[0], review)
@@ -217,7 +272,10 @@ class Findings:
                 return
 
     def _note_long(self, entry: Entry, group: tuple[Constraint, ...], review: Review) -> None:
-        """Note where a review was ended here; not where others wait, for much is long then."""
+        """Notes where the review was deferred.
+
+        Not on a crowded thread, where many reviews are deferred.
+        """
         guard, budget = self.guard, self.limits.budget
         if guard is None or budget is None or budget.review_seconds:
             return
@@ -225,10 +283,10 @@ class Findings:
             guard.slowed(entry, constraint, review.size)
 
     def _is_long(self, seconds: float) -> bool:
-        """Whether a review that began so long ago is to go on elsewhere, for what it worked itself.
+        """Whether a review should be deferred because of the processor time that it used itself.
 
-        A thread that had to wait for a processor has nothing to go on elsewhere for. To ask what
-        it had of one takes a microsecond, and most reviews end before.
+        A thread that only waited for a processor gains nothing by deferring. Reading the processor
+        time takes a microsecond, and most reviews end before.
         """
         budget = self.limits.budget
         if budget is None or not budget.deferrable or budget.guard is None:
@@ -242,10 +300,10 @@ class Findings:
         return worked - self._long_since > half
 
     def _evaluate_all(self, entry: Entry, groups: _Groups, review: Review) -> _Groups | None:
-        """Evaluate one template for its matching constraints, each in its share of the time.
+        """Evaluates one template for its matching constraints, each in its share of the time.
 
-        Gives those for which the request's time was too short; None for what
-        takes too long here and may elsewhere.
+        Returns the groups for which the request's time was too short; None if the review is
+        deferred.
         """
         if self._recall is not None and (known := self._recall.all_of(groups)) is not None:
             for group, violations in zip(groups, known, strict=True):
@@ -270,7 +328,7 @@ class Findings:
     def _evaluate(
         self, entry: Entry, groups: _Groups, review: Review, limits: Limits
     ) -> _Groups | None:
-        """Evaluate within limits; return the group for which they were too short, and those after it."""
+        """Evaluates within limits; returns the group that exceeded them and the groups after it."""
         evaluator = entry.evaluator
         assert evaluator is not None  # The plan has put the others aside.
         evaluate = self._evaluating(evaluator, groups, review)
@@ -288,7 +346,7 @@ class Findings:
                 given = group[0].document if is_whole else group[0].parameters
                 violations = evaluate(given, document, state)
             except Unanswered as wanting:
-                self._want(wanting.requests)
+                self._want(wanting.requests, (review, entry, groups))
                 continue
             except Exception as raised:  # noqa: BLE001  # whatever it is costs this policy alone
                 error = quoting_no_secret(containment.of_evaluation(raised), review.document)
@@ -313,14 +371,16 @@ class Findings:
             self._finish(self.guard, entry, groups[: len(groups) - len(unfinished)], review.size)
         return unfinished
 
-    def _want(self, requests: tuple[ProviderRequest, ...]) -> None:
-        """Note what providers have to be asked, and have it sent while others are evaluated."""
+    def _want(self, requests: tuple[ProviderRequest, ...], step: _Step) -> None:
+        """Records provider requests, and sends them while other constraints are evaluated."""
         self.requests += requests
+        if not self._unanswered or self._unanswered[-1][1] is not step[1]:
+            self._unanswered += (step,)
         if self.limits.begin is not None:
             self.limits.begin(requests)
 
     def _evaluating(self, evaluator: Evaluator, groups: _Groups, review: Review) -> _Evaluate:
-        """Return what evaluates groups in this order, and passes results to an observer."""
+        """Returns a function that evaluates these groups in order, and reports to an observer."""
         if (observer := self.limits.observer) is not None:
             return _observed(evaluator.evaluate, observer, groups, review)
         if self._recall is not None:
@@ -328,7 +388,7 @@ class Findings:
         return evaluator.evaluate
 
     def _is_late(self, limits: Limits, error: PolicyError) -> bool:
-        """Whether it was the request's time that ended an evaluation, and not its own budget."""
+        """Whether the request's deadline ended an evaluation, and not its own budget."""
         if limits.deadline is not None and time.monotonic() > limits.deadline:
             return True
         budget, whole = limits.budget, self.limits.budget
@@ -340,18 +400,17 @@ class Findings:
     def _failed(
         self, entry: Entry, group: tuple[Constraint, ...], review: Review, error: PolicyError
     ) -> None:
-        """Answer for the constraints whose evaluation failed and that say what to do then."""
+        """Answers for the failed constraints that set ``onError``."""
         chosen = tuple(item for item in group if _chooses(entry, item))
         self._undecide(review, entry, chosen, "error", str(error))
 
     def _fail(
         self, entry: Entry, groups: _Groups, review: Review, error: PolicyError, mark: int
     ) -> None:
-        """An evaluation that failed is a violation of *every* matching constraint of the template.
+        """Records a failed evaluation as a violation of *every* matching constraint.
 
-        Whatever the others found: Gatekeeper asks one query for them all, and it
-        failed. Those that overran, or say what to do about errors, are answered
-        for already.
+        Gatekeeper evaluates them in one query, which failed as a whole. Constraints that overran or
+        that set ``onError`` are already answered.
         """
         overrun = {item.constraint.key for item in self.undecided}
         failed = [
@@ -378,7 +437,7 @@ class Findings:
     def _overran(
         self, entry: Entry, group: tuple[Constraint, ...], review: Review, error: PolicyError
     ) -> bool:
-        """An evaluation took more than it may; False if it may elsewhere, and is answered there."""
+        """Records an overrun; False if the review is deferred and may run longer on another thread."""
         budget, guard, size = self.limits.budget, self.guard, review.size
         # What is nested too deeply is so for any budget, and says nothing of the policy.
         if guard is not None and budget is not None and budget.deferrable and not error.too_deep:
@@ -398,7 +457,7 @@ class Findings:
     def _is_slow(
         self, guard: Guard, matching: tuple[tuple[Entry, _Groups], ...], review: Review
     ) -> bool:
-        """Whether something here took too long before, so that all is evaluated elsewhere."""
+        """Whether a constraint was too slow before, so that the review runs on another thread."""
         budget = self.limits.budget
         return (
             budget is not None
@@ -414,7 +473,7 @@ class Findings:
     def _admitted(
         self, guard: Guard, matching: tuple[tuple[Entry, _Groups], ...], review: Review
     ) -> tuple[tuple[Entry, _Groups], ...]:
-        """Return the evaluations that the breaker admits; the others get their answer here."""
+        """Returns the evaluations that the breakers admit; the other constraints are answered here."""
         self._watches = True
         requester, size = self.limits.requester, review.size
         admitted = []
@@ -433,17 +492,17 @@ class Findings:
         return tuple(admitted)
 
     def _finish(self, guard: Guard, entry: Entry, groups: _Groups, size: int) -> None:
-        """Tell of constraints that overran before and did not now."""
+        """Reports constraints to the guard that exceeded their budget before and did not now."""
         overrun = {item.constraint.key for item in self.undecided}
         for group in groups:
             for constraint in group:
                 if constraint.key not in overrun:
                     guard.finished(entry, constraint, size, self.limits.requester)
 
-    def _run_out(self, review: Review, entry: Entry, groups: _Groups) -> None:
-        """The request's time ended before these were decided."""
-        for group in groups:
-            for constraint in group:
+    def _run_out(self, review: Review, matching: tuple[tuple[Entry, _Groups], ...]) -> None:
+        """Records constraints that the request's time did not suffice for."""
+        for entry, groups in matching:
+            for constraint in chain.from_iterable(groups):
                 if "deny" in self._actions(constraint):
                     self.deadline_exceeded = True
                     if self.point != enforcement.WEBHOOK:
@@ -492,7 +551,7 @@ class Findings:
     def _add_all(
         self, target: str, constraint: Constraint, violations: Sequence[DriverViolation]
     ) -> None:
-        """Add the violations of a constraint; there may be thousands."""
+        """Adds the violations of a constraint; there may be thousands."""
         points = self.snapshot.enforcement_points
         scoped = enforcement.scoped_actions(constraint, self.point, points)
         new = tuple.__new__  # at half of what calling the class takes
@@ -523,7 +582,7 @@ class Findings:
         self.results.append(Result(target, constraint, msg, details, action, scoped, cause))
 
     def _put_in_order(self) -> None:
-        """By stable sorts: a constraint's violations of one message keep their own order."""
+        """Sorts the results by stable sorts: violations with equal messages keep their order."""
         if self._is_in_order:  # two sorts of texts take a quarter of one of tuples
             self.results = sorted_in_slices(self.results, _message)
             self.results = sorted_in_slices(self.results, _action)
@@ -531,7 +590,7 @@ class Findings:
             self.results = sorted_in_slices(self.results, answer_order)
 
     def responses(self) -> Responses:
-        """Everything found, in the order of an answer."""
+        """Returns all findings in the order of an answer."""
         if self.deferred:
             return DEFERRED
         if len(self.results) > 1:
@@ -554,14 +613,14 @@ class Findings:
 
 
 def _chooses(entry: Entry, constraint: Constraint) -> bool:
-    """Whether it is said what an evaluation's error means: Gatekeeper's meaning does not hold."""
+    """Whether constraint or template set ``onError`` instead of Gatekeeper's meaning of errors."""
     return entry.on_error_for(constraint) in ("reject", "allow")
 
 
 def _observed(
     evaluate: _Evaluate, observer: Observer, groups: _Groups, review: Review
 ) -> _Evaluate:
-    """Return what evaluates the groups in this order, and passes each result to the observer."""
+    """Returns the function that evaluates the groups in order and reports each to the observer."""
     remaining = iter(groups)
 
     def evaluated(given: Any, document: Any, state: Any) -> Sequence[DriverViolation]:
@@ -583,7 +642,7 @@ def _observed(
 
 
 def _outcome(matcher: Matcher, review: Review) -> bool | str:
-    """Return True or False, or why that is unknown."""
+    """Returns a matcher's result, or the reason why it is unknown."""
     try:
         return matcher(review)
     except MatchError as error:

@@ -1,4 +1,4 @@
-"""The string formats that Kubernetes' schemas check (kube-openapi's strfmt); others always hold.
+"""The string formats of Kubernetes' schemas (kube-openapi's strfmt); unknown formats always hold.
 
 The API server looks up a format's name without its hyphens.
 """
@@ -66,7 +66,10 @@ def _bytes(value: str) -> int:
 
 
 def _is_hostname(value: str) -> bool:
-    """Letters and symbols of any script are taken, and one label may end with a hyphen."""
+    """Whether a text is a host name.
+
+    Letters of any script count, and one label may end with a hyphen.
+    """
     *labels, last = value.split(".")
     if _bytes(value) > _HOSTNAME_BYTES_MAX or any(
         _bytes(label) > _LABEL_BYTES_MAX for label in (*labels, last)
@@ -101,7 +104,7 @@ def _is_date_time(value: str) -> bool:
 
 
 def _is_duration(value: str) -> bool:
-    """As Go writes it, or as Scala does: ``22 ns``, ``3 weeks``, whatever stands between."""
+    """Whether a text is a duration in Go's or Scala's notation: ``22 ns``, ``3 weeks``."""
     try:
         parse_duration(value)
     except (InvalidDuration, TooLongDuration):
@@ -118,7 +121,7 @@ def _is_duration(value: str) -> bool:
 
 
 def _address(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """An address, in which zeros may lead numbers between dots, as before Go 1.17."""
+    """Returns an IP address; numbers may have leading zeros, as before Go 1.17."""
     head, colon, last = value.rpartition(":")
     if "." in last:
         parts = last.split(".")

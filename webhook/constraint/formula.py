@@ -1,8 +1,8 @@
 """The expression of a group: calls ``id()`` of its members, joined by CEL's logical operators.
 
-CEL's own parser reads it, so that precedence, parentheses and errors are CEL's. Values are of three
-kinds: a member accepts, does not, or cannot be decided (None). An operand that settles the outcome
-settles it whatever the others say, and members behind it are not asked.
+CEL's own parser reads it, so that precedence, parentheses and errors are CEL's. A value is true
+(the member accepts), false, or None (undecided). Evaluation stops when the outcome is known, as in
+CEL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.cel.syntax.ast import Expr
 
     Verdict: TypeAlias = bool | None
-    """Whether something accepts; None where that is not known."""
+    """Whether something accepts; None if that is not known."""
 
 _OPERATORS: Final = {"_&&_": "&&", "_||_": "||", "!_": "!", "_==_": "==", "_!=_": "!="}
 
@@ -36,7 +36,7 @@ class Formula:
     value: bool = False
 
     def members(self) -> Iterator[str]:
-        """The members that are called, each as often as it is."""
+        """Yields the called members, each as often as it is called."""
         if self.member:
             yield self.member
         for operand in self.operands:
@@ -77,7 +77,7 @@ def read_formula(source: str) -> Formula:
 
 
 def is_identifier(text: str) -> bool:
-    """Whether a member can be called by this name."""
+    """Whether a text can be a member's name."""
     return text.isascii() and text.isidentifier() and text not in RESERVED
 
 

@@ -1,9 +1,9 @@
-"""ConstraintGroups: several policies that are decided as one.
+"""ConstraintGroups: several policies that are decided as one constraint.
 
-A group has the match, the actions and the roll-out of a constraint, and members in the place of a
-template: templates with parameters of their own, or constraints. It is kept with the constraints, as
-those of a template that is nobody's object. Which evaluators its members have is found out whenever
-templates or constraints change (:func:`resolved`).
+A group has the match, actions and roll-out of a constraint. Instead of a template it has members:
+templates with parameters of their own, or constraints. Groups are kept like the constraints of a
+template. Their members' evaluators are looked up again after every change of a template or
+constraint (:func:`resolved`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from webhook.constraint.target import Target
 
 TEMPLATE: Final = Template(CONSTRAINT_GROUP.lower(), CONSTRAINT_GROUP, admission.NAME, ())
-"""Stands where a constraint has its template."""
+"""The name that stands in place of a constraint's template."""
 
 CRD: Final[Mapping[str, Any]] = {
     "spec": {
@@ -47,16 +47,16 @@ CRD: Final[Mapping[str, Any]] = {
         "versions": [{"schema": {"openAPIV3Schema": SCHEMA}}],
     }
 }
-"""Its part that a constraint's is asked for."""
+"""The fields of a CRD that a constraint needs."""
 
 
 def entry_of(target: Target) -> Entry:
-    """Return an entry that holds groups as a template's entry holds its constraints."""
+    """Returns an entry that holds groups as a template's entry holds its constraints."""
     return Entry(TEMPLATE, target, GROUP_EVALUATOR, (), CRD)
 
 
 def unresolved(entry: Entry) -> Entry:
-    """An entry as it was before groups' members were found out."""
+    """Returns the entry before its groups' members were resolved."""
     if entry.template is not TEMPLATE:
         return entry
     return replace(entry, constraints=tuple(map(_unresolved, entry.constraints)))
@@ -68,12 +68,12 @@ def _unresolved(constraint: Constraint) -> Constraint:
 
 
 def is_group(document: Mapping[str, Any]) -> bool:
-    """Whether a document is a ConstraintGroup, of whatever version."""
+    """Whether a document is a ConstraintGroup of any version."""
     return gvk_of(document).group_kind == (OURS, CONSTRAINT_GROUP)
 
 
 def check_group(document: Mapping[str, Any]) -> None:
-    """Check a group as a constraint is checked by its CRD.
+    """Checks a group against its schema.
 
     Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
     """
@@ -88,7 +88,7 @@ def check_group(document: Mapping[str, Any]) -> None:
 
 
 def read_group(document: Mapping[str, Any], target: Target) -> Group:
-    """Read a group whose shape is right.
+    """Reads a group that fits its schema.
 
     Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
     """
@@ -110,7 +110,7 @@ def read_group(document: Mapping[str, Any], target: Target) -> Group:
 
 
 def templates_of(document: Mapping[str, Any]) -> frozenset[str]:
-    """The names of the templates that a group's members are of, as far as they can be read."""
+    """Returns the names of the templates of a group's members, as far as they can be read."""
     spec = document.get("spec")
     members = spec.get("members") if type(spec) is dict else None
     kinds = []
@@ -122,7 +122,7 @@ def templates_of(document: Mapping[str, Any]) -> frozenset[str]:
 
 
 def called_members(group: Group) -> frozenset[str]:
-    """The members that can be asked."""
+    """Returns the members that can be evaluated."""
     if group.formula is not None:
         return frozenset(group.formula.members())
     return frozenset(case.member for case in group.cases if case.member)
@@ -184,11 +184,11 @@ def _check_known(names: Iterable[str], members: Mapping[str, GroupMember], path:
 
 
 def resolved(constraint: Constraint, entries: Mapping[str, Entry]) -> Constraint:
-    """A group's constraint with its members' evaluators; ``entries`` are by templates' names.
+    """Returns a group's constraint with its members' evaluators; ``entries`` are by template name.
 
-    Where a member has only an earlier revision in force, the group is broken as a constraint of such
-    a template is. Raises :class:`~webhook.constraint.errors.MemberFault` for a member
-    that cannot be evaluated at all.
+    If a member's newest revision is not in force, the group is broken, like a constraint of such a
+    template. Raises :class:`~webhook.constraint.errors.MemberFault` for a member that cannot be
+    evaluated at all.
     """
     group: Group = constraint.parameters
     members, broken = {}, constraint.broken
@@ -206,7 +206,7 @@ def resolved(constraint: Constraint, entries: Mapping[str, Entry]) -> Constraint
 
 
 def broken_by_member(constraint: Constraint, error: MemberFault) -> Constraint:
-    """A group with a member that cannot be evaluated: it is matched, and answered for."""
+    """Returns a group with a broken member: it still matches, and ``onError`` answers."""
     stage: FaultStage = "template" if error.of_template else "constraint"
     group: Group = constraint.parameters
     broken = constraint.broken or Broken(stage, str(error))
@@ -215,7 +215,7 @@ def broken_by_member(constraint: Constraint, error: MemberFault) -> Constraint:
 
 
 def parts_of(constraint: Constraint, entries: Mapping[str, Entry]) -> tuple[Any, ...]:
-    """Return the objects that resolving a group reads: while they are the same, so is the result."""
+    """Returns the objects that resolving a group reads: while they are unchanged, so is the result."""
     group: Group = constraint.parameters
     parts: list[Any] = [constraint]
     for member in group.members.values():
@@ -229,7 +229,7 @@ def parts_of(constraint: Constraint, entries: Mapping[str, Entry]) -> tuple[Any,
 
 
 def _entry_of(member: GroupMember, entries: Mapping[str, Entry]) -> Entry:
-    """The member's template, for admission; it has a revision that can be used."""
+    """Returns the entry of a member's template, which has a usable revision for admission."""
     entry = entries.get(member.kind.lower())
     if entry is None or entry.template.kind != member.kind:
         raise MissingTemplate(f"there is no ConstraintTemplate of the kind {member.kind}")
@@ -266,7 +266,7 @@ def _resolved(member: GroupMember, entry: Entry, group: str) -> GroupMember:
 
 
 def _constraint_of(member: GroupMember, group: str) -> dict[str, Any]:
-    """The constraint that an inline member stands for."""
+    """Returns an inline member as a constraint."""
     spec = {} if member.parameters is None else {"parameters": member.parameters}
     return {
         "apiVersion": f"{GROUP}/{STORED_VERSION}",

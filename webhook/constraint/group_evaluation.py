@@ -1,9 +1,9 @@
-"""Evaluates a ConstraintGroup: one verdict out of the verdicts of its members.
+"""Evaluates a ConstraintGroup: one verdict from the verdicts of its members.
 
-There are two kinds of groups. A *formula* (``a && !b``) is evaluated like any expression: a member is
-evaluated only if the verdict depends on it. Of *cases*, the first whose match holds names the one
-member that decides. Each member is evaluated at most once in a review, and an error of a member
-leaves the group undecided only where the verdict depends on it.
+There are two kinds of groups. A *formula* (``a && !b``) evaluates a member only if the verdict
+depends on it. In a list of *cases*, the first case that matches names the member that decides. Each
+member is evaluated at most once in a review. An error of a member leaves the group undecided only
+if the verdict depends on it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from webhook.external_data.exchange import ProviderRequest
 
 MESSAGES_SHOWN: Final = 3
-"""How many messages of a member the group's own message has; its details have all."""
+"""The most messages of a member in the group's own message; its details have all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True)
 class GroupCase:
-    """The member that decides about objects that match; without one (empty) they are accepted."""
+    """The member that decides about matching objects; empty: they are accepted."""
 
     match: CompiledMatch | None
     member: str
@@ -58,7 +58,7 @@ class GroupCase:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group as it was read: either a ``formula``, or ``cases`` whose last one matches everything."""
+    """A group as it was read: a ``formula``, or ``cases`` whose last one matches everything."""
 
     members: Mapping[str, GroupMember]
     formula: Formula | None
@@ -66,31 +66,31 @@ class Group:
     source: str
     message: str
     read: Constraint | None = None
-    """The group's constraint as it was before its members got evaluators; None for that one."""
+    """The group's constraint before its members were resolved; None for that constraint itself."""
 
 
 class GroupReview(NamedTuple):
-    """The review that cases match, and the operation by which templates are selected."""
+    """The review that cases match, with its operation."""
 
     review: Review
     operation: str | None
 
 
 class GroupEvaluator:
-    """The evaluator of every group: what it evaluates is in the :class:`Group` that it gets."""
+    """The evaluator of every group; the :class:`Group` is its input."""
 
     reads_constraint: Final = False
 
     def begin(
         self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
     ) -> _MemberStates:
-        """Return what evaluations of one review share: the begun states of members' evaluators."""
+        """Returns the state of a review: the states of its members' evaluators."""
         return _MemberStates(limits, inventory, shared)
 
     def evaluate(
         self, given: Group, review: GroupReview, state: _MemberStates
     ) -> Sequence[DriverViolation]:
-        """Return one violation of the group, or those of the member of a case without a message."""
+        """Returns the group's violation, or those of the deciding member of a case without a message."""
         members = _Members(given, review, state)
         if given.formula is not None:
             return _violations_of_formula(given, members)
@@ -117,21 +117,20 @@ class _MemberStates:
 
 
 class _Members:
-    """The members in one evaluation of a group: each is evaluated at most once."""
+    """The members during one evaluation of a group; each is evaluated at most once."""
 
     def __init__(self, group: Group, question: GroupReview, states: _MemberStates) -> None:
         self._group = group
         self._question = question
         self._states = states
         self.violations: dict[str, Sequence[DriverViolation]] = {}
-        """The violations of each member that was evaluated."""
+        """The violations of each evaluated member."""
         self.failures: dict[str, PolicyError] = {}
         self._requests: dict[str, tuple[ProviderRequest, ...]] = {}
-        """The requests to providers that each member needs before it can be evaluated, by
-        member."""
+        """The provider requests that a member needs first, by member."""
 
     def accepts(self, name: str) -> Verdict:
-        """Return whether a member accepts the review; None where that is undecided."""
+        """Whether a member accepts the review; None if undecided."""
         if name in self.failures or name in self._requests:
             return None
         if name not in self.violations:
@@ -146,7 +145,7 @@ class _Members:
         return not self.violations[name]
 
     def check_answers(self) -> None:
-        """Raise :class:`~webhook.external_data.exchange.Unanswered` if a member lacks an answer."""
+        """Raises :class:`~webhook.external_data.exchange.Unanswered` for a missing provider response."""
         if self._requests:
             raise Unanswered([item for requests in self._requests.values() for item in requests])
 
@@ -161,7 +160,7 @@ class _Members:
         return tuple(evaluator.evaluate(member.given, self._question.review.document, state))
 
     def member_of_case(self) -> str:
-        """Return the member of the first case that matches; empty where the case accepts everything."""
+        """Returns the member of the first case that matches; empty if the case accepts everything."""
         review = self._question.review
         for number, case in enumerate(self._group.cases):
             try:

@@ -1,4 +1,4 @@
-"""The OpenAPI schema of ConstraintGroups, as their CRD in manifests/crds has it."""
+"""The OpenAPI schema of ConstraintGroups, equal to their CRD in manifests/crds."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ NAMESPACES: Final = ("cluster", "v1", "Namespace")
 
 
 class Inventory:
-    """The tree under construction. Used by one task."""
+    """The tree under construction, for one task."""
 
     def __init__(self) -> None:
         self._root: dict[str, Any] = {}
@@ -26,7 +26,7 @@ class Inventory:
         self._own: dict[int, dict[str, Any]] = {}
 
     def put(self, path: tuple[str, ...], value: Mapping[str, Any] | None) -> None:
-        """Set the value at a path; None removes it, with every level that is left empty."""
+        """Sets the value at a path; None removes it and levels that become empty."""
         root = self._level(self._root)
         self._root = root
         if value is None:
@@ -50,17 +50,17 @@ class Inventory:
         return value
 
     def adopt(self, root: Mapping[str, Any]) -> None:
-        """Begin with a tree that was published; it is not changed."""
+        """Begins with a published tree, without changing it."""
         self._root = dict(root)
         self._own = {}
 
     def publish(self) -> Mapping[str, Any]:
-        """The tree as it is, which nobody will change."""
+        """Returns the current tree, which is never changed afterwards."""
         self._own.clear()
         return self._root
 
     def publish_namespaces(self) -> Mapping[str, Any]:
-        """The Namespaces by name, a part of the published tree."""
+        """Returns the Namespaces by name, a part of the published tree."""
         level: Mapping[str, Any] = self._root
         for name in NAMESPACES:
             level = level.get(name) or {}
@@ -87,7 +87,7 @@ class Inventory:
 
 
 def kinds_of(inventory: Mapping[str, Any]) -> Iterator[GroupVersionKind]:
-    """The kinds of which there are objects in a published tree, again for each namespace."""
+    """Yields the kinds of the objects in a published tree, again for each namespace."""
     for place in (inventory.get("cluster") or {}, *(inventory.get("namespace") or {}).values()):
         for api_version, kinds in place.items():
             for kind in kinds:

@@ -1,7 +1,7 @@
-"""The answer to a request where a constraint that matches it could not be decided.
+"""The answer to a request if a matching constraint could not be decided.
 
-A fault of a policy costs only what that policy decides. Which answer it is, the
-owner of the policy says (``onError``): docs/isolation.md has the table.
+A policy's fault affects only that policy's decisions. Its owner chooses the answer (``onError``):
+docs/isolation.md has the table.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from typing import Any
 
 ANNOTATION: Final = "waddle.dev/on-error"
-"""Of a constraint, or of a template for all its constraints that do not say otherwise."""
+"""The annotation ``onError`` of a constraint, or of a template as the default of its constraints.
+"""
 
 ON_UNDECIDABLE_ANNOTATION: Final = "waddle.dev/on-undecidable"
-"""Likewise."""
+"""The annotation ``onUndecidable``, on the same objects."""
 
 
 FaultAnswer: TypeAlias = Literal["reject", "warn", "record"]
-"""``reject`` refuses the request, ``warn`` adds a warning, ``record`` tells the user nothing."""
+"""``reject`` refuses the request, ``warn`` adds a warning, ``record`` only records it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """The operator's choices about faults of policies.
+    """The operator's defaults about policy faults.
 
-    ``on_error`` is for policies that do not say. ``error_is_violation`` gives an
-    evaluation's error Gatekeeper's meaning; without it such a request has no
-    verdict. ``on_undecidable`` is about objects that no policy could be decided for.
-    Nothing in ``spared_namespaces`` is refused for a fault.
+    ``on_error`` is the default ``onError``. ``error_is_violation`` gives errors Gatekeeper's
+    meaning; without it the request has no verdict. ``on_undecidable`` is for objects that no policy
+    can be decided for. Nothing in ``spared_namespaces`` is refused because of a fault.
     """
 
     on_error: OnError = "lastGood"
@@ -56,10 +56,9 @@ DEFAULT: Final = Isolation()
 
 @dataclass(frozen=True, slots=True)
 class FaultView:
-    """The fault of a policy's newest revision, and what that means.
+    """The fault of a policy's newest revision, and the resulting answer.
 
-    ``answer`` is what a request gets that it matches at admission; ``lastGood``
-    where the revision before decides it.
+    ``answer`` is the answer to matching requests; ``lastGood`` if the last good revision decides.
     """
 
     cause: FaultStage
@@ -69,7 +68,7 @@ class FaultView:
 
 
 class InvalidOnError(ValueError):
-    """An annotation of another value; the message says which there are."""
+    """An annotation has an unknown value; the message lists the known ones."""
 
 
 def on_error_of(document: Mapping[str, Any]) -> OnError | None:
@@ -94,7 +93,7 @@ def _annotated(document: Mapping[str, Any], name: str, values: Sequence[str]) ->
 
 
 def template_on_error(document: Mapping[str, Any]) -> OnError | None:
-    """The first of a template; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""
+    """Returns a template's ``onError``; raises :class:`~webhook.constraint.errors.InvalidTemplate`."""
     try:
         on_undecidable_of(document)
         return on_error_of(document)
@@ -103,7 +102,7 @@ def template_on_error(document: Mapping[str, Any]) -> OnError | None:
 
 
 def readable_on_error(document: Mapping[str, Any]) -> OnError | None:
-    """Return ``onError`` of an object that may be broken: None where it is."""
+    """Returns an object's ``onError``; None if the annotation is invalid."""
     try:
         return on_error_of(document)
     except InvalidOnError:
@@ -120,9 +119,9 @@ def _readable_on_undecidable(document: Mapping[str, Any]) -> OnUndecidable | Non
 def on_undecidable_for(
     constraint: Mapping[str, Any], template: Mapping[str, Any], default: OnUndecidable
 ) -> OnUndecidable:
-    """Return the choice for a constraint: its own, else its template's, else the operator's.
+    """Returns ``onUndecidable`` of the constraint, else of the template, else the operator's.
 
-    Read from the documents when it is needed, which is rare.
+    It is read from the documents, because it is rarely needed.
     """
     return _readable_on_undecidable(constraint) or _readable_on_undecidable(template) or default
 
@@ -135,13 +134,12 @@ def answer_to(
     spared: bool,
     cause: UndecidedCause = "error",
 ) -> FaultAnswer:
-    """The answer for an undecided constraint with these actions.
+    """Returns the answer for an undecided constraint with these actions.
 
-    Only one that denies may refuse, and nothing that is ``spared``. An audit
-    answers nobody. There is no revision left that ``lastGood`` could ask: that
-    was tried before. What an engine would decide that is not there is refused only
-    where that was asked for: nobody broke the policy, and a cluster that is taken
-    over must go on working.
+    Only a denying constraint can refuse, never a ``spared`` review, and an audit refuses nothing.
+    ``lastGood`` has been tried before. A missing engine refuses only if ``reject`` is set
+    explicitly: the policy is not broken, and a cluster taken over from Gatekeeper must go on
+    working.
     """
     if cause == "engine" and on_error == "lastGood":
         on_error = "allow"
@@ -155,6 +153,6 @@ def answer_to(
 def answer_to_undecidable(
     actions: Sequence[str], on_undecidable: OnUndecidable, *, point: str, spared: bool
 ) -> FaultAnswer:
-    """The answer where the request itself left no time for a constraint with these actions."""
+    """Returns the answer if the request itself left no time for a constraint with these actions."""
     on_error: OnError = "allow" if on_undecidable == "ignore" else "reject"
     return answer_to(actions, on_error, point=point, spared=spared, cause="object")

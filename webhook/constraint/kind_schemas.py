@@ -1,8 +1,7 @@
-"""The schemas of Gatekeeper's kinds whose CRDs check them in a cluster, for where nothing else does.
+"""Schemas of Gatekeeper kinds that CRDs check in a cluster, for objects of files.
 
-Of files nobody has checked the types, and what is of a wrong type has no effect: it is told with the
-API server's words. Null is as if nothing were there, as Go reads it. The CRDs in manifests/crds say
-the same, which a test holds.
+A field of a wrong type would have no effect, so it is reported with the API server's message. Null
+counts as absent, as in Go. A test compares these schemas with the CRDs in manifests/crds.
 """
 
 from __future__ import annotations
@@ -56,11 +55,11 @@ MUTATOR: Final = _object(
         pathTests=_list(_object(subPath=_TEXT, condition=_one_of("MustExist", "MustNotExist"))),
     ),
 )
-"""Of the four kinds of mutators what Gatekeeper reads without a word, since no cluster has it otherwise."""
+"""The schema of the four kinds of mutators."""
 
 
 def spec_faults(document: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
-    """Return the faults of an object by the schema of ``spec``, with the API server's words."""
+    """Returns the faults of an object by the schema of ``spec``, with the API server's messages."""
     # Here and not above: who needs the names of kinds alone needs no patterns.
     from webhook.constraint import structural  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The bounds of one review, and of one evaluation within it."""
+"""The limits of a review, and of each evaluation within it."""
 
 from __future__ import annotations
 
@@ -14,28 +14,30 @@ if TYPE_CHECKING:
     from webhook.external_data.exchange import Answering, ProviderRequest, ReviewMoment
 
 OnBug: TypeAlias = "Callable[[str, Exception], None]"
-"""Takes the kind of a template and the exception of ours that ended an evaluation of it."""
+"""Called with the kind of a template and the exception of a bug that ended its evaluation."""
 
 STEPS_PER_SECOND: Final = 40_000_000
-"""Steps that a budget of time allows: twice what a second's work is, so that the clock decides.
-They refuse work long in C before it begins, where the clock could tell only afterwards."""
+"""Steps that a time budget allows: twice the usual work of a second, so that the clock decides.
+They refuse long calls in C before they begin, which the clock would notice only afterwards.
+"""
 
 
 LOOK_SECONDS: Final = 0.0005
-"""Between two looks at the clock. A look costs one or two microseconds; as long may another thread
-wait for the interpreter."""
+"""The time between two readings of the clock. A reading costs one or two microseconds; another
+thread may wait this long for the interpreter.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The bounds of one evaluation of one constraint.
+    """The limits of one evaluation of one constraint.
 
-    ``seconds`` are of its thread's processor: a replica that is throttled, or
-    shares its core, must not find fault with a policy for it. ``steps`` bound
-    the work. ``rest`` is called about twice for each millisecond of work with the
-    seconds worked, so that others may go first. ``guard`` counts overruns and suspends constraints. With ``deferrable`` an evaluation that takes more is
-    no overrun yet: the review ends as :data:`~webhook.constraint.result.DEFERRED`,
-    to be done elsewhere with more; so does a whole review that takes more than ``review_seconds``.
+    ``seconds`` are processor time of its thread, so that a throttled replica does not blame a
+    policy. ``steps`` bound the work. ``rest`` is called about twice for each millisecond of work,
+    with the seconds worked, so that other threads can run. ``guard`` counts overruns and suspends
+    constraints. With ``deferrable`` an evaluation that takes longer is no overrun: the review ends
+    as :data:`~webhook.constraint.result.DEFERRED` and runs on another thread; so does a review
+    beyond ``review_seconds``.
     """
 
     seconds: float
@@ -44,11 +46,11 @@ class Budget:
     guard: Guard | None = None
     deferrable: bool = False
     review_seconds: float = 0.0
-    """0 for :data:`DEFERRED_AFTER` budgets."""
+    """0 means :data:`DEFERRED_AFTER` budgets."""
 
     @property
     def whole_seconds(self) -> float:
-        """Return the time of a whole review."""
+        """Returns the processor time of a whole review, in seconds."""
         return self.review_seconds or DEFERRED_AFTER * self.seconds
 
     @classmethod
@@ -60,11 +62,11 @@ class Budget:
         guard: Guard | None = None,
         deferrable: bool = False,
     ) -> Budget:
-        """Returns a budget of so many seconds, with steps to match."""
+        """Returns a budget with this time and a proportional number of steps."""
         return cls(seconds, int(seconds * STEPS_PER_SECOND), rest, guard, deferrable)
 
     def at_most(self, seconds: float) -> Budget:
-        """Returns this budget with at most so much time."""
+        """Returns this budget with at most this time."""
         return Budget.of(
             min(seconds, self.seconds),
             rest=self.rest,
@@ -74,11 +76,11 @@ class Budget:
 
 
 ELSEWHERE: Final = Budget(0.0, 0, deferrable=True)
-"""A budget with which nothing begins here: the review is done elsewhere, with more."""
+"""A budget that defers every review to another thread."""
 
 
 class Observer(Protocol):
-    """Receives each evaluation of a review, in the thread that reviews."""
+    """Receives each evaluation of a review, on the reviewing thread."""
 
     def evaluated(
         self,
@@ -88,33 +90,32 @@ class Observer(Protocol):
         violations: int,
         error: str,
     ) -> None:
-        """Constraints of the same template and parameters had so many violations, or failed.
+        """Receives the result of an evaluation: the number of violations, or an error.
 
         Times are of the monotonic clock.
         """
 
 
 class Remembering(Protocol):
-    """Keeps what evaluations found (:mod:`webhook.constraint.memo`). For one thread."""
+    """Caches findings of evaluations (:mod:`webhook.constraint.memo`). For one thread."""
 
     def recall(self, snapshot: Any, selection: Any, document: Any) -> Any:
-        """Return the kept findings of a review by a snapshot's selection; None for nothing."""
+        """Returns the cached findings of a review by a snapshot's selection; None for none."""
 
     def keep(self, recall: Any) -> None:
         """Keeps the findings of evaluations that were not recalled."""
 
 
 class Limits(NamedTuple):
-    """Bounds of one review, and what it lends its templates.
+    """The limits of one review, and the services of its templates.
 
-    ``deadline`` is in seconds on :func:`time.monotonic`'s clock, None for none.
-    ``steps`` bounds the work of one template, in units of about 50 ns, None for
-    the engine's own default. ``print_`` receives each line that a policy prints,
-    with its place. ``budget`` bounds each evaluation apart. ``observer`` receives each.
-    ``requester`` names the user of the request, if there is one. ``known`` gives providers'
-    answers; without it there are none. ``begin`` has requests sent while the rest is evaluated.
-    ``moment`` is the review's, for templates that ask providers. ``memo`` keeps findings of
-    earlier evaluations.
+    ``deadline`` is in seconds of :func:`time.monotonic`, None for none. ``steps`` bounds the work
+    of one template, in units of about 50 ns, None for the engine's default. ``print_`` receives
+    each printed line with its position. ``budget`` limits each evaluation. ``observer`` receives
+    each evaluation. ``requester`` is the user of the request, if any. ``known`` returns provider
+    responses; without it there are none. ``begin`` sends provider requests while other constraints
+    are evaluated. ``moment`` is the review's fixed time for templates that ask providers. ``memo``
+    caches findings.
     """
 
     deadline: float | None = None
@@ -130,17 +131,19 @@ class Limits(NamedTuple):
 
 
 LEFT_PART: Final = 0.5
-"""The part of a review's remaining time that one evaluation may take, so that those after it still
-have time to deny."""
+"""The part of the remaining time that one evaluation may take, so that later constraints can still
+deny.
+"""
 
 
 DEFERRED_AFTER: Final = 2.0
-"""How many budgets of an evaluation a whole review may take where it is deferrable: of many
-constraints each might take nearly its own."""
+"""How many budgets of an evaluation a deferrable review may take: many constraints together might
+take nearly one each.
+"""
 
 
 UNLIMITED: Final = Limits()
-"""No deadline, and the engine's own budget of work."""
+"""No deadline, and the engine's default steps."""
 
 UNTIL_NOW: Final = Limits(deadline=0.0)
-"""No time at all: constraints are matched, and none is evaluated."""
+"""No time: constraints are matched, but none is evaluated."""

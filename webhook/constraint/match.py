@@ -1,8 +1,8 @@
-"""``spec.match`` of the admission target, compiled: all its criteria must hold.
+"""``spec.match`` of the admission target, compiled; all its criteria must hold.
 
-They are asked of the object and, if it does not match, of the old object. The
-order is Gatekeeper's, since a criterion that cannot be decided (a selector on a
-Namespace that nobody has) only matters when those before it hold.
+The object is matched first, then the old object. The criteria have Gatekeeper's order, because a
+criterion that cannot be decided (a namespaceSelector without its Namespace) matters only if those
+before it hold.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class View:
-    """The fields of one object that matching reads; labels are read when first asked for."""
+    """The fields of one object that matching reads; labels are read at the first use."""
 
     __slots__ = (
         "_labels",
@@ -56,7 +56,10 @@ class View:
         self._labels: Mapping[str, str] | None = None
 
     def is_named(self, pattern: str) -> bool:
-        """Whether its name matches a wildcard, or every name that is generated for it."""
+        """Whether the name matches a wildcard.
+
+        For ``generateName``, whether every generated name does.
+        """
         if wildcard.matches(pattern, self.name):
             return True
         prefix = self.generate_name
@@ -74,9 +77,9 @@ class View:
 class MatchSubject:
     """The fields of one review that matching reads.
 
-    ``namespace`` is the Namespace that the review concerns, None where there is
-    none or nobody has it. ``fault`` says why the objects cannot be looked at. ``place`` is the
-    name of the request's namespace: what runs a command in a Pod states none of its own.
+    ``namespace`` is the Namespace of the review, None if there is none or it is unknown. ``fault``
+    is why the objects cannot be matched. ``place`` is the request's namespace, because the object
+    of a subresource such as ``pods/exec`` has none.
     """
 
     views: tuple[View, ...]
@@ -100,7 +103,10 @@ class MatchSubject:
 
 
 def for_process(match: Mapping[str, Any], process: str) -> Mapping[str, Any]:
-    """Return a ``spec.match`` for a process: ``processes`` say where excludedNamespaces holds."""
+    """Returns a ``spec.match`` for a process.
+
+    ``processes`` limits where excludedNamespaces applies.
+    """
     processes = match.get("processes")
     if not processes or "*" in processes or process in processes:
         return match
@@ -108,16 +114,16 @@ def for_process(match: Mapping[str, Any], process: str) -> Mapping[str, Any]:
 
 
 MATCHES_MAX: Final = 256
-"""Different matches that are shared; a match takes some 2 KB."""
+"""The most cached matches, at about 2 KB each."""
 
 
 def compile_match(match: Mapping[str, Any]) -> CompiledMatch:
-    """Compile a ``spec.match`` that its schema has accepted; equal ones are one object."""
+    """Compiles a valid ``spec.match``; equal matches share one object."""
     return _compiled_once(_Written(match))
 
 
 class _Written:
-    """A match that is equal to others which are written alike, by types and order too."""
+    """A match as a cache key: equal if written alike, including types and order."""
 
     __slots__ = ("match", "text")
 
@@ -157,7 +163,7 @@ _OF_PLACES: Final = ("namespaces", "excludedNamespaces")
 
 
 def compile_criteria(match: Mapping[str, Any]) -> Callable[[View, MatchSubject], bool]:
-    """Compile all of a ``spec.match`` into a test of one object; it raises :class:`MatchError`."""
+    """Compiles a ``spec.match`` into a test of one object, which raises :class:`MatchError`."""
     kinds = (_of_kinds(compile_kinds(match)),) if match.get("kinds") else ()
     criteria = (*kinds, *_criteria(match))
 
@@ -171,7 +177,10 @@ def compile_criteria(match: Mapping[str, Any]) -> Callable[[View, MatchSubject],
 
 
 def _in_place(match: Mapping[str, Any]) -> Callable[[str], bool] | None:
-    """Return whether the lists of namespaces include one: by the same rules as their criteria below."""
+    """Returns a test of a namespace by ``namespaces`` and ``excludedNamespaces``.
+
+    None without these.
+    """
     included, excluded = match.get("namespaces"), match.get("excludedNamespaces")
     if not included:
         if not excluded:
@@ -186,7 +195,10 @@ def _in_place(match: Mapping[str, Any]) -> Callable[[str], bool] | None:
 
 
 def place_of(subject: MatchSubject) -> str | None:
-    """The name that lists of namespaces are compared with; None where it differs or is none."""
+    """Returns the namespace that lists of namespaces are compared with.
+
+    None if there is no single one.
+    """
     if subject.fault:
         return None
     views = subject.views
@@ -229,7 +241,7 @@ def _matcher(criteria: tuple[Criterion, ...]) -> Matcher:
 
 
 def _criteria(match: Mapping[str, Any]) -> tuple[Criterion, ...]:
-    """Every criterion but kinds, in order; those that always hold are left out."""
+    """Returns the criteria except ``kinds`` in order, without those that always hold."""
     criteria: list[Criterion] = []
     if (scope := match.get("scope")) in _SCOPES:
         criteria.append(_SCOPES[scope])
@@ -249,7 +261,7 @@ def _criteria(match: Mapping[str, Any]) -> tuple[Criterion, ...]:
 
 
 def compile_kinds(match: Mapping[str, Any]) -> Callable[[Hashable], bool]:
-    """Whether a group and kind is listed; an empty list, outer or inner, means all."""
+    """Returns a test of group and kind; an empty list, outer or inner, matches all."""
     listed = match.get("kinds") or ()
     if not listed:
         return lambda _: True
@@ -267,7 +279,7 @@ def compile_kinds(match: Mapping[str, Any]) -> Callable[[Hashable], bool]:
 
 
 def _listed(names: Sequence[str] | None) -> frozenset[str] | None:
-    """The names, or None for all of them."""
+    """Returns the names, or None for all."""
     return None if not names or wildcard.WILDCARD in names else frozenset(names)
 
 

@@ -1,11 +1,11 @@
-"""Keeps findings by what their evaluations read: a review that reads the same is not evaluated again.
+"""Caches findings by what their evaluations read: equal input is not evaluated again.
 
-The compiler tells what decides each constraint. Those that match together are put in *circles*: those
-of a circle have one digest of a review, over all that decides any of them. Under it is kept that there
-is no violation, or the violations where all that they tell is part of what decides. Nothing is kept of
-an evaluation that failed, nor of one that depends on anything else.
+The compiler derives the paths that decide each constraint. Constraints that match together form
+*circles*; a circle has one digest of a review, over the paths of all its members. Cached is that
+there is no violation, or the violations if they contain only values of these paths. Failed
+evaluations are not cached, nor those that depend on anything else.
 
-A memo belongs to one thread and takes no lock. What it keeps is dropped when policies change.
+A memo belongs to one thread and has no lock. It is emptied when policies change.
 """
 
 from __future__ import annotations
@@ -38,37 +38,41 @@ if TYPE_CHECKING:
     _Matching = tuple[tuple[Entry, tuple[_Group, ...]], ...]
 
 DERIVE_AFTER: Final = 50
-"""Reviews of a selection before it is derived what its constraints read, which takes some 8 ms each:
-about what as many evaluations of one take, and nothing where few objects are reviewed."""
+"""Reviews of a selection before its read sets are derived. Deriving takes about 8 ms a constraint,
+as long as this many evaluations; nothing is spent where few objects are reviewed.
+"""
 
 DIGEST_BYTES: Final = 16
-"""Keyed by a secret, so that nobody can look for two reviews of one digest; by chance there are two
-among 2^64."""
+"""The digest size. It is keyed by a secret, so that nobody can search for collisions; by chance two
+of 2^64 collide.
+"""
 
 SELECTIONS_MAX: Final = 4_096
 MEMBERS_MAX: Final = 8_192
 PLANS_MAX: Final = 1_024
-"""Selections, constraints and sets of them that are known; beyond this all are met anew."""
+"""The most selections, constraints and sets of them; beyond this all are dropped."""
 
 RESTS_KEPT_MAX: Final = 64
-"""The most remainders kept of a selection, each for a set of circles that find nothing."""
+"""The most cached remainders of a selection, one for each set of circles without findings."""
 
 WINDOW: Final = 128
-"""Looks of a circle after which it is judged."""
+"""Look-ups of a circle between two judgements of its benefit."""
 
 RESTS_MIN, RESTS_MAX = 4_096, 16_384
-"""Reviews for which a circle that does not pay is left out, doubled each time. A window is a
-thirtieth of the first: trying costs a review that much of a digest."""
+"""Reviews for which a circle that does not pay is skipped, doubled each time. A window is a
+thirtieth of the first: trying costs this part of a digest for each review.
+"""
 
 SAMPLE_EVERY: Final = 16
-"""Of so many reviews one is timed: a look at the clock takes as long as a small digest."""
+"""One of so many reviews is timed: reading the clock takes as long as a small digest."""
 
 KEPT_BYTES: Final = 250
-"""The memory of an entry without violations, in bytes, in CPython: a digest, a pair, and places in
-two dicts."""
+"""The memory of an entry without violations in CPython, in bytes: a digest, a pair, and slots in
+two dicts.
+"""
 
 PROTECTED_PART: Final = 0.8
-"""Of the memory, for what was asked for again: what is seen once cannot push it out."""
+"""The part of the memory for entries that were used again, which new entries cannot push out."""
 
 _NAMES: Final = (
     "name",
@@ -96,22 +100,24 @@ _VOLATILE: Final[Mapping[str, tuple[ReadPath, ...]]] = {
     "old": (("oldObject",),),
     "requester": (("userInfo",),),
 }
-"""Fields in which reviews of much the same differ. Who looks at one shares no digest with who does
-not: a label that is new does not have all evaluated that images decide."""
+"""Fields that differ between otherwise similar reviews. A constraint that reads one shares no
+digest with those that do not, so that a new label does not invalidate what depends on images.
+"""
 
 WHOLE_BELOW: Final = 5
-"""Levels of a review below which what is read of a container is all of it: it takes a tenth of the time
-to write a container's limits or ports than to choose among them."""
+"""The depth of a review below which containers are digested whole: that takes a tenth of the time
+of selecting fields.
+"""
 
 _APART: Final = frozenset({"labels", "annotations", "volumes", "volumeMounts"})
-"""Fields that differ from Pod to Pod: only the parts of them that a policy reads go into a digest."""
+"""Fields that differ from Pod to Pod: only the parts that a policy reads are digested."""
 
 _NOTHING: Final[tuple[Any, ...]] = ()
 
 
 @dataclass(slots=True, eq=False)
 class MemoMember:
-    """A constraint as its results depend on it: an evaluator, and what that is given."""
+    """A constraint as results depend on it: its evaluator with the input from the constraint."""
 
     evaluator: Evaluator
     given: Any
@@ -121,7 +127,7 @@ class MemoMember:
     is_derived: bool = False
 
     def derive(self) -> None:
-        """Find out what it reads; nothing where no result of it can be kept."""
+        """Derives the read set; does nothing if results cannot be cached."""
         # Here and not above: who keeps nothing shall not pay for the compiler.
         from webhook.constraint.drivers.reads import dependencies_of_evaluator  # noqa: PLC0415
 
@@ -140,13 +146,13 @@ class MemoMember:
 
     @property
     def deciding(self) -> ReadSet:
-        """Return the parts of a review that decide whether there is a violation."""
+        """Returns the paths of a review that decide whether there is a violation."""
         assert self.reads is not None
         return self._review(self.reads.deciding)
 
     @property
     def keeps_violations(self) -> bool:
-        """Whether that is all that its violations depend on."""
+        """Whether its violations depend on these paths only."""
         return self.reads is not None and self.deciding == self._review(self.reads.reads)
 
 
@@ -155,24 +161,24 @@ class Circle:
     """Members that share a digest."""
 
     places: tuple[int, ...]
-    """Of its members among those that match together."""
+    """The positions of its members among those that match together."""
     keeps: tuple[bool, ...]
-    """Whether violations of each are kept."""
+    """For each member, whether violations are cached."""
     project: Projection
     hashed: Any
-    """The keyed hash, after what tells this circle from others."""
+    """The keyed hash, primed with a prefix that differs between circles."""
     looks: int = 0
     saved: float = 0.0
-    """Evaluations of all its members that were spared, in this window."""
+    """Evaluations of its members that were saved in this window."""
     rests: int = 0
-    """Reviews for which it is still left out."""
+    """The number of reviews for which it is still skipped."""
     next_rest: int = RESTS_MIN
     look_ns: float = 0.0
     evaluation_ns: float = 0.0
-    """Of one look, and of evaluating all members: moving averages, 0 before the first."""
+    """The time of a look-up, and of evaluating all members: moving averages, 0 before the first."""
 
     def digest(self, document: Any) -> bytes | None:
-        """The digest of what decides its members; None where that is no plain JSON."""
+        """Returns the digest of its members' paths; None if they hold more than plain JSON."""
         try:
             data = orjson.dumps(self.project(document), option=orjson.OPT_SORT_KEYS)
         except (TypeError, RecursionError):  # integers beyond 64 bits, or nested too deeply
@@ -183,7 +189,7 @@ class Circle:
         return digest
 
     def judge(self) -> None:
-        """At the end of a window: rest where what is saved is less than what looking takes."""
+        """Ends a window: skips the circle for a while if look-ups cost more than they save."""
         if self.evaluation_ns and self.saved * self.evaluation_ns < self.looks * self.look_ns:
             self.rests, self.next_rest = self.next_rest, min(2 * self.next_rest, RESTS_MAX)
         else:
@@ -193,34 +199,34 @@ class Circle:
 
 @dataclass(slots=True, eq=False)
 class MemoPlan:
-    """Members that match together; ``circles`` is None until it is derived what they read."""
+    """Members that match together; ``circles`` is None until read sets are derived."""
 
     members: tuple[MemoMember, ...]
     seen: int = 0
     circles: tuple[Circle, ...] | None = None
     idle: int = 0
-    """Reviews for which all circles rest."""
+    """The number of reviews for which all circles are skipped."""
 
     def rest(self) -> None:
-        """Nothing was looked for: as long as no circle is tried again nothing has to be asked."""
+        """Counts a review without look-ups, until a circle is tried again."""
         self.idle = min((circle.rests for circle in self.circles or ()), default=0)
         for circle in self.circles or ():
             circle.rests -= self.idle
 
 
 class MemoPace(NamedTuple):
-    """When a memo does what takes time."""
+    """The intervals of a memo's costly steps."""
 
     derive_after: int = DERIVE_AFTER
     window: int = WINDOW
 
 
 class RememberedSnapshot(Protocol):
-    """The parts of a snapshot by which kept findings are still valid."""
+    """The parts of a snapshot that decide whether cached findings are valid."""
 
     @property
     def digest(self) -> str:
-        """Of its templates and constraints."""
+        """The digest of its templates and constraints."""
 
     @property
     def entries(self) -> Sequence[Entry]:
@@ -228,30 +234,30 @@ class RememberedSnapshot(Protocol):
 
 
 class _Rest(NamedTuple):
-    """The rest of a selection where some circles are known to find nothing."""
+    """The remainder of a selection after circles without findings."""
 
     matching: _Matching
-    """The templates with at least one constraint whose results are not kept, with all their constraints."""
+    """The templates with a constraint to evaluate, with all their constraints."""
     evaluated: int
-    """Constraints of those templates."""
+    """The number of constraints of those templates."""
     constraints: int
-    """How many constraints have results that are kept."""
+    """The number of constraints with cached results."""
     violations: dict[int, _Violations]
-    """Nothing, by the identity of each known group that is left."""
+    """No violations, by the identity of each remaining known group."""
 
 
 class _Known(NamedTuple):
-    """A selection of a snapshot, which so keeps its identity."""
+    """A selection of a snapshot, kept to keep its identity."""
 
     selection: Planned
     plan: MemoPlan
     groups: tuple[_Group, ...]
-    """Constraints of one evaluation, a member each."""
+    """The constraints grouped by evaluation, one member each."""
     rests: dict[tuple[Circle, ...], _Rest]
-    """By the circles that are known to find nothing."""
+    """The remainders by the circles without findings."""
 
     def rest(self, circles: tuple[Circle, ...]) -> _Rest:
-        """Return the rest of the selection."""
+        """Returns the remainder of the selection."""
         rest = self.rests.get(circles)
         if rest is None:
             if len(self.rests) >= RESTS_KEPT_MAX:
@@ -274,7 +280,7 @@ class _Known(NamedTuple):
 
 
 class Recall:
-    """The kept findings of one review, and those of the evaluations that were left."""
+    """The cached findings of one review, and those of the remaining evaluations."""
 
     __slots__ = (
         "_groups",
@@ -294,23 +300,23 @@ class Recall:
         self.matching, self.evaluated, self.constraints, self.violations = rest
         self.missed = missed
         self.fresh: dict[int, _Violations] = {}
-        """The violations of evaluations in this review, as ``violations`` has known ones."""
+        """The violations found in this review, in the form of ``violations``."""
         self.spent_ns: dict[int, int] | None = None
-        """How long they took, where that is counted."""
+        """The duration of these evaluations, if it is measured."""
 
     @property
     def is_open(self) -> bool:
-        """Whether evaluations have to be told what is known, or have to tell what they find."""
+        """Whether evaluations still need cached results, or must add theirs."""
         return bool(self.violations or self.missed)
 
     def all_of(self, groups: Sequence[_Group]) -> list[_Violations] | None:
-        """Return the findings of groups, where those of each are known."""
+        """Returns the findings of groups if all of them are cached."""
         violations = [self.violations.get(id(group)) for group in groups]
         known = [one for one in violations if one is not None]
         return known if len(known) == len(violations) else None
 
     def evaluating(self, groups: Sequence[_Group], evaluate: _Evaluate) -> _Evaluate:
-        """Does what ``evaluate`` does, with kept results where there are; called in the order of groups."""
+        """Returns ``evaluate`` with cached results; it must be called in the order of groups."""
         remaining = iter(groups)
 
         def evaluated(given: Any, review: Any, state: Any) -> _Violations:
@@ -330,7 +336,7 @@ class Recall:
         return evaluated
 
     def take(self, circle: Circle, kept: Sequence[_Violations | None]) -> None:
-        """Know what is kept of a circle in which something is violated."""
+        """Adds the cached findings of a circle with violations."""
         violations, known = dict(self.violations), 0
         for place, one in zip(circle.places, kept, strict=True):
             if one is not None:
@@ -342,7 +348,7 @@ class Recall:
         circle.saved += known / len(circle.places)
 
     def kept_of(self, circle: Circle) -> Sequence[_Violations | None] | None:
-        """Return the kept findings of a circle's members; None where there are none."""
+        """Returns the cached findings of a circle's members; None without any."""
         violations = [self.fresh.get(id(self._groups[place])) for place in circle.places]
         if not any(violations) and None not in violations:
             return _NOTHING
@@ -353,7 +359,10 @@ class Recall:
         return None if all(one is None for one in kept) else kept
 
     def evaluation_ns(self, circle: Circle) -> int | None:
-        """How long evaluating a circle's members took; None where that was not counted whole."""
+        """Returns the time of evaluating a circle's members.
+
+        None if it was not measured completely.
+        """
         if self.spent_ns is None:
             return None
         spent = [self.spent_ns.get(id(self._groups[place])) for place in circle.places]
@@ -362,19 +371,19 @@ class Recall:
 
 
 class MemoCounts(NamedTuple):
-    """The counts of a memo since its start."""
+    """The counters of a memo since its start."""
 
     hits: int = 0
-    """Constraints that were not evaluated, as it was known what they find."""
+    """Constraints with a cached result."""
     misses: int = 0
-    """Constraints that had to be evaluated: no result was kept for what the review holds."""
+    """Constraints that were evaluated, because no cached result matched."""
     bytes: int = 0
     resting: int = 0
-    """Constraints for which it does not pay."""
+    """Constraints that are skipped, because caching does not pay."""
 
 
 class Memo:
-    """The kept findings of one thread."""
+    """The cached findings of one thread."""
 
     def __init__(
         self,
@@ -384,7 +393,7 @@ class Memo:
         key: bytes,
         pace: MemoPace = MemoPace(),  # noqa: B008  # never changed
     ) -> None:
-        """``submit`` has a job of some milliseconds done beside reviews, one at a time.
+        """``submit`` runs jobs of some milliseconds on another thread, one at a time.
 
         ``key`` is a secret of the process.
         """
@@ -414,7 +423,10 @@ class Memo:
     def recall(
         self, snapshot: RememberedSnapshot, selection: Planned, document: Any
     ) -> Recall | None:
-        """Return the kept findings of a review; None where none are ever kept of it, or not yet."""
+        """Returns the cached findings of a review.
+
+        None if its findings are never cached, or not yet.
+        """
         if snapshot is not self._snapshot:
             self._adopt(snapshot)
         known = self._selections.get(id(selection))
@@ -474,7 +486,7 @@ class Memo:
         return recall
 
     def keep(self, recall: Recall) -> None:
-        """Keep what evaluations found of a review."""
+        """Caches the findings of a review's evaluations."""
         for circle, digest in recall.missed:
             kept = recall.kept_of(circle)
             if kept is not None:
@@ -486,7 +498,7 @@ class Memo:
     # --- what is met for the first time --------------------------------------------------------
 
     def _adopt(self, snapshot: RememberedSnapshot) -> None:
-        """Go over to a snapshot: where its policies are others, nothing is kept."""
+        """Switches to a snapshot; empties the cache if its policies differ."""
         before, self._snapshot = self._snapshot, snapshot
         self._selections.clear()
         if before is None or before.digest == snapshot.digest:
@@ -497,7 +509,7 @@ class Memo:
         self._store.clear()
 
     def _meet(self, selection: Planned) -> _Known:
-        """Know a selection, as others of the same constraints are known."""
+        """Returns the known selection of the same constraints, or a new one."""
         steps = [(entry, group) for entry, groups in selection.matching for group in groups]
         members = tuple(self._member(entry, group[0]) for entry, group in steps)
         plan = self._plans.get(members)
@@ -525,7 +537,7 @@ class Memo:
         return member
 
     def _derive(self, plan: MemoPlan) -> None:
-        """Find out what members read, beside reviews; there are no circles where that fails."""
+        """Derives the members' read sets on another thread; there are no circles if that fails."""
         circles: tuple[Circle, ...] = ()
         try:
             for member in plan.members:
@@ -559,7 +571,7 @@ class Memo:
 
 
 class _Store:
-    """A segmented LRU: what was asked for again has a segment of its own."""
+    """A segmented LRU cache: entries that were used again have a segment of their own."""
 
     __slots__ = ("_bytes_max", "_new", "_protected", "_protected_bytes", "bytes")
 
@@ -571,7 +583,7 @@ class _Store:
         self.bytes = 0
 
     def get(self, key: bytes) -> Any:
-        """Return the value under a key, None for nothing."""
+        """Returns the value of a key, None without one."""
         entry = self._protected.pop(key, None)
         if entry is None:
             entry = self._new.pop(key, None)
@@ -586,7 +598,10 @@ class _Store:
         return entry[0]
 
     def put(self, key: bytes, value: Any, size: int) -> None:
-        """Keep something, in place of what is oldest; nothing that takes an eighth of all."""
+        """Stores a value, evicting the oldest ones.
+
+        Ignores a value of an eighth of all memory or more.
+        """
         if size > self._bytes_max // 8 or key in self._new or key in self._protected:
             return
         self._new[key] = value, size
@@ -599,14 +614,14 @@ class _Store:
                 self._protected_bytes -= evicted
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Removes everything."""
         self._new.clear()
         self._protected.clear()
         self.bytes = self._protected_bytes = 0
 
 
 def _looks_at(reads: ReadSet, name: str) -> bool:
-    """Whether more is read of volatile fields than that they are there."""
+    """Whether more of a volatile field is read than its presence."""
     return any(
         at.whole or at.scalar or bool(at.children)
         for path in _VOLATILE[name]
@@ -615,14 +630,17 @@ def _looks_at(reads: ReadSet, name: str) -> bool:
 
 
 def _average(before: float, now: float) -> float:
-    """Moving: what a measurement takes beside what is measured makes it longer, never shorter."""
+    """Returns the moving average.
+
+    Outliers are capped, since interruptions only lengthen measurements.
+    """
     if before == 0.0:
         return now
     return (before + now) / 2 if now < before else before + (min(now, 4 * before) - before) / 8
 
 
 def _copied(violations: _Violations) -> _Violations | None:
-    """Violations that hold no part of the object that they are about; None where JSON lacks them."""
+    """Returns a copy without references to the object; None if the violations are no JSON."""
     if not violations:
         return _NOTHING
     try:
@@ -634,5 +652,5 @@ def _copied(violations: _Violations) -> _Violations | None:
 
 
 def _bytes(violations: _Violations | None) -> int:
-    """Estimate the bytes of violations: their texts, and what CPython needs beside."""
+    """Returns the estimated bytes of violations: their texts, and CPython's overhead."""
     return sum(200 + 2 * len(repr(one)) for one in violations) if violations else 16

@@ -11,7 +11,7 @@ SUBDOMAIN_MAX: Final = 253
 LABEL_MAX: Final = 63
 
 POLICY_NAME_MAX: Final = LABEL_MAX
-"""Bytes of the name of what has a status: it becomes a label of the status object."""
+"""The longest name of a policy with a status, in bytes: it becomes a label of the status object."""
 
 _SUBDOMAIN_MESSAGE: Final = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
@@ -31,7 +31,7 @@ _DNS_1035_MESSAGE: Final = (
 
 
 def dns_label_faults(name: str) -> list[str]:
-    """Why this is no DNS-1035 label; empty if it is one."""
+    """Returns why a name is no DNS-1035 label; empty if it is one."""
     faults = []
     if len(name) > LABEL_MAX:
         faults.append(f"must be no more than {LABEL_MAX} characters")
@@ -41,7 +41,7 @@ def dns_label_faults(name: str) -> list[str]:
 
 
 def subdomain_faults(name: str) -> list[str]:
-    """Why this is no DNS-1123 subdomain; empty if it is one."""
+    """Returns why a name is no DNS-1123 subdomain; empty if it is one."""
     faults = []
     if len(name.encode()) > SUBDOMAIN_MAX:
         faults.append(f"must be no more than {SUBDOMAIN_MAX} bytes")
@@ -51,7 +51,7 @@ def subdomain_faults(name: str) -> list[str]:
 
 
 def qualified_name_faults(name: str) -> list[str]:
-    """Why this cannot be the key of a label; empty if it can."""
+    """Returns why a name cannot be the key of a label; empty if it can."""
     prefix, slash, rest = name.partition("/")
     faults = []
     if not slash:
@@ -81,7 +81,7 @@ def qualified_name_faults(name: str) -> list[str]:
 
 
 def label_value_faults(value: str) -> list[str]:
-    """Why this cannot be the value of a label; empty if it can."""
+    """Returns why a text cannot be the value of a label; empty if it can."""
     faults = []
     if len(value.encode()) > LABEL_MAX:
         faults.append(f"must be no more than {LABEL_MAX} bytes")

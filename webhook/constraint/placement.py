@@ -1,4 +1,4 @@
-"""The Namespace that a request, or an object of a file, is reviewed with."""
+"""Chooses the Namespace with which a request, or an object of a file, is reviewed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _UNNAMED: Final[Mapping[str, Any]] = {}
 
 
 def placed(request: AdmissionRequest) -> AdmissionRequest:
-    """Returns a request as it is reviewed: one about a Namespace is in no namespace.
+    """Returns the request to review: a request about a Namespace has no namespace.
 
-    Server-side apply names the Namespace here too; see Gatekeeper's issue 792.
+    Server-side apply sets it to the Namespace's own name; see Gatekeeper's issue 792.
     """
     if request.namespace and request.kind.kind == "Namespace" and not request.kind.group:
         document = {name: value for name, value in request.document.items() if name != "namespace"}
@@ -29,11 +29,14 @@ def placed(request: AdmissionRequest) -> AdmissionRequest:
 def namespace_for(
     obj: Mapping[str, Any], namespaces: Mapping[str, Mapping[str, Any]]
 ) -> Mapping[str, Any] | None:
-    """Returns the Namespace that an object is reviewed with, out of the ``namespaces`` by name.
+    """Returns the Namespace of an object, out of ``namespaces`` by name.
 
-    There are three cases: 1. an object that names its namespace: that one, None where it is not
-    known. 2. a kind that is known to be cluster-scoped: None, as at admission. 3. all others, such
-    as a Deployment that goes into the namespace it is applied to: an empty one, as gator does.
+    There are three cases:
+
+    1. The object names its namespace: that Namespace, None if it is not known.
+    2. Its kind is known to be cluster-scoped: None, as at admission.
+    3. Otherwise, such as a Deployment that goes into the namespace it is applied to: an empty
+       Namespace, as gator does.
     """
     if name := namespace_of(obj):
         return namespaces.get(name)

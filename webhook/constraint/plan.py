@@ -1,15 +1,15 @@
-"""Plans the evaluations of a snapshot for things of one kind at one enforcement point.
+"""Plans the evaluations of reviews of one kind at one enforcement point.
 
-A plan holds the templates with constraints that may match, and the distinct
-matchers among those constraints, each run once for a review however many
-constraints share it. For each outcome of the matchers it keeps a selection, and
-for each place (a namespace) the narrower plan without the constraints that
-cannot match there: what others have forbidden themselves costs nothing.
+A plan holds the templates with constraints that may match, and their distinct matchers. Each
+matcher runs once in a review, however many constraints share it. The plan caches a selection for
+each outcome of the matchers, and a narrower plan for each namespace, without the constraints that
+cannot match there.
 """
 
 from __future__ import annotations
 
 from dataclasses import field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint import enforcement
@@ -25,20 +25,22 @@ if TYPE_CHECKING:
     from webhook.constraint.target import CompiledMatch, Matcher
 
 SELECTIONS_MAX: Final = 256
-"""Selections kept for a plan: each is a tuple for each template that applies."""
+"""Cached selections of a plan: each is a tuple for each template that applies."""
 
 PLACED_MAX: Final = 20_000
-"""Constraints in the narrower plans kept for a plan, at some 100 bytes each; a plan is narrowed
-in a tenth of the time that it takes to make."""
+"""Constraints in the cached narrower plans of a plan, at about 100 bytes each; narrowing takes a
+tenth of the time of making a plan.
+"""
 
 PLANS_MAX: Final = 4096
-"""Plans kept: kinds times points, or operations, of a large cluster, and a bound on what requests
-can make."""
+"""Cached plans: kinds times points, or operations, of a large cluster; also a bound on what
+requests can create.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """The step of a plan for one template: constraints, each with its matcher's number or -1."""
+    """A template in a plan: its constraints, each with its matcher's number or -1."""
 
     entry: Entry
     constraints: tuple[tuple[Constraint, int], ...]
@@ -58,14 +60,15 @@ class BrokenStep:
 class Planned:
     """The evaluations for one outcome of the matchers.
 
-    ``matching`` are the constraints to evaluate, template by template and those
-    of equal parameters together: what they find is equal too, so one evaluation
-    serves them all. Those that may deny come first: where the time ends, it
-    should end with the others. Of either those that ask providers come first:
-    these answer while the others are evaluated. ``unmatchable`` are those whose
-    matcher failed, with the reason, and ``broken`` those that match and cannot be evaluated.
+    ``matching`` are the constraints to evaluate, by template, and with equal parameters together,
+    since one evaluation serves them all. Constraints that may deny come first, because the time may
+    run out. Within these, constraints that ask providers come first, so that the providers answer
+    while others are evaluated; ``asking`` are those of them that come before all of ``matching``.
+    ``unmatchable`` are constraints whose matcher failed, with the
+    reason; ``broken`` are matching constraints that cannot be evaluated.
     """
 
+    asking: tuple[tuple[Entry, tuple[tuple[Constraint, ...], ...]], ...]
     matching: tuple[tuple[Entry, tuple[tuple[Constraint, ...], ...]], ...]
     unmatchable: tuple[tuple[Constraint, str], ...]
     broken: tuple[BrokenStep, ...]
@@ -73,20 +76,20 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The distinct matchers and the templates that may apply, with selections made before."""
+    """The distinct matchers and the templates that may apply, with cached selections."""
 
     matchers: tuple[Matcher, ...]
     steps: tuple[PlanStep, ...]
     broken: tuple[BrokenStep, ...]
     denying: frozenset[tuple[str, str]]
-    """Kind and name of each constraint that may deny here."""
+    """Kind and name of each constraint that may deny at this point."""
     selections: dict[tuple[Any, ...], Planned] = field(default_factory=dict)
     places: dict[str, Plan] = field(default_factory=dict)
     is_of_key: bool = True
-    """Whether it is for one key of the index, so that matchers need not ask for kinds."""
+    """Whether the plan is for one kind, so that matchers need not check kinds."""
 
     def at(self, place: str | None) -> Plan:
-        """The plan for a place; None is no place in particular."""
+        """Returns the plan for a namespace; None for none in particular."""
         if place is None:
             return self
         plan = self.places.get(place)
@@ -99,7 +102,7 @@ class Plan:
         return plan
 
     def _narrowed(self, place: str) -> Plan:
-        """This plan without the constraints that cannot match in a place."""
+        """Returns this plan without the constraints that cannot match in a namespace."""
         numbers = {-1: -1}
         steps = []
         for step in self.steps:
@@ -127,13 +130,16 @@ class Plan:
         return Plan(matchers, tuple(steps), broken, self.denying, is_of_key=self.is_of_key)
 
     def _matcher_of(self, constraint: Constraint, number: int) -> int:
-        """Return the number of the matcher to ask in a place that may match; -1 where none is needed."""
+        """Returns the number of a constraint's matcher in a namespace.
+
+        -1 if it always matches there.
+        """
         match = constraint.match
         is_settled = self.is_of_key and match is not None and match.is_settled_by_place
         return -1 if is_settled else number
 
     def select(self, outcomes: tuple[bool | str, ...], operation: str | None) -> Planned:
-        """The selection for these outcomes of the matchers; reviews mostly repeat a few."""
+        """Returns the selection for these outcomes of the matchers; it is cached."""
         selection = self.selections.get((operation, outcomes))
         if selection is None:
             selection = self._select(outcomes, operation)
@@ -173,7 +179,9 @@ class Plan:
                 broken.append(item)
             else:
                 unmatchable.append((item.constraint, outcome))
-        return Planned(tuple(matching), tuple(unmatchable), tuple(broken))
+        asking = tuple(takewhile(lambda step: asks_providers(step[0].evaluator), matching))
+        others = tuple(matching[len(asking) :])
+        return Planned(asking, others, tuple(unmatchable), tuple(broken))
 
     def _allows(self, group: tuple[Constraint, ...]) -> bool:
         return not any(constraint.key in self.denying for constraint in group)
@@ -196,7 +204,7 @@ def make_plan(
     client_points: Sequence[str],
     on_error: OnError,
 ) -> Plan:
-    """The plan of one target's entries; None as key is for what no index can serve."""
+    """Returns the plan of a target's entries for a key; None as key is for reviews without one."""
     points = client_points if point == enforcement.ALL else (point,)
     numbers: dict[str, int] = {}
     matchers: list[Matcher] = []
@@ -238,7 +246,7 @@ def make_plan(
 
 
 def _at_point(constraint: Constraint, point: str) -> Constraint:
-    """A constraint with what it matches there."""
+    """Returns a constraint with its match at a point."""
     match = constraint.match
     if match is None or match.audited is None or point != enforcement.AUDIT:
         return constraint
@@ -246,7 +254,7 @@ def _at_point(constraint: Constraint, point: str) -> Constraint:
 
 
 def _number(match: CompiledMatch, numbers: dict[str, int], matchers: list[Matcher]) -> int:
-    """The number of this match's residual in the plan, shared by equal ones; -1 for none."""
+    """Returns the number of a match's residual, shared by equal ones; -1 for none."""
     if match.residual is None:
         return -1
     number = numbers.get(match.residual_key)

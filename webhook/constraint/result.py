@@ -1,4 +1,4 @@
-"""The values that a review answers with."""
+"""The values that a review returns."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ ResultCause = Literal["violation", "autoreject", "error"]
 """``autoreject``: the constraint could not be matched. ``error``: its template failed."""
 
 ExcuseEffect = Literal["skip", "warn", "dryrun"]
-"""The effect on an excused violation: it is left out, or counts with a weaker action."""
+"""The effect of an exception: the violation is dropped, or has a weaker action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excuse:
-    """The exception that excuses a violation, with what records, reports and pages show of it.
+    """The exception that excuses a violation, with the fields that records, reports and pages show.
 
-    ``namespace`` is empty for one of the cluster, ``expires`` (RFC 3339) for one that never ends.
+    ``namespace`` is empty for a cluster-scoped one; ``expires`` (RFC 3339) is empty for one without
+    an end.
     """
 
     kind: str
@@ -47,11 +48,10 @@ class Excuse:
 class Result(NamedTuple):
     """One violation of one constraint.
 
-    ``enforcement_action`` is the constraint's own (``scoped`` among them) and
-    ``scoped_actions`` are those it scopes to the enforcement point that asked,
-    sorted; :attr:`actions` is what counts. ``details`` is the rule's, ``{}``
-    where it gave none, and None for what no rule reported. ``excuse`` is the exception that
-    excuses it, or that weakened its action.
+    ``enforcement_action`` is the constraint's own action, which may be ``scoped``;
+    ``scoped_actions`` are its sorted actions at the enforcement point of the review;
+    :attr:`actions` are the effective ones. ``details`` come from the rule, ``{}`` by default, and
+    None if no rule reported it. ``excuse`` is the exception that excuses it or weakened its action.
     """
 
     target: str
@@ -63,7 +63,7 @@ class Result(NamedTuple):
     cause: ResultCause = "violation"
     excuse: Excuse | None = None
     existing: bool = False
-    """Whether the object had it before the update, and its constraint lets it stay."""
+    """Whether the old object had the violation already, and the constraint tolerates that."""
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A constraint that matched and could not be decided, and what is answered for it."""
+    """A constraint that matched and could not be decided, with the resulting answer."""
 
     target: str
     constraint: Constraint
@@ -101,10 +101,9 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A message of a policy beside its verdict.
+    """A message of a policy that does not affect its verdict.
 
-    ``ignored``: an error that the policy is told to pass over. ``annotation``: what it has written
-    into an audit log.
+    ``ignored``: an error with failurePolicy Ignore. ``annotation``: an audit annotation.
     """
 
     constraint: Constraint
@@ -117,7 +116,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A template or target without a verdict, where that is no violation."""
+    """The error of a template or target that leaves the review without a verdict."""
 
     target: str
     kind: str
@@ -128,16 +127,15 @@ class Fault:
 
 
 class Responses(NamedTuple):
-    """Everything one review found.
+    """The findings of one review.
 
-    ``results`` are in Gatekeeper's order of an answer: enforcement action, then
-    message, ties by constraint kind and name; :meth:`by_constraint` gives the
-    order of kind and name. ``evaluated`` counts the constraints that matched.
-    ``undecided`` are those that matched and gave no verdict, each with its
-    answer. ``excused`` are violations that exceptions take out of the results. With ``faults``, or
-    when ``deadline_exceeded`` with a constraint that denies undecided, the review has no verdict
-    unless something denies. With ``requests`` it is to be made again once providers have answered
-    them: what is here is a part.
+    ``results`` are in Gatekeeper's order of an answer: enforcement action, then message, then
+    constraint kind and name; :meth:`by_constraint` sorts by kind and name. ``evaluated`` counts the
+    constraints that matched. ``undecided`` are those without a verdict, each with its answer.
+    ``excused`` are violations that exceptions removed. With ``faults``, or with
+    ``deadline_exceeded`` and an undecided denying constraint, the review has no verdict unless
+    something denies. With ``requests`` the findings are incomplete: the review must run again with
+    the providers' responses.
     """
 
     results: tuple[Result, ...] = ()
@@ -148,10 +146,10 @@ class Responses(NamedTuple):
     excused: tuple[Result, ...] = ()
     requests: tuple[ProviderRequest, ...] = ()
     answers: ProviderAnswers | None = None
-    """The answers of providers, if any were asked."""
+    """The responses of providers, if any were asked."""
     remarks: tuple[Remark, ...] = ()
     recalled: int = 0
-    """How many constraints that matched took their result from the memo, without an evaluation."""
+    """The number of constraints with a result from the memo."""
 
     def by_constraint(self) -> tuple[Result, ...]:
         """The results sorted by constraint kind and name."""
@@ -159,8 +157,9 @@ class Responses(NamedTuple):
 
 
 DEFERRED: Final = Responses(deadline_exceeded=True)
-"""The answer, compared by identity, of a review that takes too long where it was begun: nothing was
-decided, and it is to be begun anew where it may take more (``Budget.deferrable``)."""
+"""The result of a review that takes too long on this thread, compared by identity. Nothing was
+decided; the review must start again where it may take longer (``Budget.deferrable``).
+"""
 
 
 def _constraint_order(result: Result) -> tuple[str, str]:

@@ -1,19 +1,16 @@
-"""Staged roll-out of a constraint: dryrun, then warn, then what its spec asks for.
+"""Staged roll-out of a constraint: dryrun, then warn, then its own action.
 
-An annotation lists the stages before the spec's own action, and what moves the
-constraint on: time, quiet (no new violation for a time), or both. What happened
-so far is a record in the constraint's status; the action in force is a pure
-function of annotation, record and generation, so every replica comes to the same
-without a leader, and the spec stays as its owner wrote it. ::
+An annotation lists the stages before the spec's action, and the condition that ends each: a time,
+quiet (no new violation for a time), or both. The steps so far are recorded in the constraint's
+status. The action in force is a pure function of annotation, record and generation, so that all
+replicas agree without a leader and the spec stays as its owner wrote it. ::
 
     waddle.dev/rollout: "dryrun after=24h quiet=6h, warn quiet=1h"
 
-Of a mutator the only stage before it is enforced is ``preview``, which time alone
-ends: ``preview after=24h``.
+A mutator has one stage, ``preview``, which only time ends: ``preview after=24h``.
 
-A stage without a condition is left only by a change of the annotation. A new
-generation of the constraint begins at the first stage again: it is another
-policy, and nothing is known of it.
+A stage without a condition ends only by a change of the annotation. A new generation of the
+constraint starts at the first stage again, since nothing is known about it.
 """
 
 from __future__ import annotations
@@ -43,29 +40,33 @@ ABORT: Final = "waddle.dev/rollout-abort"
 
 PREVIEW: Final = "preview"
 ENFORCE: Final = "enforce"
-"""The actions of a mutator, before it is in force and from then on."""
+"""The actions of a mutator before and after its roll-out."""
 
 MUTATORS: Final = "mutations.gatekeeper.sh"
-"""The group whose objects have these two."""
+"""The API group of mutators."""
 
 _STRENGTH: Final = {"dryrun": 0, "warn": 1, "deny": 2, "scoped": 2, PREVIEW: 0, ENFORCE: 2}
-"""A roll-out only ever becomes stricter. What is scoped may deny somewhere."""
+"""The order of actions; a roll-out only becomes stricter. A scoped constraint may deny somewhere.
+"""
 
 DURATION_SECONDS_MAX: Final = 366 * 86_400.0
-"""Of a stage: a year. What is later is no plan, and times end with the year 9999."""
+"""The longest duration of a stage: a year. Times must not exceed the year 9999."""
 
 TEXT_CHARACTERS_MAX: Final = 1_000
-"""Of the annotation: there are two stages before the last, of two conditions each."""
+"""The longest annotation: two stages with two conditions each."""
 
 CLOCKS_SECONDS: Final = 300.0
-"""By which the clocks of replicas may differ. A time further ahead is none that one has written."""
+"""The most by which clocks of replicas may differ. A time further ahead was not written by a
+replica.
+"""
 
 STEPS_MAX: Final = 100
-"""Kept of a record, the newest ones. A generation takes three, and one more for each change of its
-annotation."""
+"""The most steps in a record; older ones are dropped. A generation takes three, and one more for
+each change of its annotation.
+"""
 
 SHOWN_CHARACTERS: Final = 80
-"""Of what is wrong in an annotation."""
+"""The most characters of an invalid annotation in a message."""
 
 PROGRESSING: Final = "Progressing"
 HOLDING: Final = "Holding"
@@ -75,28 +76,28 @@ COMPLETE: Final = "Complete"
 
 
 class InvalidRollout(InvalidConstraint):
-    """An annotation that cannot be followed; the message says what of it, and what is expected."""
+    """An annotation is invalid; the message says which part, and what is expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """An action before the last one, and what ends it; with neither condition nothing does."""
+    """An action before the last one, with the conditions that end it; without any it does not end."""
 
     action: str
     after_seconds: float | None = None
-    """How long it lasts at least."""
+    """The least duration of the stage."""
     quiet_seconds: float | None = None
     """How long there must have been no new violation."""
 
     @property
     def ends(self) -> bool:
-        """Whether the stage is ever left without anyone's doing."""
+        """Whether the stage ends by itself."""
         return self.after_seconds is not None or self.quiet_seconds is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """The rollout that the annotations and the spec ask for."""
+    """The roll-out by the annotations and the spec."""
 
     stages: tuple[Stage, ...]
     final: str
@@ -105,17 +106,17 @@ class Rollout:
 
     @property
     def actions(self) -> tuple[str, ...]:
-        """All actions in their order."""
+        """Returns all actions in order."""
         return (*(stage.action for stage in self.stages), self.final)
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutStep:
-    """A stage that was begun."""
+    """A stage that has begun."""
 
     action: str
     since: float
-    """Seconds since the epoch, whole: it is kept as text."""
+    """Seconds since the epoch, whole because it is stored as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +127,15 @@ class RolloutRecord:
     steps: tuple[RolloutStep, ...]
     state: str
     total: int | None = None
-    """How many violations the audit found last, while steps were still to come."""
+    """The number of violations in the last audit, while steps are left."""
     increased: float | None = None
-    """When the audit last found more than before, seconds since the epoch."""
+    """When an audit last found more violations than before, in seconds since the epoch."""
     sequence: int = 0
-    """Counted up by each change: of two records of a generation the later one counts."""
+    """A counter of changes: of two records of a generation the one with the higher number counts.
+    """
 
     def document(self) -> Json:
-        """As it stands in ``status.rollout``."""
+        """Returns the record as ``status.rollout``."""
         record: Json = {
             "observedGeneration": self.generation,
             "sequence": self.sequence,
@@ -150,20 +152,20 @@ class RolloutRecord:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The facts by which a step is considered."""
+    """The facts on which the next step depends."""
 
     enforced: bool
     """Whether every replica enforces this generation at the present stage."""
     last_violation: float | None = None
-    """When a replica last met a violation, seconds since the epoch."""
+    """When a replica last saw a violation, in seconds since the epoch."""
     total: int | None = None
-    """How many violations the audit finds."""
+    """The number of violations in the last audit."""
     audited: float | None = None
-    """When it found them."""
+    """The time of the last audit."""
 
 
 def read_rollout(document: Mapping[str, Any]) -> Rollout | None:
-    """The roll-out of a constraint; None without the annotation.
+    """Returns the roll-out of a constraint; None without the annotation.
 
     Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
     """
@@ -226,10 +228,9 @@ def _flag(annotations: Mapping[str, Any], name: str) -> bool:
 
 
 def read_record(status: object) -> RolloutRecord | None:
-    """The record in a constraint's status; None where there is none that can be read.
+    """Returns the record in a constraint's status; None if it is missing or malformed.
 
-    Whether it counts its signature says, which is none of this module's business. What
-    makes no sense is as if it were not there, and the roll-out begins anew.
+    The caller checks its signature. Without a valid record the roll-out starts again.
     """
     written: Any = object_of(status).get("rollout")
     try:
@@ -252,11 +253,10 @@ def read_record(status: object) -> RolloutRecord | None:
 
 
 def violation_time(document: Mapping[str, Any], known: str | None, now: float) -> str | None:
-    """Return the time to report of a violation found now; None where a time is reported already.
+    """Returns the time to report for a violation found now; None if a time is reported already.
 
-    Rounded up, so that violations that come all the time are told of now and then:
-    quiet may so become longer by a twentieth, never shorter. None, too, where no
-    stage waits for quiet.
+    Times are rounded up, so that frequent violations are reported only now and then; this makes a
+    quiet period up to a twentieth longer, never shorter. None also if no stage waits for quiet.
     """
     rollout = read_rollout(document)
     quiet = [stage.quiet_seconds for stage in rollout.stages] if rollout is not None else []
@@ -267,9 +267,11 @@ def violation_time(document: Mapping[str, Any], known: str | None, now: float) -
 
 
 def stage_of(document: Mapping[str, Any]) -> str:
-    """The action in force by a constraint's own annotation and status; empty without a roll-out.
+    """Returns the action in force by a constraint's annotation and status.
 
-    Empty, too, where the annotation cannot be followed: the constraint is refused then.
+    Empty without a roll-out.
+
+    Also empty for an invalid annotation: such a constraint is refused.
     """
     try:
         rollout = read_rollout(document)
@@ -282,9 +284,10 @@ def stage_of(document: Mapping[str, Any]) -> str:
 
 
 def staged(document: Mapping[str, Any], status: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """The constraint as it is to be enforced: with the action in force in place of its own.
+    """Returns the constraint to enforce, with the action in force instead of its own.
 
-    Its roll-out is then carried out, and no annotation of it any more. ``status`` is the one that stands in the cluster, whatever revision the document is.
+    The result has no roll-out annotation. ``status`` is the current one of the cluster, for any
+    revision of the document.
     """
     action = stage_of({**document, "status": status})
     if not action or action == enforcement.action_of(document):
@@ -299,10 +302,10 @@ def staged(document: Mapping[str, Any], status: Mapping[str, Any] | None) -> Map
 
 
 def effective_action(rollout: Rollout, record: RolloutRecord | None, generation: int) -> str:
-    """The action in force: the last step's, and the first stage's where nothing is recorded.
+    """Returns the action in force: that of the last step, or of the first stage without a record.
 
-    A step that the annotation no longer has is as strict as the strictest stage
-    that is not stricter: a changed annotation never jumps ahead.
+    If the annotation no longer has that step, the strictest stage that is not stricter counts, so
+    that a change of the annotation never jumps ahead.
     """
     if rollout.aborted or record is None or record.generation != generation:
         return rollout.actions[0]
@@ -310,7 +313,7 @@ def effective_action(rollout: Rollout, record: RolloutRecord | None, generation:
 
 
 def _position(rollout: Rollout, action: str) -> int:
-    """Where among the actions this one is, or else the last stage that is not stricter."""
+    """Returns the index of an action, or else of the last stage that is not stricter."""
     if action in rollout.actions:
         return rollout.actions.index(action)
     strength = _STRENGTH[action]
@@ -321,10 +324,10 @@ def _position(rollout: Rollout, action: str) -> int:
 def next_record(
     rollout: Rollout, record: RolloutRecord | None, generation: int, evidence: Evidence, now: float
 ) -> RolloutRecord:
-    """The record that there should be; the same one where nothing is to be said.
+    """Returns the next record; the same one if nothing changes.
 
-    At most one step is taken: the next is considered once this one is in force
-    everywhere. ``now`` is in seconds since the epoch.
+    At most one step is taken: the next one is considered once this one is in force on every
+    replica. ``now`` is in seconds since the epoch.
     """
     began = math.floor(now)
     if record is None or record.generation != generation:
@@ -350,7 +353,7 @@ def next_record(
 
 
 def _begun(record: RolloutRecord, now: float) -> RolloutRecord:
-    """The record without times to come, by which a stage would never end: it begins now."""
+    """Returns the record with future times replaced by now, because they would never end."""
     last, until = record.steps[-1], now + CLOCKS_SECONDS
     if last.since > until:
         last = RolloutStep(last.action, math.floor(now))
@@ -361,7 +364,7 @@ def _begun(record: RolloutRecord, now: float) -> RolloutRecord:
 
 
 def _audited(record: RolloutRecord, evidence: Evidence) -> RolloutRecord:
-    """The record with what the audit found; what it found first is not new."""
+    """Returns the record with the audit's count; the first count is no increase."""
     if evidence.total is None or evidence.total == record.total:
         return record
     if record.total is None or evidence.total < record.total:
@@ -382,14 +385,14 @@ def _state(rollout: Rollout, position: int) -> str:
 def seconds_to_next(
     rollout: Rollout, record: RolloutRecord, evidence: Evidence, now: float
 ) -> float:
-    """When to look again if nothing happens meanwhile; infinity where time alone changes nothing."""
+    """Returns the seconds until the next check; infinity if time alone changes nothing."""
     if rollout.aborted or rollout.paused:
         return math.inf
     return _wait(rollout, record, evidence, now)
 
 
 def _wait(rollout: Rollout, record: RolloutRecord, evidence: Evidence, now: float) -> float:
-    """Seconds until the present stage may be left; 0 when it may."""
+    """Returns the seconds until the present stage may end; 0 if it may."""
     position = _position(rollout, record.steps[-1].action)
     if position == len(rollout.stages) or not evidence.enforced:
         return math.inf

@@ -1,7 +1,7 @@
-"""The CRD of a template's constraints, and constraints checked against it.
+"""The CRD of a template's constraints, and the check of constraints against it.
 
-The CRD is Gatekeeper's to the field, since clusters already hold it and tools
-read it; behind its printer columns stand two of ours, for the conditions.
+The CRD equals Gatekeeper's in every field, since clusters already have it and tools read it; two
+printer columns for the conditions are added at the end.
 """
 
 from __future__ import annotations
@@ -69,10 +69,9 @@ _COLUMNS: Final = (
 
 
 def create_crd(template: Template, target: Target | SeveralTargets) -> dict[str, Any]:
-    """The CustomResourceDefinition (``apiextensions.k8s.io/v1``) of a template's constraints.
+    """Returns the CRD (``apiextensions.k8s.io/v1``) of a template's constraints.
 
-    Raises :class:`~webhook.constraint.errors.InvalidTemplate` where the API
-    server would not accept it.
+    Raises :class:`~webhook.constraint.errors.InvalidTemplate` if the API server would refuse it.
     """
     schema = _schema(template, target)
     plural = template.kind.lower()
@@ -139,25 +138,25 @@ def _schema(template: Template, target: Target | SeveralTargets) -> dict[str, An
 
 
 def crd_schema(crd: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema within a CRD that :func:`create_crd` made."""
+    """Returns the schema of a CRD from :func:`create_crd`."""
     schema: dict[str, Any] = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return schema
 
 
 def unsatisfiable_fault(crd: Mapping[str, Any]) -> str:
-    """Why no constraint could fit a CRD that :func:`create_crd` made; empty where one can.
+    """Returns why no constraint could be valid by a CRD from :func:`create_crd`; empty if one can.
 
-    Asked at admission alone: what is in a cluster already is as the API server takes it.
+    Only admission checks this: templates that a cluster already has stay usable.
     """
     fault = next(unsatisfiable(crd_schema(crd), "spec.validation.openAPIV3Schema"), "")
     return f"invalid ConstraintTemplate: {fault}" if fault else ""
 
 
 def validate_constraint(constraint: Mapping[str, Any], crd: Mapping[str, Any]) -> None:
-    """Check a constraint against its template's CRD, with the framework's messages.
+    """Checks a constraint against its template's CRD, with the framework's messages.
 
-    Raises :class:`~webhook.constraint.errors.InvalidConstraint`, and of it
-    :class:`~webhook.constraint.errors.SchemaViolation` where the schema refuses.
+    Raises :class:`~webhook.constraint.errors.InvalidConstraint`;
+    :class:`~webhook.constraint.errors.SchemaViolation` if the schema refuses it.
     """
     name, gvk = name_of(constraint), gvk_of(constraint)
     if faults := subdomain_faults(name):
@@ -182,10 +181,7 @@ def validate_constraint(constraint: Mapping[str, Any], crd: Mapping[str, Any]) -
 
 
 def validate_match(constraint: Mapping[str, Any], target: Target | SeveralTargets) -> None:
-    """Check only what a constraint matches; raises InvalidConstraint.
-
-    For one whose template says nothing of its parameters.
-    """
+    """Checks only the match of a constraint, not its parameters; raises InvalidConstraint."""
     spec = constraint.get("spec") or {}
     if type(spec) is not dict:
         raise InvalidConstraint("invalid Constraint: spec must be an object")
@@ -196,7 +192,7 @@ def validate_match(constraint: Mapping[str, Any], target: Target | SeveralTarget
 
 
 def with_defaults(constraint: Mapping[str, Any], crd: Mapping[str, Any]) -> dict[str, Any]:
-    """The constraint with the schema's defaults and without its status."""
+    """Returns the constraint with the schema's defaults and without its status."""
     result: dict[str, Any] = structural.with_defaults(dict(constraint), crd_schema(crd))
     result.pop("status", None)
     return result

@@ -1,8 +1,8 @@
 """Checks that a template's parameter schema makes a CRD that the API server accepts.
 
-A schema must be *structural*: every level states its type outside of the
-logical operators, which may only restrict. Its defaults must fit it, and the rules
-in it compile. The checks and messages are those of apiextensions' validation.
+A schema must be *structural*: every level states its type outside of the logical operators, which
+may only restrict it. Its defaults must be valid, and its rules must compile. Checks and messages
+are those of apiextensions' validation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LIST_TYPES: Final = ("atomic", "map", "set")
 _MAP_TYPES: Final = ("atomic", "granular")
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED: Final = ("$schema", "definitions", "id", "patternProperties")
-"""Forbidden, unless they are empty."""
+"""Keywords that must be empty."""
 _UNSUPPORTED_AT_ALL: Final = ("$ref", "additionalItems", "dependencies")
 _FLAGS: Final = (
     "x-kubernetes-preserve-unknown-fields",
@@ -64,12 +64,12 @@ _TYPELESS: Final = {
     "field": "must not be empty for specified object fields",
     "item": "must not be empty for specified array items",
 }
-"""The fault of a level without a type, by where the level stands; the root has none."""
+"""The error of a level without a type, by its position; the root needs none."""
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 
 
 def schema_faults(template: Template, schema: Schema) -> list[str]:
-    """Return the faults of a template's names and schema, those of the schema sorted."""
+    """Returns the faults of a template's names and schema, the latter sorted."""
     faults = list(_name_faults(template))
     checks: tuple[Callable[[], Iterator[str]], ...] = (
         lambda: type_faults(schema, _ROOT),
@@ -98,7 +98,7 @@ def _name_faults(template: Template) -> Iterator[str]:
 
 
 def _level(schema: Schema, path: str, where: str) -> Iterator[str]:
-    """Yield the faults of one level outside of logical operators, and of those below."""
+    """Yields the faults of one level outside of logical operators, and of the levels below."""
     yield from _own_faults(schema, path, where)
     yield from _keyword_faults(schema, path)
     yield from _logic(schema, path)
@@ -135,7 +135,7 @@ def _own_faults(schema: Schema, path: str, where: str) -> Iterator[str]:
 
 
 def _embedded_faults(schema: Schema, path: str) -> Iterator[str]:
-    """Yield the faults of what holds objects of Kubernetes."""
+    """Yields the faults of a schema with embedded Kubernetes objects."""
     if schema.get("additionalProperties") is not None:
         why = "must not be used if x-kubernetes-embedded-resource is set"
         yield f"{path}.additionalProperties: Forbidden: {why}"
@@ -149,7 +149,7 @@ def _embedded_faults(schema: Schema, path: str) -> Iterator[str]:
 
 
 def _inside_metadata(schema: Schema, path: str) -> Iterator[str]:
-    """Return the faults in the schema of an object's metadata, at any depth."""
+    """Yields the faults in the schema of an embedded object's metadata, at any depth."""
     if schema.get("x-kubernetes-embedded-resource"):
         why = "must not be used inside of resource meta"
         yield f"{path}.x-kubernetes-embedded-resource: Forbidden: {why}"
@@ -175,7 +175,7 @@ def _without_defaults(schema: Schema, path: str) -> Iterator[str]:
 
 
 def _keyword_faults(schema: Schema, path: str) -> Iterator[str]:
-    """Yield the faults of keywords, which are the same within logical operators."""
+    """Yields the faults of keywords, which are the same within logical operators."""
     kind = schema.get("type") or ""
     if kind and kind not in _TYPES:
         allowed = ", ".join(f'"{name}"' for name in _TYPES)
@@ -205,7 +205,7 @@ def _keyword_faults(schema: Schema, path: str) -> Iterator[str]:
 
 
 def _merge_faults(schema: Schema, path: str) -> Iterator[str]:
-    """Yield the faults of how lists and maps are merged."""
+    """Yields the faults of list and map merge strategies."""
     for name, known in (("list", _LIST_TYPES), ("map", _MAP_TYPES)):
         keyword = f"x-kubernetes-{name}-type"
         value = schema.get(keyword)
@@ -237,7 +237,7 @@ def _merge_faults(schema: Schema, path: str) -> Iterator[str]:
 
 
 def _set_faults(items: Schema, path: str) -> Iterator[str]:
-    """Yield the faults of the items of a set, which are compared whole."""
+    """Yields the faults of the items of a set, which are compared whole."""
     for kind, name, unset in (("array", "list", "atomic"), ("object", "map", "granular")):
         keyword = f"x-kubernetes-{name}-type"
         if items.get("type") == kind and items.get(keyword, unset) != "atomic":
@@ -246,7 +246,7 @@ def _set_faults(items: Schema, path: str) -> Iterator[str]:
 
 
 def _map_list_faults(schema: Schema, path: str, keys: list[str]) -> Iterator[str]:
-    """Yield the faults of a list whose items are identified by keys."""
+    """Yields the faults of a list whose items are identified by keys."""
     if not keys:
         why = "must not be empty if x-kubernetes-list-type is map"
         yield f"{path}.{_MAP_KEYS}: Required value: {why}"
@@ -283,9 +283,9 @@ def _map_list_faults(schema: Schema, path: str, keys: list[str]) -> Iterator[str
 
 
 def _logic(schema: Schema, path: str, *, is_within: bool = False) -> Iterator[str]:
-    """Yield the faults within allOf, anyOf, oneOf and not, and of the pattern.
+    """Yields the faults within allOf, anyOf, oneOf and not, and of the pattern.
 
-    Outside of them anyOf may say that it is a number or a text, and the first of allOf may.
+    For ``x-kubernetes-int-or-string``, anyOf or the first of allOf may state the types.
     """
     for operator in ("allOf", "anyOf", "oneOf"):
         alternatives = schema.get(operator) or ()
@@ -306,7 +306,7 @@ def _logic(schema: Schema, path: str, *, is_within: bool = False) -> Iterator[st
 
 
 def _nested(schema: Any, path: str, *, first: bool = False) -> Iterator[str]:
-    """Yield the faults of a level within a logical operator, which may only restrict."""
+    """Yields the faults of a level within a logical operator, which may only restrict."""
     for name, why in _NESTED_FORBIDDEN:
         if schema.get(name):
             yield f"{path}.{name}: Forbidden: {why}"

@@ -1,4 +1,4 @@
-"""The defaults of a schema, checked by the schema itself (apiextensions, defaulting/validation.go)."""
+"""Checks the defaults of a schema against the schema (apiextensions, defaulting/validation.go)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NAMES: Final = {
     "k8s-short-name": {"pattern": f"^{LABEL}$", "maxLength": 63},
     "k8s-long-name": {"pattern": f"^{SUBDOMAIN}$", "maxLength": 253},
 }
-"""Formats that the API server asks of defaults, and of no other value."""
+"""Formats that the API server checks for defaults only."""
 
 
 def default_faults(schema: Schema, path: str) -> Iterator[str]:
-    """Return the faults of the defaults of a structural schema; recurses by schema."""
+    """Yields the faults of the defaults of a structural schema; recursive."""
     default = schema.get("default")
     if default is not None:
         at = f"{path}.default"
@@ -41,7 +41,7 @@ def default_faults(schema: Schema, path: str) -> Iterator[str]:
 
 
 def _schema_of_defaults(schema: Any) -> Any:
-    """The schema as a default is held against it: that it is a number or a text is not asked."""
+    """Returns the schema for checking a default: without int-or-string."""
     if type(schema) is list:
         return [_schema_of_defaults(item) for item in schema]
     if type(schema) is not dict:
@@ -58,7 +58,7 @@ def _schema_of_defaults(schema: Any) -> Any:
 
 
 def _malformed(name: str, text: str) -> str:
-    """Return the fault of the name of a kind or of a version; empty for none."""
+    """Returns the fault of a kind's or version's name; empty for none."""
     if name == "apiVersion":
         return f"unexpected GroupVersion string: {text}" if text.count("/") > 1 else ""
     if faults := dns_label_faults(text.lower()):
@@ -67,7 +67,7 @@ def _malformed(name: str, text: str) -> str:
 
 
 def _embedded_faults(value: Any, schema: Schema | None, path: str) -> list[str]:
-    """Return the faults of a default that holds an object of Kubernetes."""
+    """Returns the faults of a default that embeds a Kubernetes object."""
     if schema is None:
         return []
     faults: list[str] = []

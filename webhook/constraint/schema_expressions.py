@@ -1,7 +1,7 @@
-"""The rules of a schema (``x-kubernetes-validations``), checked as the API server checks a CRD's.
+"""Checks a schema's rules (``x-kubernetes-validations``) as the API server checks those of a CRD.
 
-Apiextensions' validation of a rule's fields, and the compilation of its expressions with the types that
-the schema gives. What it estimates them to cost at most has a limit each, and one for all together.
+Fields of rules are validated as apiextensions does, and expressions are compiled with the schema's
+types. Estimated costs have a limit for each rule and one for all rules.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "
 
 
 COST_MAX: Final = 10_000_000
-"""The highest estimated cost of a rule, as often as it may be asked for one object."""
+"""The highest estimated cost of a rule, over all its evaluations for one object."""
 
 TOTAL_COST_MAX: Final = 100_000_000
-"""The highest estimated cost of all rules of a CRD together."""
+"""The highest estimated cost of all rules of a CRD."""
 
 _COST_OVERFLOWN: Final = 2**64 - 1
 _CONTRIBUTORS_MAX: Final = 4
@@ -49,13 +49,13 @@ _CONTRIBUTORS_MAX: Final = 4
 
 @dataclass(slots=True)
 class RuleCosts:
-    """The estimated cost of all rules of one schema, and the most expensive of them."""
+    """The estimated cost of all rules of one schema, and the most expensive rules."""
 
     total: int = 0
     dearest: list[tuple[int, str]] = field(default_factory=list)
 
     def fault(self, path: str, subject: str, cost: int) -> Iterator[str]:
-        """Count an expression that stands somewhere; that it costs too much by itself."""
+        """Counts an expression; yields a fault if its cost exceeds the limit."""
         self.total = min(self.total + cost, _COST_OVERFLOWN)
         if cost >= TOTAL_COST_MAX // 100:
             self.dearest = sorted([*self.dearest, (cost, path)], reverse=True)[:_CONTRIBUTORS_MAX]
@@ -63,7 +63,7 @@ class RuleCosts:
             yield _too_much(path, subject, cost, COST_MAX)
 
     def faults(self, root: str) -> Iterator[str]:
-        """That they cost too much together, and which of them most of it."""
+        """Yields a fault if the total cost exceeds the limit, with the most expensive rules."""
         if self.total <= TOTAL_COST_MAX:
             return
         for _, path in self.dearest:
@@ -89,7 +89,7 @@ def _too_much(path: str, subject: str, cost: int, limit: int) -> str:
 
 
 def rule_faults(schema: Schema, path: str) -> Iterator[str]:
-    """Return the faults of the fields of the rules of one level."""
+    """Yields the faults in the fields of one level's rules."""
     for index, rule in enumerate(schema.get(KEYWORD) or ()):
         yield from _field_faults(schema, rule or {}, f"{path}.{KEYWORD}[{index}]")
 
@@ -123,7 +123,7 @@ def _field_faults(schema: Schema, rule: Mapping[str, Any], path: str) -> Iterato
 
 
 def _leads_somewhere(schema: Schema, path: str) -> bool:
-    """Whether a path as ``.a['b'].c`` names a field of the schema."""
+    """Whether a path such as ``.a['b'].c`` names a field of the schema."""
     level, at = schema, 0
     while at < len(path):
         step = _STEP.match(path, at)
@@ -145,12 +145,12 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """Where a schema stands, and what those above it say of its values.
+    """The position of a schema, with facts from the levels above.
 
-    ``times`` is how often an object has it at most; None where nothing bounds that.
-    ``uncorrelatable`` is where above it an old value stops being known as that of a new one.
-    ``defaults`` are the values that defaults above give it, and where they stand; its own are tried
-    with ``tries_own``, and not below additionalProperties.
+    ``times`` is how often an object may contain it, None without a bound. ``uncorrelatable`` is the
+    level above from which old values cannot be matched with new ones. ``defaults`` are values from
+    defaults above, with their positions; its own default is tried with ``tries_own``, and not below
+    additionalProperties.
     """
 
     path: str
@@ -161,7 +161,7 @@ class _Level:
 
 
 def expression_faults(schema: Schema, root: str) -> Iterator[str]:
-    """Return the faults of the expressions of a schema that is sound otherwise."""
+    """Yields the faults of the expressions of an otherwise valid schema."""
     costs = RuleCosts()
     yield from _faults_from(schema, _Level(root), costs, is_root=True)
     yield from costs.faults(root)
@@ -170,7 +170,7 @@ def expression_faults(schema: Schema, root: str) -> Iterator[str]:
 def _faults_from(
     schema: Schema, level: _Level, costs: RuleCosts, *, is_root: bool = False
 ) -> Iterator[str]:
-    """Yields the faults of a level and of all below it; recurses by schema."""
+    """Yields the faults of a level and of all levels below; recursive."""
     path, defaults = level.path, level.defaults
     if level.tries_own and schema.get("default") is not None:
         defaults = (*defaults, (f"{path}.default", schema["default"]))
@@ -215,9 +215,11 @@ def _faults_from(
 
 
 def _times_within(schema: Schema, times: int | None) -> int | None:
-    """How often what is directly within a level is there at most; None where nothing bounds it.
+    """Returns how often an object may contain what is directly within a level.
 
-    ``times`` is how often the level itself is.
+    None without a bound.
+
+    ``times`` is how often it may contain the level itself.
     """
     kind = schema.get("type")
     limit: int | None = 1
@@ -233,7 +235,7 @@ def _times_within(schema: Schema, times: int | None) -> int | None:
 def _level_faults(
     schema: Schema, level: _Level, costs: RuleCosts, *, is_root: bool
 ) -> Iterator[str]:
-    """Return the faults of the expressions of one level."""
+    """Yields the faults of the expressions of one level."""
     rules: Sequence[Any] = schema.get(KEYWORD) or ()
     if not rules:
         return
@@ -282,7 +284,7 @@ def _level_faults(
 def _transition_faults(
     rule: Mapping[str, Any], path: str, level: _Level, *, is_transition: bool
 ) -> Iterator[str]:
-    """Return the faults of a rule that reads ``oldSelf``."""
+    """Yields the faults of a rule that reads ``oldSelf``."""
     if is_transition and level.uncorrelatable:
         why = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
         yield invalid(f"{path}.rule", rule["rule"], f"{why} {level.uncorrelatable}")
@@ -298,7 +300,7 @@ def _message_faults(
     declared: Declared,
     costs: RuleCosts,
 ) -> Iterator[str]:
-    """Return the faults of a rule's ``messageExpression``."""
+    """Yields the faults of a rule's ``messageExpression``."""
     from webhook.cel.check.types import STRING  # noqa: PLC0415  # as above
     from webhook.cel.engine import compile_checked  # noqa: PLC0415
     from webhook.cel.errors import CompileError  # noqa: PLC0415
@@ -321,9 +323,9 @@ def _message_faults(
 
 
 def _holds(expression: Expression, value: Any, schema: Schema) -> bool:
-    """Whether a rule holds for a default; one that cannot be evaluated does not.
+    """Whether a rule holds for a default; a rule that ends in an error does not.
 
-    Of a default that cannot be read as its format has it nothing is known.
+    A default that does not have its format counts as valid here.
     """
     from webhook.cel.errors import EvaluationError  # noqa: PLC0415  # as above
     from webhook.cel.run.meter import Meter  # noqa: PLC0415
@@ -339,9 +341,9 @@ def _holds(expression: Expression, value: Any, schema: Schema) -> bool:
 
 
 def _read(value: Any, schema: Schema) -> Any:
-    """A default as its rules have it: texts of some formats are no texts there.
+    """Returns a default as rules see it: texts of some formats become other types.
 
-    Fields have the names that expressions write. Raises EvaluationError for what cannot be read.
+    Field names are those of expressions. Raises EvaluationError for a malformed text.
     """
     from webhook.cel.check.objects import escaped_field  # noqa: PLC0415  # as above
     from webhook.cel.run.conversions import to_duration, to_timestamp  # noqa: PLC0415

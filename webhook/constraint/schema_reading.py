@@ -1,9 +1,8 @@
-"""A template's schema as Go reads it into apiextensions' ``JSONSchemaProps``.
+"""Reads a template's schema as Go decodes it into apiextensions' ``JSONSchemaProps``.
 
-Gatekeeper and the API server decode a schema into Go's types, which forgives some of what people
-write: null is as if nothing were there, a keyword that nobody knows is dropped, and ``items: string``
-is a list of nothing in particular. What Go refuses is left as it is, and told by
-:mod:`webhook.constraint.schema_types`.
+Gatekeeper and the API server decode a schema into Go types, which is lenient: null counts as
+absent, unknown keywords are dropped, and ``items: string`` is an empty list. Values that Go refuses
+are kept, and :mod:`webhook.constraint.schema_types` reports them.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 
 _UNTYPED: Final = frozenset({"default", "dependencies", "example"})
-"""Keywords that are known, and hold anything."""
+"""Known keywords that may hold any value."""
 
 
 def read_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema as Go has it; recurses by schema."""
+    """Returns the schema as Go decodes it; recursive."""
     read: dict[str, Any] = {}
     for keyword, value in schema.items():
         value_type = KEYWORDS.get(keyword)
@@ -66,17 +65,17 @@ def _as_read(value: Any, value_type: str) -> Any:
 
 
 def _inner(schema: Any) -> Any:
-    """A schema within another: null is one that says nothing."""
+    """Returns an inner schema; null becomes an empty one."""
     if schema is None:
         return {}
     return read_schema(schema) if type(schema) is dict else schema
 
 
 def open_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Allow unknown fields at every level of a schema that was read, as a legacy schema does.
+    """Allows unknown fields at every level of a legacy schema from :func:`read_schema`.
 
-    An array without items gets items that may be anything, since a structural schema must have
-    them. What is of a wrong type is left as it is.
+    An array without ``items`` gets items of any type, since a structural schema requires them.
+    Values of a wrong type are kept.
     """
     result = dict(schema)
     kind = schema.get("type", "")
@@ -98,7 +97,7 @@ def open_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_several_items(schema: Mapping[str, Any]) -> bool:
-    """Whether a list of schemas stands for items, where a legacy schema is opened."""
+    """Whether some ``items`` of a legacy schema is a list of schemas."""
     items, more, properties = (
         schema.get(name) for name in ("items", "additionalProperties", "properties")
     )

@@ -1,8 +1,7 @@
-"""The types of a schema's keywords: what the API server's decoder takes (apiextensions/v1).
+"""The types of a schema's keywords, as the API server decodes them (apiextensions/v1).
 
-A keyword of another type is refused before anything else is looked at, since no
-rule can be asked of it. Unknown keywords are dropped by the API server in silence,
-and null is as if nothing were there.
+A keyword of a wrong type is refused before all other checks, which need the type. The API server
+silently drops unknown keywords, and null counts as absent.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ KEYWORDS: Final[Mapping[str, str]] = {
 
 
 def type_faults(schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Return the faults of types in a schema, and in those within it; recurses by schema."""
+    """Yields the type faults in a schema and in its inner schemas; recursive."""
     for keyword, value in schema.items():
         value_type = KEYWORDS.get(keyword)
         if value is None or value_type is None:
@@ -88,7 +87,7 @@ def type_faults(schema: Mapping[str, Any], path: str) -> Iterator[str]:
 
 
 def unsatisfiable(schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Where a schema is one that no value meets, though the API server takes it."""
+    """Yields the positions where no value can be valid, though the API server accepts the schema."""
     factor = schema.get("multipleOf")
     if factor is not None and factor <= 0:
         yield f"{path}.multipleOf: Invalid value: {factor}: must be positive, or no value fits"
@@ -140,7 +139,7 @@ def _is(value: Any, value_type: str) -> bool:
 
 
 def _has_fields(value: Any, fields: Mapping[str, type]) -> bool:
-    """Whether this is an object whose fields, as far as they are known, are of these types."""
+    """Whether a value is an object whose known fields have these types."""
     return type(value) is dict and all(
         item is None or name not in fields or type(item) is fields[name]
         for name, item in value.items()

@@ -1,7 +1,6 @@
-"""No message of ours quotes a value of a Secret: messages go to answers, logs, records and Events.
+"""Keeps values of Secrets out of engine messages, which go to answers, logs, records and Events.
 
-What a policy's author writes into a message is the author's; what an engine says of a value that it
-could not use is ours.
+The messages that a policy's author writes are not changed.
 """
 
 from __future__ import annotations
@@ -21,18 +20,20 @@ WITHHELD: Final = (
     "the error's text quotes a value of a Secret and is left out; "
     "try the policy on a Secret with made-up values"
 )
-"""In the place of what an engine says."""
+"""The text that replaces an engine's message."""
 
 PART_CHARACTERS: Final = 4
-"""So long is a word of a message that is looked for within values: shorter ones are in most texts."""
+"""Words of a message shorter than this are not searched for in values, because most texts contain
+them.
+"""
 
 _WORD: Final = re.compile(r"[^\s\"'`:;,(){}\[\]]+")
 
 
 def quoting_no_secret(error: PolicyError, request: Any) -> PolicyError:
-    """Return an evaluation's error, without its words where they quote a value of the request's Secret.
+    """Returns an error, without its message if that quotes a value of the request's Secret.
 
-    A part of a value counts, in any case of letters, and what base64 stands for.
+    Parts of a value count, in upper and lower case, decoded from base64 or not.
     """
     if error.overrun or type(request) is not dict:
         return error
@@ -46,7 +47,7 @@ def quoting_no_secret(error: PolicyError, request: Any) -> PolicyError:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and those that it came of: a traceback shows them all."""
+    """Yields an exception and its causes, which a traceback shows."""
     one: BaseException | None = error
     while one is not None:
         yield one
@@ -54,7 +55,10 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def without_secrets(text: str, request: Mapping[str, Any]) -> str:
-    """Return an engine's words about a request's objects, unless they quote a value of a Secret."""
+    """Returns an engine's message about a request's objects.
+
+    Replaced if it quotes a value of a Secret.
+    """
     return WITHHELD if _quotes(text, request) else text
 
 
@@ -76,7 +80,7 @@ def _quotes(text: str, request: Mapping[str, Any]) -> bool:
 
 
 def _values(secret: Mapping[str, Any]) -> Iterator[str]:
-    """The texts and numbers of its data, those that base64 stands for among them."""
+    """Yields the texts and numbers of a Secret's data, also decoded from base64."""
     due: list[Any] = [secret.get("data"), secret.get("stringData")]
     while due:
         value = due.pop()

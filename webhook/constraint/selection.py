@@ -1,8 +1,7 @@
-"""Selects the constraints that match an object under review, and evaluates none.
+"""Selects the constraints that match an object, without evaluating them.
 
-For those who must say that a constraint was met, or that it was not about a
-thing at all; :meth:`~webhook.constraint.snapshot.Snapshot.review` says only what
-is violated.
+For callers that report which constraints were satisfied;
+:meth:`~webhook.constraint.snapshot.Snapshot.review` returns violations only.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Selection(NamedTuple):
-    """The constraints that match, and those about the same kind that do not.
+    """The constraints that match, and those of the same kind that do not.
 
-    One whose match cannot be told, or that matches and cannot be evaluated, is in neither.
+    A constraint whose match is unknown, or that matches and cannot be evaluated, is in neither.
     """
 
     matching: tuple[Constraint, ...]
@@ -31,7 +30,7 @@ class Selection(NamedTuple):
 
 
 def select(snapshot: Snapshot, value: Any, enforcement_point: str) -> Selection:
-    """Divide constraints into those that :meth:`Snapshot.review` would evaluate for a value, and the others."""
+    """Returns the constraints that :meth:`Snapshot.review` would evaluate, and the others."""
     matching: list[Constraint] = []
     others: list[Constraint] = []
     for target in snapshot.targets.values():
@@ -57,7 +56,7 @@ def select(snapshot: Snapshot, value: Any, enforcement_point: str) -> Selection:
 
 
 def about(snapshot: Snapshot, key: Hashable, enforcement_point: str) -> tuple[Constraint, ...]:
-    """The constraints that may match things of this key of the index (a group and kind)."""
+    """Returns the constraints that may match values with this key of the index (a group and kind)."""
     constraints: list[Constraint] = []
     for target in snapshot.targets:
         plan = snapshot.plan(enforcement_point, target, key)

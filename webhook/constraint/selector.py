@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def compile_selector(selector: Mapping[str, Any]) -> Callable[[Mapping[str, str]], bool]:
-    """A valid selector as a function of labels; an empty one holds for any labels."""
+    """Compiles a valid selector to a function of labels; an empty selector always holds."""
     tests: list[Test] = []
     labels = selector.get("matchLabels") or {}
     if labels:

@@ -26,9 +26,9 @@ def validate_selectors(constraint: Mapping[str, Any]) -> None:
 
 
 def validate_selector(selector: Any) -> bool:
-    """Check one selector as far as its schema cannot; raises :class:`InvalidConstraint`.
+    """Checks one selector beyond its schema; raises :class:`InvalidConstraint`.
 
-    False where its shape is wrong, which the schema says better.
+    Returns False for a malformed selector, which the schema reports better.
     """
     if type(selector) is not dict:
         return True

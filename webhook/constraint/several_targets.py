@@ -1,4 +1,4 @@
-"""The targets of one template together: what its constraints may match by is what any of them knows."""
+"""Several targets of one template: constraints may match by the fields of any of them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class SeveralTargets:
-    """Matches by the fields of several targets, each of which sees its own alone.
+    """Matches by the fields of several targets, each of which sees only its own.
 
-    Raises :class:`~webhook.constraint.errors.InvalidTemplate` where two mean something else by
-    one name: a constraint could not tell them apart.
+    Raises :class:`~webhook.constraint.errors.InvalidTemplate` if two targets define a field
+    differently.
     """
 
     def __init__(self, targets: Sequence[Target]) -> None:
@@ -34,7 +34,7 @@ class SeveralTargets:
             self._fields.append(fields)
 
     def match_schema(self) -> dict[str, Any]:
-        """The schema of ``spec.match``, with the fields of all."""
+        """Returns the schema of ``spec.match`` with the fields of all targets."""
         return {"type": "object", "properties": self._all}
 
     def spec_schema(self) -> Mapping[str, Any]:
@@ -45,7 +45,7 @@ class SeveralTargets:
         return schema
 
     def validate_constraint(self, constraint: Mapping[str, Any]) -> None:
-        """Check it as each target does; raises InvalidConstraint."""
+        """Checks a constraint by each target; raises InvalidConstraint."""
         spec = constraint.get("spec")
         match = spec.get("match") if isinstance(spec, dict) else None
         for number, target in enumerate(self._targets):
@@ -55,11 +55,11 @@ class SeveralTargets:
             target.validate_constraint(seen)
 
     def compile_match(self, target: Target, match: Mapping[str, Any]) -> CompiledMatch:
-        """Compile a match by one of the targets; raises InvalidConstraint."""
+        """Compiles a match for one of the targets; raises InvalidConstraint."""
         return target.compile_match(self._own(self._targets.index(target), match))
 
     def _own(self, number: int, match: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields that a target sees: its own, and those that no target knows."""
+        """Returns the fields that a target sees: its own, and those that no target knows."""
         fields = self._fields[number]
         return {
             name: value for name, value in match.items() if name in fields or name not in self._all

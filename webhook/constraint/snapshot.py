@@ -1,14 +1,13 @@
 """One immutable revision of policies and data, and the review of objects by it.
 
-Cost follows the constraints that match. For each key of the index (group and
-kind) and each enforcement point the snapshot keeps a *plan*, made when first
-asked for (:mod:`webhook.constraint.plan`).
+The cost of a review depends on the number of matching constraints. For each key of the index (group
+and kind) and each enforcement point the snapshot caches a *plan* (:mod:`webhook.constraint.plan`).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from webhook.constraint import enforcement, group
 from webhook.constraint.errors import ReviewError, UnsupportedEnforcementPoint
@@ -30,12 +29,13 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.target import Target
     from webhook.constraint.template import Template
+    from webhook.external_data.exchange import ReviewMoment
 
 
 class Snapshot:
-    """Templates, constraints and data at one moment; safe to share, never changed.
+    """Templates, constraints and data at one moment; immutable and shareable.
 
-    Its plans are a cache: two reviews that make the same plan make equal ones.
+    Plans are a cache: two threads that make the same plan make equal ones.
     """
 
     __slots__ = (
@@ -67,9 +67,9 @@ class Snapshot:
         revision: int = 0,
         on_bug: OnBug | None = None,
     ) -> None:
-        """``spare`` are the templates among ``entries`` for none of ``targets``.
+        """``spare`` are those of ``entries`` for none of ``targets``.
 
-        ``on_bug`` receives faults of ours that end evaluations.
+        ``on_bug`` gets faults of Waddle itself that end an evaluation.
         """
         self.on_bug = on_bug
         self.targets = dict(targets)
@@ -88,12 +88,12 @@ class Snapshot:
             for entry in self._entries.values()
             for constraint in entry.constraints
         )
-        """Whether a constraint allows violations that an object had before an update."""
+        """Whether a constraint tolerates violations that the old object of an update had."""
         self._plans: dict[tuple[str, str, Hashable], Plan] = {}
         self._parts: dict[FailurePolicy, Snapshot] = {}
 
     def part(self, failure_policy: FailurePolicy) -> Snapshot:
-        """Return a snapshot of the constraints of one failure policy alone; it is kept."""
+        """Returns a cached snapshot with the constraints of one failure policy."""
         part = self._parts.get(failure_policy)
         if part is None:
             part = self._parts[failure_policy] = self._part_of(failure_policy)
@@ -129,14 +129,14 @@ class Snapshot:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The templates that have a revision in force, with their constraints, in order of kind."""
+        """Returns the templates with a revision in force and their constraints, by kind."""
         return tuple(
             entry for _, entry in sorted(self._entries.items()) if entry.evaluator is not None
         )
 
     @property
     def templates(self) -> tuple[Template, ...]:
-        """Every template, those without a revision in force included, in order of kind."""
+        """Returns every template, also without a revision in force, by kind."""
         return tuple(
             entry.template
             for _, entry in sorted(self._entries.items())
@@ -145,7 +145,7 @@ class Snapshot:
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
-        """Every constraint in force, in order of kind and name."""
+        """Returns every constraint in force, by kind and name."""
         return tuple(
             constraint
             for entry in self.entries
@@ -155,7 +155,7 @@ class Snapshot:
 
     @property
     def broken(self) -> tuple[tuple[Constraint, Broken], ...]:
-        """Every constraint that is not evaluated, and why, in order of kind and name."""
+        """Returns every constraint that is not evaluated, with the reason, by kind and name."""
         return tuple(
             (constraint, fault)
             for _, entry in sorted(self._entries.items())
@@ -182,6 +182,12 @@ class Snapshot:
                 "enforcement point not supported by client, supported enforcement points: "
                 f"[{' '.join(self.enforcement_points)}]"
             )
+        moment = limits.moment
+        if moment is not None and moment.begun is not None:
+            begun = self._begun(moment, value, enforcement_point)
+            if begun is not None:
+                begun.go_on(limits)
+                return _kept(begun, moment, value)
         findings = Findings(self, enforcement_point, limits)
         for target in self.targets.values():
             try:
@@ -194,10 +200,21 @@ class Snapshot:
                 findings.review(review)
                 if findings.deadline_exceeded or findings.deferred:
                     break
+        if findings.requests and moment is not None:
+            return _kept(findings, moment, value)
         return findings.responses()
 
+    def _begun(self, moment: ReviewMoment, value: Any, point: str) -> Findings | None:
+        """Take what was found of a review that had to wait for providers; None for any other."""
+        assert moment.begun is not None  # Else all begins here.
+        reviewed, findings = moment.begun
+        if reviewed is not value or findings.snapshot is not self or findings.point != point:
+            return None
+        moment.begun = None
+        return cast("Findings", findings)
+
     def plan(self, point: str, target: str, key: Hashable) -> Plan:
-        """Return the plan for a key of the index; key None is for reviews without one."""
+        """Returns the plan for a key of the index; key None is for reviews without one."""
         plan = self._plans.get((point, target, key))
         if plan is None:
             plan = make_plan(
@@ -215,6 +232,15 @@ class Snapshot:
                 self._plans.clear()
             self._plans[point, target, key] = plan
         return plan
+
+
+def _kept(findings: Findings, moment: ReviewMoment, value: Any) -> Responses:
+    """Everything found; where only answers are missing it is kept, and the review goes on by them."""
+    if findings.requests and moment.begun is None and findings.may_go_on:
+        # They refer back to the moment: with them it would stay until a full collection of garbage.
+        findings.limits = UNLIMITED
+        moment.begun = value, findings
+    return findings.responses()
 
 
 def _quote(text: str) -> str:

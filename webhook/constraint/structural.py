@@ -1,9 +1,8 @@
-"""Kubernetes' structural schemas: a value checked, its unknown fields found, its defaults set.
+"""Kubernetes' structural schemas: validation, unknown fields and defaults.
 
-What the API server does with a custom resource, done as Gatekeeper does it for
-constraints, so the messages and the order in which faults are found are those
-of kube-openapi. Expressions (``x-kubernetes-validations``) are the API server's
-business alone, as in Gatekeeper.
+It does what the API server does with a custom resource, as Gatekeeper does for constraints, so
+messages and their order are those of kube-openapi. Only the API server evaluates expressions
+(``x-kubernetes-validations``), as with Gatekeeper.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "int64": (-(1 << 63), (1 << 63) - 1),
     "float": (-_FLOAT_MAX, _FLOAT_MAX),
 }
-"""The ranges of numbers of a format."""
+"""The ranges of number formats."""
 
 _META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def faults(value: Any, schema: Schema, path: str = "") -> list[str]:
-    """Everything the schema has against a value; empty if nothing."""
+    """Returns the faults of a value by a schema; empty if it is valid."""
     problems = list(_type_faults(value, schema, path))
     if value is None:
         return problems
@@ -222,7 +221,7 @@ def faults_at(at: str, value: Any, schema: Schema) -> Iterator[str]:
 
 
 def unknown_fields(resource: Mapping[str, Any], schema: Schema) -> list[str]:
-    """The paths of the fields that pruning would drop, sorted; the root is a resource."""
+    """Returns the sorted paths of the fields that pruning would drop; the root is a resource."""
     fields: list[str] = []
     root = {**schema, "x-kubernetes-embedded-resource": True}
     _prune(resource, root, "", fields.append)
@@ -265,9 +264,9 @@ def _prune(value: Any, schema: Schema | None, path: str, record: Callable[[str],
 
 
 def with_defaults(value: Any, schema: Schema | None) -> Any:
-    """The value with the schema's defaults where fields are absent; never changes ``value``.
+    """Returns the value with the schema's defaults for absent fields; never changes ``value``.
 
-    What has all of them is the value itself, and so are such parts of another.
+    A value, or a part of one, that needs no default is returned as it is.
     """
     if schema is None:
         return value
@@ -297,10 +296,10 @@ def with_defaults(value: Any, schema: Schema | None) -> Any:
 
 
 def _are_same(some: Iterable[Any], others: Iterable[Any]) -> bool:
-    """Whether these are the very same objects, one by one."""
+    """Whether two collections hold the same objects, by identity."""
     return all(map(operator.is_, some, others))
 
 
 def _unless_null(value: Any, schema: Schema) -> Any:
-    """The default in place of a null that the schema does not allow."""
+    """Returns the default instead of a null that the schema does not allow."""
     return schema.get("default") if value is None and not schema.get("nullable") else value

@@ -1,8 +1,8 @@
-"""A target: how one kind of thing under review is matched and put to policies.
+"""A target: a kind of value under review, with its matching and its form for policies.
 
 A template names its target. ``admission.k8s.gatekeeper.sh`` reviews admission requests and objects;
-the targets of documents review JSON. As in OPA's frameworks, a target says what ``spec.match`` means
-and turns a thing into the ``input.review`` that policies read.
+document targets review JSON. As in OPA's frameworks, a target defines ``spec.match`` and turns a
+value into the ``input.review`` of policies.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 class CompiledMatch:
     """A constraint's ``spec.match``, compiled once when the constraint is added.
 
-    The index of a snapshot has reviews by a key (group and kind). A match is decided in up to three
-    steps, so that most constraints are settled once for a key or a namespace:
+    The index of a snapshot groups reviews by key (group and kind). A match has up to three steps,
+    so that most constraints are decided once for a key or a namespace:
 
     1. ``selects``: whether reviews with this key may match at all.
-    2. ``in_place``: whether reviews of this namespace may; None where any may. With
+    2. ``in_place``: whether reviews of this namespace may match; None if all may. With
        ``is_settled_by_place`` a namespace that may match does match.
-    3. ``residual``: the rest, None where nothing is left. ``residual_key`` is equal for equal rests.
+    3. ``residual``: the other criteria, None without any. ``residual_key`` is equal for equal ones.
 
     ``full`` is the whole match, for reviews without a key.
     """
@@ -42,11 +42,11 @@ class CompiledMatch:
     in_place: Callable[[str], bool] | None = None
     is_settled_by_place: bool = False
     audited: CompiledMatch | None = None
-    """The match at the audit, where ``processes`` make it differ; None where it is this one."""
+    """The match of the audit, if ``processes`` make it differ; None if it is the same."""
 
 
 class Target(Protocol):
-    """A kind of thing under review. Immutable."""
+    """A kind of value under review. Immutable."""
 
     @property
     def name(self) -> str:
@@ -56,10 +56,10 @@ class Target(Protocol):
         """The OpenAPI schema of ``spec.match``."""
 
     def spec_schema(self) -> Mapping[str, Any]:
-        """The schemas of further fields of ``spec``, by name, that only this target reads."""
+        """Returns the schemas of further fields of ``spec``, by name, that only this target reads."""
 
     def validate_constraint(self, constraint: Mapping[str, Any]) -> None:
-        """Check what a schema cannot express.
+        """Checks a constraint beyond its schema.
 
         Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
         """
@@ -68,20 +68,20 @@ class Target(Protocol):
         """Compile ``spec.match``; raises :class:`~webhook.constraint.errors.InvalidConstraint`."""
 
     def handle_review(self, value: Any, namespaces: Mapping[str, Any]) -> Review | None:
-        """Return the review of a thing; None for a thing of another target.
+        """Returns the review of a value; None for a value of another target.
 
         ``namespaces`` are the known Namespaces by name. Raises
         :class:`~webhook.constraint.errors.ReviewError`.
         """
 
     def is_spared(self, review: Review, namespaces: Collection[str]) -> bool:
-        """Whether a faulty policy must not refuse this: an administrator needs it for the repair.
+        """Whether a policy fault must not refuse this review, because repairs need it.
 
-        ``namespaces`` are the namespaces to spare.
+        ``namespaces`` are the namespaces that are spared.
         """
 
     def process_data(self, obj: Mapping[str, Any]) -> tuple[str, ...] | None:
-        """Return the path of an object in ``data.inventory``; None for what cannot be data.
+        """Returns the path of an object in ``data.inventory``; None if it cannot be data.
 
         Raises :class:`~webhook.constraint.errors.InvalidData`.
         """

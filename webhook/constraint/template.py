@@ -22,8 +22,9 @@ CEL: Final = "K8sNativeValidation"
 """The engines that Gatekeeper has."""
 
 OWN_KINDS: Final = frozenset({KIND.lower(), CONSTRAINT_GROUP.lower()})
-"""Kinds that no constraint can have, in lower case: its statuses and metrics could not be told from
-those of the templates themselves, or of groups."""
+"""Kinds that a constraint cannot have, in lower case: its statuses and metrics could not be
+distinguished from those of templates or groups.
+"""
 
 # Whether parameters are free unless the template says otherwise: the default of
 # legacySchema in each version of the template's CRD.
@@ -34,7 +35,7 @@ _OPERATIONS: Final = frozenset({"*", "CREATE", "UPDATE", "DELETE", "CONNECT"})
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One source of a template: the engine it is for and what that engine makes of it."""
+    """One source of a template: its engine and the engine's input."""
 
     engine: str
     source: Any = field(repr=False)
@@ -42,11 +43,10 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A ConstraintTemplate, whatever its version.
+    """A ConstraintTemplate of any version.
 
-    ``schema`` is the OpenAPI schema of ``spec.parameters``, opened up at every
-    level where the template asks for a legacy schema; None where it has none.
-    ``others`` are the same template for the other targets that it names.
+    ``schema`` is the OpenAPI schema of ``spec.parameters``, opened at every level for a legacy
+    schema; None without one. ``others`` are the same template for its further targets.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Template:
 
     @property
     def parts(self) -> tuple[Template, ...]:
-        """The template for each of its targets."""
+        """Returns the template for each of its targets."""
         return (self, *self.others)
 
     @property
@@ -71,7 +71,7 @@ class Template:
         return " ".join(sorted(one.target for one in self.parts))
 
     def foremost(self, targets: Iterable[str]) -> Template:
-        """Return the template with that of its targets first that comes first in ``targets``."""
+        """Returns the template for the target that comes first in ``targets``."""
         if not self.others:
             return self
         order = {name: number for number, name in enumerate(targets)}
@@ -79,7 +79,7 @@ class Template:
         return replace(first, others=tuple(replace(one, others=()) for one in rest))
 
     def matches_operation(self, operation: str) -> bool:
-        """Return whether the template is for this operation; without operations it is for all."""
+        """Whether the template is for this operation; without operations it is for all."""
         return not self.operations or operation in self.operations or "*" in self.operations
 
 
@@ -126,9 +126,9 @@ def read_template(document: Mapping[str, Any]) -> Template:
 
 
 def kind_of(document: Mapping[str, Any]) -> str:
-    """The constraint kind that a template names, however broken the rest of it is; or empty.
+    """Returns the constraint kind of a template, even of a broken one; or empty.
 
-    Empty, too, for a kind that no constraint can have (:data:`OWN_KINDS`).
+    Also empty for a kind that no constraint can have (:data:`OWN_KINDS`).
     """
     value: Any = document
     for field_ in ("spec", "crd", "spec", "names", "kind"):
@@ -170,7 +170,7 @@ def _targets(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _code(target: Mapping[str, Any], path: str) -> tuple[Code, ...]:
-    """The sources; ``rego`` and ``libs`` take the place of a source for the engine Rego."""
+    """Returns the sources; ``rego`` and ``libs`` replace a source for the engine Rego."""
     listed = target.get("code")
     if listed is not None and type(listed) is not list:
         raise _invalid(f"{path}code must be an array")

@@ -1,4 +1,4 @@
-"""Names with a ``*`` in front, at the end or at both: Gatekeeper's wildcard."""
+"""Gatekeeper's wildcards: names with a ``*`` at the beginning, the end or both."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ WILDCARD: Final = "*"
 """The wildcard for every name, group, kind or operation."""
 
 FEW: Final = 16
-"""Patterns with ``*`` that are tried one after the other: that takes 4 µs, and an index no less."""
+"""Up to this many patterns with ``*`` are tried one by one, in 4 µs; an index takes no less."""
 
 
 def matches(pattern: str, name: str) -> bool:
-    """``*x*`` is contained in the name, ``*x`` ends it, ``x*`` begins it, ``x`` is it."""
+    """Whether a name matches.
+
+    ``*x*`` by containing x, ``*x`` by its end, ``x*`` by its beginning, ``x`` exactly.
+    """
     if pattern.startswith("*"):
         if pattern.endswith("*"):
             return pattern[1:].removesuffix("*") in name
@@ -26,12 +29,12 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def matches_generate_name(pattern: str, prefix: str) -> bool:
-    """Whether every name generated from this prefix matches: the pattern must end in ``*``."""
+    """Whether every name generated from a prefix matches: the pattern must end in ``*``."""
     return pattern.endswith("*") and matches(pattern, prefix)
 
 
 def any_of(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Compile patterns into one test; plain names cost one look-up together."""
+    """Compiles patterns into one test; plain names cost one look-up together."""
     plain = frozenset(pattern for pattern in patterns if "*" not in pattern)
     wild = tuple(pattern for pattern in patterns if "*" in pattern)
     if not wild:
@@ -47,7 +50,10 @@ def any_of(patterns: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _indexed(plain: frozenset[str], wild: Sequence[str]) -> Callable[[str], bool]:
-    """The test of many patterns: what it takes depends on the name's length, not on their number."""
+    """Returns the test of many patterns.
+
+    Its cost depends on the name's length, not on their number.
+    """
     within = {
         pattern[1:].removesuffix("*")
         for pattern in wild

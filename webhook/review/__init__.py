@@ -1,12 +1,13 @@
-"""One review for every door: from a thing to what the whole of the policies says of it.
+"""Reviews a subject by the whole policy set. Every entry point of the program uses it.
 
-A door hands in a :class:`~webhook.review.policy_set.PolicySet` and a
-:class:`~webhook.review.subject.Subject`. The walk goes through named stages: what a Config
-excludes → mutate → expand → match and evaluate → results. It answers ``Found``, or ``Needs``:
-what somebody has to fetch first. Two loops fetch, one for synchronous callers and one for asyncio. ::
+An entry point passes a :class:`~webhook.review.policy_set.PolicySet` and a
+:class:`~webhook.review.subject.Subject`. The walk has named stages: exclude by Config → mutate →
+expand → match and evaluate → results. It returns ``Found``, or ``Needs``: a Namespace or provider
+responses to fetch first. Two loops fetch and walk again, one for synchronous callers and one for
+asyncio. ::
 
     found = review(policies, Subject(AugmentedObject(pod), point=enforcement.AUDIT))
     print(found.responses.results)
 
-What a door leaves out on purpose it says by a field of its subject. docs/doors.md lists it.
+Fields of the subject say which stages an entry point leaves out. docs/doors.md lists them.
 """

@@ -1,8 +1,8 @@
-"""Applies the API server's own mutating policies to an object, all of them in their order.
+"""Applies the API server's MutatingAdmissionPolicies to an object, in the order of their names.
 
-k8s.io/apiserver, admission/plugin/policy/mutating/dispatcher.go: which policies are asked is found
-before any of them changes the object, and once more for those that are asked again. They go by their
-names; in what order an API server goes is not said anywhere.
+As in k8s.io/apiserver, admission/plugin/policy/mutating/dispatcher.go, the policies are selected
+before any of them changes the object, and selected again for the reinvocation. The API server
+documents no order; names make ours deterministic.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class _Invocation(NamedTuple):
-    """A policy that is asked by one resource of parameters."""
+    """A policy with one of its parameter resources."""
 
     policy: MutatingPolicy
     binding: AdmissionBinding
@@ -49,13 +49,13 @@ class _Invocation(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return the key by which policies are asked again."""
+        """Returns the key that identifies this invocation in the reinvocation."""
         named = "" if self.parameter is None else title_of(self.parameter)
         return self.policy.name, self.binding.name, named
 
     @property
     def title(self) -> str:
-        """For messages."""
+        """Returns the policy and its binding, for messages."""
         return f"{MUTATING_POLICY}/{self.policy.name} [binding {self.binding.name}]"
 
 
@@ -63,7 +63,7 @@ class AdmissionChanges:
     """Mutating policies with their bindings."""
 
     store: ParameterStore | None = None
-    """Where parameters are, if they are not among the data of a review."""
+    """The parameters of a cluster; None where they are among the data of the snapshot."""
 
     def __init__(
         self, pairs: Iterable[tuple[MutatingPolicy, AdmissionBinding]], answers: Answers
@@ -77,7 +77,10 @@ class AdmissionChanges:
     def change(
         self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
-        """Changes a subject's object; those policies run again that want it."""
+        """Changes a subject's object.
+
+        The result can run the policies with ``reinvocationPolicy`` again.
+        """
         obj: Any = subject.object
         request, namespace = request_of(subject.value, snapshot)
         if request is None or request.get("operation") not in MUTATED_OPERATIONS:
@@ -99,7 +102,7 @@ class AdmissionChanges:
     def invocations(
         self, request: Json, namespace: Json | None, snapshot: Snapshot
     ) -> tuple[list[_Invocation], list[tuple[MutatingPolicy, str]]]:
-        """Return the policies to ask about a request, and those whose parameters cannot be had."""
+        """Returns the policies that match a request, and the faults of unreadable parameters."""
         invocations, faults = [], []
         for policy, binding in self._pairs:
             if not (policy.matches(request, namespace) and binding.matches(request, namespace)):
@@ -126,12 +129,12 @@ class AdmissionChanges:
 
     @property
     def answers(self) -> Answers:
-        """Return the answers to questions of who may do what."""
+        """Returns the answers of the API server's authorizer."""
         return self._answers
 
 
 class _Turn:
-    """One round of all that are asked, and what came of it."""
+    """One run of all matching policies over one request."""
 
     def __init__(
         self,
@@ -152,7 +155,10 @@ class _Turn:
         self._faults: list[str] = []
 
     def take(self, obj: Json, keys: set[tuple[str, str, str]] | None = None) -> list[_Invocation]:
-        """Ask all, or those with such keys; the ones whose match conditions hold."""
+        """Runs all policies, or those with the given keys.
+
+        Returns those whose match conditions hold.
+        """
         request = {**self._request, "object": as_requested(obj, self._request)}
         self._object = request["object"]
         invocations, faults = self._changes.invocations(request, self._namespace, self._snapshot)
@@ -195,7 +201,7 @@ class _Turn:
             self._ignored.append(f"failurePolicy Ignore passes over {text}")
 
     def outcome(self, before: Json) -> ChangedObject:
-        """Return the outcome of the turn; the object that came where nothing changed."""
+        """Returns the result of this run; the given object itself if nothing changed."""
         return ChangedObject(
             as_given(self._object, before) if self._by else before,
             tuple(self._by),
@@ -204,7 +210,7 @@ class _Turn:
         )
 
     def again(self, obj: Json, keys: set[tuple[str, str, str]]) -> ChangedObject:
-        """Runs the policies with such keys once more, on the object that others have changed."""
+        """Runs the policies with the given keys again, on the object as later mutators left it."""
         turn = _Turn(self._changes, self._request, self._namespace, self._snapshot, self._look)
         turn.take(obj, keys)
         return turn.outcome(obj)

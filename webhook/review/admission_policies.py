@@ -1,8 +1,8 @@
-"""The stage that reviews by the API server's own policies: of files, and of a cluster.
+"""The stage that reviews by ValidatingAdmissionPolicies, of files or of a cluster.
 
-It adds to what was found, and changes nothing of it. The API server enforces them itself: doors over
-files have this stage, and audit and reports of a cluster, and never who answers admissions. What they say counts as a constraint's violations do: ``Deny``
-denies, ``Warn`` warns and ``Audit`` is a dry run.
+It only adds results. The API server itself enforces these policies, so the webhook does not have
+this stage; commands over files, audit and reports have it. The actions ``Deny``, ``Warn`` and
+``Audit`` count as ``deny``, ``warn`` and ``dryrun``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ ACTIONS: Final = {"Deny": "deny", "Warn": "warn", "Audit": "dryrun"}
 
 
 class ListedPolicy(NamedTuple):
-    """A policy, and its bindings by name with their actions; a mutating policy's have none."""
+    """A policy with its bindings by name and their actions.
+
+    Bindings of mutating policies have no actions.
+    """
 
     kind: str
     name: str
@@ -71,7 +74,7 @@ class ListedPolicy(NamedTuple):
 
 
 class AdmissionPolicies:
-    """Policies and their bindings. Immutable but for what it learns of who matches."""
+    """Policies and their bindings. Immutable, except that it records which policies have matched."""
 
     def __init__(
         self,
@@ -102,17 +105,17 @@ class AdmissionPolicies:
         }
         self._store: ParameterStore | None = None
         self.matched: set[str] = set()
-        """The policies that some request was about."""
+        """The names of the policies that have matched a request so far."""
 
     def with_parameters(self, store: ParameterStore) -> Self:
-        """Return these policies with parameters from a store, not from the data of a review."""
+        """Returns these policies with parameters from ``store`` instead of the snapshot's data."""
         self._store = store
         for one in (self._changes, *self._alone.values()):
             one.store = store
         return self
 
     def concerns(self, gvk: GroupVersionKind) -> bool:
-        """Whether some bound policy may be about objects of a kind that are created."""
+        """Whether a bound policy may match objects of this kind on CREATE."""
         return any(
             any(
                 concerns_kind(rule, gvk)
@@ -143,14 +146,14 @@ class AdmissionPolicies:
 
     @property
     def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
-        """Of the resources by which policies that name a paramKind are evaluated."""
+        """The kinds of resources that policies name as paramKind."""
         kinds = (one.param_kind for one in self._policies.values())
         return sorted({one for one in kinds if one is not None})
 
     def known_parameters(
         self, kind: GroupVersionKind, inventory: Mapping[str, Any]
     ) -> Sequence[Mapping[str, Any]]:
-        """The objects of a kind of parameters; raises :class:`UnknownParameters`."""
+        """Returns the parameter objects of a kind; raises :class:`UnknownParameters`."""
         if self._store is None:
             return list(known_of(inventory, kind))
         if why := self._store.why_unknown(kind):
@@ -158,7 +161,7 @@ class AdmissionPolicies:
         return self._store.find(kind)
 
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-        """Kind and name of what has no effect, or probably not the one that is meant, and why."""
+        """Yields kind, name and reason of each policy or binding with no or an unintended effect."""
         yield from self.loose()
         for bound in self._bindings:
             kind = bound.policy_kind
@@ -186,9 +189,10 @@ class AdmissionPolicies:
         yield from self.notes()
 
     def notes(self) -> Iterator[tuple[str, str, str]]:
-        """Kind and name of each policy whose rules or expressions are probably wrong, and why.
+        """Yields kind, name and reason of each policy with probably wrong rules or expressions.
 
-        What a cluster does not serve is asked of the cluster, where policies were read there.
+        Unserved resources are guessed only for policies of files: in a cluster, discovery knows
+        them.
         """
         for (kind, name), one in sorted(self._policies.items()):
             guesses = unserved_resources(one.document) if self._store is None else ()
@@ -206,13 +210,16 @@ class AdmissionPolicies:
             yield ListedPolicy(kind, name, policy, bound)
 
     def policy_of(self, kind: str, binding: str) -> tuple[str, str]:
-        """Kind and name of the policy that a binding of a kind names; no name where it is not there."""
+        """Returns kind and name of the policy that a binding names.
+
+        An empty name if there is no such binding.
+        """
         policy_kind = POLICY if kind == BINDING else MUTATING_POLICY
         named = (one for one in self._bindings if one.policy_kind == policy_kind)
         return policy_kind, next((one.policy for one in named if one.name == binding), "")
 
     def unbound(self) -> Iterator[tuple[str, str, str]]:
-        """The policies that no binding names."""
+        """Yields kind, name and advice for each policy without a binding."""
         bound = {(one.policy_kind, one.policy) for one in self._bindings}
         for kind, name in sorted(self._policies.keys() - bound):
             done = "reviewed" if kind == POLICY else "changed"
@@ -223,7 +230,7 @@ class AdmissionPolicies:
             )
 
     def loose(self) -> Iterator[tuple[str, str, str]]:
-        """The policies that no binding names, and the bindings of policies that are not there."""
+        """Yields policies without a binding, and bindings that name no existing policy."""
         yield from self.unbound()
         for one in self._bindings:
             kind = one.policy_kind
@@ -237,7 +244,7 @@ class AdmissionPolicies:
 
     @property
     def mutates(self) -> MutatedBy:
-        """Returns the policies that change objects; empty where none does."""
+        """Returns "API server" if there are mutating policies, else an empty text."""
         return "API server" if self._changes else ""
 
     def change(
@@ -247,7 +254,7 @@ class AdmissionPolicies:
         return self._changes.change(subject, snapshot, look)
 
     def may_change(self, gvk: GroupVersionKind) -> bool:
-        """Whether a bound one that mutates is about updates of objects of a kind."""
+        """Whether a bound mutating policy matches updates of objects of this kind."""
         bound = (one for one in self._policies.values() if one.name in self._alone)
         return any(
             concerns_kind(rule, gvk, UPDATED)
@@ -257,7 +264,7 @@ class AdmissionPolicies:
         )
 
     def drifts(self, subject: Subject, snapshot: Snapshot) -> Iterator[Drift]:
-        """Yields what each mutating policy alone would change in an object that is written again."""
+        """Yields the change that each mutating policy alone would make on an update of the object."""
         if (before := subject.object) is None:
             return
         for name, alone in sorted(self._alone.items()):
@@ -265,7 +272,7 @@ class AdmissionPolicies:
             yield from changed.drift_of(MutatorId(MUTATING_POLICY, name), before)
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
-        """Add the verdicts of the policies to what was found."""
+        """Adds the policies' verdicts to the responses."""
         if responses is DEFERRED or not self._pairs:
             return responses
         request, namespace = request_of(examined.value, examined.snapshot)
@@ -305,7 +312,7 @@ class _Case:
     def take(
         self, policy: AdmissionPolicy, binding: AdmissionBinding, constraint: Constraint
     ) -> None:
-        """Evaluate, once for each parameter."""
+        """Evaluates a policy once for each of its parameters."""
         self._evaluated += 1
         try:
             kind, store = policy.param_kind, self._store
@@ -375,7 +382,7 @@ class _Case:
         self._undecided.append(Undecided(NAME, constraint, cause, answer, text))
 
     def added_to(self, responses: Responses) -> Responses:
-        """All that is found."""
+        """Returns the responses with the results of all policies."""
         results = responses.results
         if self._results:
             results = tuple(sorted((*results, *self._results), key=answer_order))
@@ -388,7 +395,7 @@ class _Case:
 
 
 def _constraint(policy: AdmissionPolicy, binding: AdmissionBinding) -> Constraint:
-    """A policy as what it is reported as, with a binding's actions."""
+    """Returns a policy and binding as the constraint that results report."""
     actions = tuple(sorted(ACTIONS[one] for one in binding.actions))
     document = dict(policy.document)
     if len(actions) == 1:
@@ -402,7 +409,7 @@ def _fault_of_parameters(
     find: Find,
     inventory: Mapping[str, Any],
 ) -> str:
-    """Return the fault of the number of parameters that a binding names; empty for none."""
+    """Returns why a binding's paramRef finds no or too many parameters; empty if it is right."""
     kind, reference = policy.param_kind, binding.param_ref
     if kind is None or reference is None:
         return ""

@@ -1,4 +1,4 @@
-"""Requests and parameters as the API server's own policies see them, of what doors over files review."""
+"""Builds the requests and parameters that the API server's policies see, from objects of files."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def title_of(parameter: Any) -> str:
-    """Where a parameter is, for messages."""
+    """Returns the namespace and name of a parameter, for messages."""
     place = namespace_of(parameter)
     return f"{place}/{name_of(parameter)}" if place else name_of(parameter)
 
 
 def looking(limits: Limits) -> Callable[[], None] | None:
-    """Return the check that ends an evaluation when a review's time is up."""
+    """Returns the function that raises :class:`TimeUp` after a review's deadline; None without one."""
     deadline = limits.deadline
     if deadline is None:
         return None
@@ -43,14 +43,14 @@ def looking(limits: Limits) -> Callable[[], None] | None:
 
 
 def known_of(inventory: Any, kind: GroupVersionKind) -> Iterator[Json]:
-    """The objects of a kind among the data that are written in its version."""
+    """Yields the objects of a kind in the inventory, in this version only."""
     for level in _levels(inventory):
         kinds = level.get(kind.group_version) or {}
         yield from (kinds.get(kind.kind) or {}).values()
 
 
 def all_known(inventory: Any) -> Iterator[Json]:
-    """All objects among the data."""
+    """Yields all objects of the inventory."""
     for level in _levels(inventory):
         for kinds in level.values():
             for objects in kinds.values():
@@ -58,7 +58,7 @@ def all_known(inventory: Any) -> Iterator[Json]:
 
 
 def other_versions(inventory: Any, kind: GroupVersionKind) -> list[str]:
-    """The versions in which objects of a kind are among the data."""
+    """Returns the versions in which the inventory has objects of a kind."""
     return sorted(
         {
             version
@@ -74,7 +74,10 @@ def _levels(inventory: Any) -> list[Mapping[str, Any]]:
 
 
 def request_of(value: Any, snapshot: Snapshot) -> tuple[Json | None, Json | None]:
-    """The request, as the API server has it, and the Namespace that it is in; None for a document."""
+    """Returns the request and its Namespace as the API server has them.
+
+    None and None for a document.
+    """
     if type(value) is AugmentedReview:
         request, namespace = value.request.document, value.namespace
     elif type(value) is AugmentedObject:
@@ -104,7 +107,7 @@ def request_of(value: Any, snapshot: Snapshot) -> tuple[Json | None, Json | None
 
 
 def as_requested(obj: Json, request: Json) -> Json:
-    """The object as a request has it: in the namespace that the request is in."""
+    """Returns the object with the request's namespace filled in, as an API server does."""
     place = request.get("namespace")
     metadata = object_of(obj.get("metadata"))
     submitted = object_of(request.get("object"))
@@ -115,7 +118,7 @@ def as_requested(obj: Json, request: Json) -> Json:
 
 
 def as_given(obj: Json, before: Json) -> Json:
-    """The object as it was given: it names no namespace where it named none."""
+    """Returns the object without a namespace if the given object had none."""
     metadata = object_of(before.get("metadata"))
     own = object_of(obj.get("metadata"))
     if "namespace" in metadata or "namespace" not in own:

@@ -1,6 +1,8 @@
-"""The last two stages: a thing and what it implies against every constraint, then the results.
+"""The last two stages.
 
-Whoever cannot go on here hands this to another thread: what is left of a walk is one value.
+Evaluate constraints on an object and on what it implies, then the result stages.
+
+The rest of a walk is one value, so that another thread can continue it.
 """
 
 from __future__ import annotations
@@ -29,11 +31,11 @@ if TYPE_CHECKING:
     Implied = tuple[Resultant, AugmentedObject]
 
     Expand = Callable[[Any], tuple[Sequence[Implied], str]]
-    """Returns the objects that an object implies, and a fault where they are not known."""
+    """Returns the objects that an object implies, and why they are not known."""
 
 
 class Reviewing(Protocol):
-    """Reviews a thing: a snapshot, or one that knows what the thing implies."""
+    """The common interface of a snapshot and an :class:`Evaluation`."""
 
     def review(
         self,
@@ -42,15 +44,15 @@ class Reviewing(Protocol):
         enforcement_point: str = enforcement.ALL,
         limits: Limits = UNLIMITED,
     ) -> Responses:
-        """Review a thing; see :meth:`webhook.constraint.snapshot.Snapshot.review`."""
+        """Reviews a value; see :meth:`webhook.constraint.snapshot.Snapshot.review`."""
 
 
 # Made for each request: a named tuple, at half of what a frozen dataclass takes.
 class Evaluation(NamedTuple):
-    """Reviews one thing by a snapshot, and then what it implies; then stages make of it what they do.
+    """Reviews a value and its implied objects by a snapshot, then applies the result stages.
 
-    ``expand`` says what another thing in its place implies, or None where that is not known. ``at``
-    is the time that counts for the stages, None for now.
+    ``expand`` returns the implied objects of another value, for stages that review again; None
+    where they are not known. ``at`` is the time by which exceptions end, None for now.
     """
 
     snapshot: Snapshot
@@ -66,10 +68,10 @@ class Evaluation(NamedTuple):
         enforcement_point: str = enforcement.ALL,
         limits: Limits = UNLIMITED,
     ) -> Responses:
-        """Review the thing and what it implies; deferred if one review is, and raises as a snapshot does.
+        """Reviews the value and its implied objects. The result is deferred if any review is.
 
-        Where providers have to be asked first, it is by all of them together: raises
-        :class:`~webhook.external_data.exchange.Unanswered`.
+        Raises :class:`~webhook.external_data.exchange.Unanswered` with the provider requests of all
+        reviews, so that they are sent together; and what a snapshot raises.
         """
         responses = self._found(value, self.implied, enforcement_point, limits)
         return self._staged(responses, value, enforcement_point, limits, len(self.stages))
@@ -96,7 +98,7 @@ class Evaluation(NamedTuple):
     def _staged(
         self, responses: Responses, value: Any, point: str, limits: Limits, count: int
     ) -> Responses:
-        """Return what was found after the first stages."""
+        """Returns the responses after the first ``count`` stages."""
         for number in range(count):
             if responses is DEFERRED:
                 return DEFERRED
@@ -113,21 +115,21 @@ class _Examined(NamedTuple):
     point: str
     limits: Limits
     number: int
-    """Of stages before it."""
+    """The number of stages before this one."""
 
     @property
     def snapshot(self) -> Snapshot:
-        """The policies that it was reviewed by."""
+        """Returns the snapshot of the review."""
         return self.evaluation.snapshot
 
     @property
     def at(self) -> float:
-        """When it is decided."""
+        """Returns the time of the decision, in seconds since the epoch."""
         at = self.evaluation.at
         return time.time() if at is None else at
 
     def again(self, value: Any) -> Responses:
-        """Review another thing; a fault where it is not known what that implies."""
+        """Reviews another value; the result has a fault if its implied objects are not known."""
         earlier = self.evaluation
         implied, unexpanded = earlier.expand(value)
         if unexpanded:
@@ -139,9 +141,11 @@ class _Examined(NamedTuple):
 def evaluation(
     policies: PolicySet, implied: Sequence[Implied], expand: Expand, at: float | None = None
 ) -> Reviewing:
-    """Return what reviews a thing that implies these: a snapshot alone where that is enough.
+    """Returns the reviewer of a value.
 
-    A call more for each request is not for nothing.
+    The snapshot itself if there are no stages and nothing is implied.
+
+    Otherwise an :class:`Evaluation`, which costs one more call for each request.
     """
     stages = policies.stages
     if policies.snapshot.lets_existing:
@@ -152,7 +156,7 @@ def evaluation(
 
 
 def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses]]) -> Responses:
-    """A generator's responses with those of what it implies, which say by which template."""
+    """Returns the responses of an object and its implied objects, marked with their template."""
     evaluated, deadline_exceeded = parent.evaluated, parent.deadline_exceeded
     recalled = parent.recalled
     tells = False
@@ -196,9 +200,9 @@ def with_implied(parent: Responses, implied: Sequence[tuple[Resultant, Responses
 
 
 def _as_implied(item: Undecided, template: ExpansionTemplate) -> Undecided:
-    """Return the answer for a constraint that was not decided about an implied object.
+    """Returns an implied object's undecided constraint, with the template's enforcement action.
 
-    Where the template's action denies nothing, it refuses nothing either.
+    A template that does not deny makes it a warning.
     """
     action = template.enforcement_action
     if item.answer != "reject" or action not in ("warn", "dryrun"):

@@ -1,4 +1,4 @@
-"""The third stage: what an object implies by ExpansionTemplates, as it is reviewed."""
+"""The third stage: the objects that ExpansionTemplates generate from an object."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 OUT_OF_TIME: Final = "its time ended before all that it implies was known"
-"""Why it is not known what an object implies, where nothing else is wrong."""
+"""The fault where the time ended before the implied objects were known."""
 
 UNDECIDABLE: Final = frozenset({OUT_OF_TIME, TOO_MUCH})
-"""Why that is not known where its own requester may have brought it about."""
+"""The fault where the object itself, or its user's other requests, took the time."""
 
 
 def expand_value(
     policies: PolicySet, subject: Subject, value: Any
 ) -> tuple[list[tuple[Resultant, AugmentedObject]], str]:
-    """Return the values that a subject implies, and why they are not known.
+    """Returns the values that a subject implies, and why they are not known; empty if they are.
 
-    A subject of a kind that implies nothing costs one look-up. Raises
+    A kind without ExpansionTemplates costs one look-up. Raises
     :class:`~webhook.external_data.exchange.Unanswered` and
     :class:`~webhook.mutation.errors.OverBudget`.
     """
@@ -78,7 +78,7 @@ def expand_value(
 
 
 def _as_requested(obj: dict[str, Any], request: AdmissionRequest) -> dict[str, Any]:
-    """The object with the kind and the namespace of its request, which mostly are its own."""
+    """Returns the object with the kind and namespace of its request, which usually are its own."""
     stated, namespace, gvk = obj.get("metadata"), request.namespace, request.kind
     metadata: dict[str, Any] = stated if type(stated) is dict else {}
     if namespace and metadata.get("namespace") != namespace:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class KyvernoChanges:
-    """The mutating policies, with the exceptions of them."""
+    """MutatingPolicies and their exceptions."""
 
     def __init__(
         self, policies: Sequence[KyvernoMutatingPolicy], exceptions: Sequence[KyvernoException]
@@ -39,7 +39,7 @@ class KyvernoChanges:
         self.policies = sorted(policies, key=lambda one: (one.title, one.kind))
         self._exceptions = exceptions
         self._concerned: dict[tuple[str, ...], tuple[KyvernoMutatingPolicy, ...]] = {}
-        """By what a request is about."""
+        """The policies by the resource of a request."""
         self.matched_keys: set[tuple[str, str]] = set()
         """The policies that some object matched, by kind and name."""
 
@@ -47,7 +47,7 @@ class KyvernoChanges:
         return bool(self.policies)
 
     def concerned(self, request: AdmissionRequest) -> tuple[KyvernoMutatingPolicy, ...]:
-        """Returns the policies with a rule for the request's kind, whatever else they match."""
+        """Returns the policies that have a rule for the request's kind."""
         if request.operation not in OPERATIONS:
             return ()
         resource = object_of(request.document.get("resource"))
@@ -64,9 +64,11 @@ class KyvernoChanges:
     def change(
         self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
-        """Changes a subject's object; those policies run again that want it.
+        """Changes a subject's object.
 
-        ``look`` raises where the time is up; without one the subject's limits say when.
+        The result can run the policies with ``reinvocationPolicy`` again.
+
+        ``look`` raises after the deadline; by default that of the subject's limits.
         """
         obj: Any = subject.object
         request, namespace = request_of(subject.value, snapshot)
@@ -95,7 +97,7 @@ class _Turn:
         self._snapshot = snapshot
 
     def take(self, obj: dict[str, Any], policies: Sequence[KyvernoMutatingPolicy]) -> ChangedObject:
-        """Applies policies to an object, and, if some want that, prepares another run."""
+        """Applies policies to an object, and prepares their reinvocation if some ask for it."""
         definitions = tuple(known_of(self._snapshot.inventory, DEFINITIONS))
         given, obj = obj, as_requested(obj, self._question.request)
         by: list[KyvernoMutatingPolicy] = []
@@ -141,10 +143,10 @@ class _Turn:
     def _again(
         self, obj: dict[str, Any], policies: Sequence[KyvernoMutatingPolicy]
     ) -> ChangedObject:
-        """Runs those policies once more that want it, on the object that others have changed."""
+        """Runs the policies with ``reinvocationPolicy`` again, on the object as mutators left it."""
         return replace(self.take(obj, policies), again=None)
 
 
 def _named(policy: KyvernoMutatingPolicy) -> str:
-    """A policy as mutators are named in logs and records."""
+    """Returns a policy's name in logs and records, in the form of a mutator's."""
     return f"{policy.kind}.{GROUP} /{policy.title}"

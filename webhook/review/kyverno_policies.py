@@ -1,8 +1,8 @@
 """The stage that reviews by Kyverno's policies in CEL.
 
-It adds to what was found, and changes nothing of it. What they say counts as a constraint's
-violations do: ``Deny`` denies, ``Warn`` warns and ``Audit`` is a dry run. What a policy asks the
-world for is answered from the data; what is not among the data leaves it undecided.
+It only adds results. The actions ``Deny``, ``Warn`` and ``Audit`` count as ``deny``, ``warn`` and
+``dryrun``. Calls such as ``resource.Get`` are answered from the synced data; missing data makes the
+policy undecided.
 """
 
 from __future__ import annotations
@@ -46,22 +46,25 @@ OF_DOCUMENTS: Final = (
     "review by it"
 )
 _ACTIONS: Final = {"Deny": "deny", "Warn": "warn"}
-"""Every other action only reports a finding."""
+"""The enforcement action for each validation action; any other one is a dry run."""
 
 
 class _Concerned(NamedTuple):
-    """A policy, and those of its rules that name a resource."""
+    """A policy with those of its rules that match a resource."""
 
     policy: ValidatingPolicy
     constraint: Constraint
     key: tuple[str, str]
     rules: Sequence[Rule]
     has_selectors: bool
-    """Whether it depends on more of a request than its resource."""
+    """Whether it also depends on labels, names or namespaces of a request."""
 
 
 class KyvernoPolicies:
-    """Policies and exceptions of Kyverno. Immutable but for what it learns of who matches."""
+    """Kyverno's policies and exceptions.
+
+    Immutable, except that it records which policies have matched.
+    """
 
     def __init__(
         self,
@@ -69,7 +72,7 @@ class KyvernoPolicies:
         *,
         enforced: bool = True,
     ) -> None:
-        """Policies that are not enforced take no part in admissions, and take part in audits."""
+        """``enforced`` is whether the webhook decides by them too, and not only audits."""
         listed = list(items)
         self._enforced = enforced
         self._policies = [
@@ -84,22 +87,22 @@ class KyvernoPolicies:
 
     @property
     def keys(self) -> Sequence[tuple[str, str]]:
-        """The policies that objects are reviewed by: kind and name."""
+        """The keys (kind and name) of the policies that review objects."""
         return [constraint.key for one, constraint in self._policies if one.mode != JSON]
 
     @property
     def document_keys(self) -> Sequence[tuple[str, str]]:
-        """The policies of mode JSON, which documents are reviewed by: kind and name."""
+        """The keys (kind and name) of the policies of mode JSON, which review documents."""
         return [constraint.key for one, constraint in self._policies if one.mode == JSON]
 
     @property
     def matched_keys(self) -> frozenset[tuple[str, str]]:
-        """The policies, as kind and name, that matched something."""
+        """The keys (kind and name) of the policies that have matched so far."""
         return frozenset(self._matched | self._changes.matched_keys)
 
     @property
     def enforced(self) -> Sequence[Mapping[str, Any]]:
-        """All, or none where they are not enforced."""
+        """Returns the documents of all policies if they are enforced, else nothing."""
         if not self._enforced:
             return ()
         return [one.document for one in (*(one for one, _ in self._policies), *self._mutating)]
@@ -110,20 +113,20 @@ class KyvernoPolicies:
         return ()
 
     def concerns(self, gvk: GroupVersionKind) -> bool:
-        """Whether one of them is about objects of a kind, and asked in the background."""
+        """Whether a policy with background reviews matches objects of this kind."""
         return any(
             one.in_background and one.mode != JSON and one.constrains(gvk)
             for one, _ in self._policies
         )
 
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-        """Kind and name of what has no effect, or another one than it seems to have, and why."""
+        """Yields kind, name and reason of each policy with no or an unintended effect."""
         del inventory
         yield from self.loose()
         yield from self.notes()
 
     def loose(self) -> Iterator[tuple[str, str, str]]:
-        """Kind and name of what has no effect at admission, and why."""
+        """Yields kind, name and reason of each policy or exception without effect at admission."""
         named = {(one.kind, one.name) for one, _ in self._policies}
         named |= {(one.kind, one.name) for one in self._mutating}
         for one, constraint in self._policies:
@@ -136,19 +139,19 @@ class KyvernoPolicies:
                 yield EXCEPTION, exception.title, "none of the policies that it names is there"
 
     def notes(self) -> Iterator[tuple[str, str, str]]:
-        """Yields kind, name and reason of each that probably has another effect than it seems to have."""
+        """Yields kind, name and reason of each policy with a probably unintended effect."""
         for one in (*(one for one, _ in self._policies), *self._mutating):
             for text in (*unserved_resources(one.document), *one.notes):
                 yield one.kind, one.title, text
 
     @property
     def mutates(self) -> MutatedBy:
-        """Returns the policies that change objects; empty where they are not enforced."""
+        """Returns "Kyverno" if there are enforced mutating policies, else an empty text."""
         return "webhook" if self._enforced and self._mutating else ""
 
     @property
     def mutating_policies(self) -> Sequence[KyvernoMutatingPolicy]:
-        """Returns the policies that change objects."""
+        """Returns the mutating policies."""
         return self._mutating
 
     def concerned(self, request: AdmissionRequest) -> Sequence[KyvernoMutatingPolicy]:
@@ -162,11 +165,11 @@ class KyvernoPolicies:
         return self._changes.change(subject, snapshot, look)
 
     def may_change(self, gvk: GroupVersionKind) -> bool:
-        """Whether one that mutates is about objects of a kind."""
+        """Whether a mutating policy matches objects of this kind."""
         return any(one.constrains(gvk) for one in self._mutating)
 
     def drifts(self, subject: Subject, snapshot: Snapshot) -> Iterator[Drift]:
-        """Yields what each mutating policy alone would change in an object that is written again."""
+        """Yields the change that each mutating policy alone would make on an update of the object."""
         if (before := subject.object) is None:
             return
         for one in self._changes.policies:
@@ -174,7 +177,7 @@ class KyvernoPolicies:
             yield from changed.drift_of(one.id, before, is_preview=not self._enforced)
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
-        """Add the verdicts of the policies to what was found."""
+        """Adds the policies' verdicts to the responses."""
         is_let_be = not self._enforced and examined.point == enforcement.WEBHOOK
         if responses is DEFERRED or not self._policies or is_let_be:
             return responses
@@ -195,7 +198,7 @@ class KyvernoPolicies:
         return case.added_to(responses)
 
     def _concerned(self, question: PolicyQuestion, point: str) -> tuple[_Concerned, ...]:
-        """The policies with rules that name what a request is about; remembered by that."""
+        """Returns the policies with rules for a request's resource; cached by resource."""
         requested = question.resource
         key = (
             point,
@@ -223,7 +226,7 @@ class KyvernoPolicies:
     def _of_document(
         self, examined: Examination, document: Document, responses: Responses
     ) -> Responses:
-        """Adds the results of policies of mode JSON to a document's."""
+        """Adds the results of policies of mode JSON to a document's responses."""
         if document.target != DOCUMENTS:
             return responses
         case = _Case(self._question(examined, {}, None), DOCUMENTS)
@@ -248,7 +251,7 @@ class KyvernoPolicies:
 
 
 def _applies_at(policy: ValidatingPolicy, point: str) -> bool:
-    """Whether a policy says something where this was asked for."""
+    """Whether a policy applies at an enforcement point (admission, or background reviews)."""
     if point == enforcement.AUDIT:
         return policy.in_background
     return policy.at_admission or point != enforcement.WEBHOOK
@@ -271,7 +274,7 @@ class _Case:
         constraint: Constraint,
         say: Callable[[PolicyQuestion], KyvernoVerdict],
     ) -> None:
-        """Evaluate one that is about the request, or the document, by ``say``."""
+        """Evaluates a matching policy by ``say``."""
         self._evaluated += 1
         try:
             verdict = say(self._question)
@@ -292,7 +295,10 @@ class _Case:
     def _excuse(
         self, verdict: KyvernoVerdict, constraint: Constraint, by: KyvernoException
     ) -> None:
-        """Kyverno does not ask what would be without the exception; whoever reads of it wants to know."""
+        """Adds the excused violation.
+
+        Kyverno does not evaluate an excepted policy, but reports list what was excused.
+        """
         if verdict.result == "fail":
             excuse = Excuse(EXCEPTION, by.namespace, by.name, "skip", "", by.expires)
             self._excused.append(_result(constraint, verdict, self._target)._replace(excuse=excuse))
@@ -306,7 +312,7 @@ class _Case:
         self._undecided.append(Undecided(self._target, constraint, cause, answer, text))
 
     def added_to(self, responses: Responses) -> Responses:
-        """All that is found."""
+        """Returns the responses with the results of all policies."""
         results = responses.results
         if self._results:
             results = tuple(sorted((*results, *self._results), key=answer_order))
@@ -332,7 +338,7 @@ def _result(constraint: Constraint, verdict: KyvernoVerdict, target: str) -> Res
 
 
 def _constraint(policy: ValidatingPolicy) -> Constraint:
-    """A policy as what it is reported as, with its actions."""
+    """Returns a policy as the constraint that results report, with its actions."""
     actions = tuple(sorted(_ACTIONS.get(one, "dryrun") for one in policy.actions))
     document = dict(policy.document)
     if len(actions) == 1:

@@ -1,4 +1,4 @@
-"""The two loops: review, fetch what is needed, review again."""
+"""The two loops around the walk: walk, fetch what it needs, walk again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class NamespaceGone(Exception):
-    """The Namespace of a subject is not there: the subject goes with it."""
+    """The Namespace of a subject does not exist any more, so the subject will be deleted."""
 
 
 def review(
@@ -31,10 +31,10 @@ def review(
     namespace: Callable[[str], Mapping[str, Any] | None] | None = None,
     ask: Ask | None = None,
 ) -> Found:
-    """Review a subject by the policies, for synchronous callers.
+    """Reviews a subject, for synchronous callers.
 
-    ``namespace`` fetches a Namespace, where the subject says that it must be known. ``ask`` has
-    providers answer; without it there are none. Raises :class:`NamespaceGone`.
+    ``namespace`` fetches a Namespace that the walk needs. ``ask`` sends requests to providers;
+    without it no provider answers. Raises :class:`NamespaceGone`.
     """
     while True:
         outcome = walk(policies, subject)
@@ -54,7 +54,7 @@ async def review_async(
     namespace: Callable[[str], Awaitable[Mapping[str, Any] | None]],
     ask: AskAsync | None = None,
 ) -> Found:
-    """Review a subject by the policies on asyncio's loop; raises what ``namespace`` and ``ask`` raise, too."""
+    """Reviews a subject on an asyncio event loop. Raises what ``namespace`` and ``ask`` raise, too."""
     while True:
         outcome = walk(policies, subject)
         if isinstance(outcome, Found):
@@ -67,9 +67,10 @@ async def review_async(
 
 
 def answered(attempt: Callable[[AnswersSoFar], T], ask: Ask | None) -> T:
-    """Return the result of an attempt once providers have answered all that it misses.
+    """Returns the result of ``attempt``, called again after each round of provider requests.
 
-    It raises :class:`~webhook.external_data.exchange.Unanswered` for what it misses.
+    ``attempt`` raises :class:`~webhook.external_data.exchange.Unanswered` for the requests that it
+    needs.
     """
     answers = no_answers()
     while True:

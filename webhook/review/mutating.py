@@ -1,4 +1,4 @@
-"""The second stage: what is reviewed is what would be stored."""
+"""The second stage: mutation, so that constraints see the object that would be stored."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ if TYPE_CHECKING:
 
 
 def as_decoded(obj: dict[str, Any]) -> dict[str, Any]:
-    """The object without null fields, where its kind is Kubernetes' own; the same if it has none.
+    """Returns an object of a built-in kind without its null fields; any other object as it is.
 
-    Go takes null for a field that is not there. Objects of other kinds keep theirs: whether a null
-    stands is for their CRD to say.
+    Go's decoder drops null fields of built-in types. For custom resources their CRD decides.
     """
     if gvk_of(obj).group_kind not in BUILTIN_KINDS:
         return obj
@@ -61,21 +60,19 @@ def _without_nulls(value: Any) -> Any:
 
 
 EXTENSION_SECONDS: Final = 30.0
-"""For mutators to change one object where a door sets no deadline: as long as an API server waits
-for a webhook at most."""
+"""The deadline of mutators where the caller sets none: an API server's longest webhook timeout."""
 
 CREATED: Final = "CREATE"
-"""The operation of an object without a request, for mutators: those of updates alone do not see
-it."""
+"""The operation that mutators see for an object without a request."""
 
 _MUTATED_OPERATIONS: Final = ("CREATE", "UPDATE")
 
 
 def mutate(policies: PolicySet, subject: Subject) -> StoredSubject:
-    """Return the object that would be stored, what changed it, and why it could not be changed.
+    """Returns the object that would be stored, the policies that changed it, and their faults.
 
-    The API server asks its own mutating policies first, then webhooks, and then once more those of its
-    policies that want it. The webhook does the same with Kyverno's policies and mutators. Raises
+    The order is the API server's: its own mutating policies, then webhooks, then a reinvocation of
+    its own policies. The webhook does the same with Kyverno's policies around mutators. Raises
     :class:`~webhook.external_data.exchange.Unanswered`.
     """
     in_webhook = None if _is_unmutated(policies, subject) else policies.in_webhook
@@ -95,7 +92,7 @@ def _around(
     subject: Subject,
     others: Callable[[Subject], StoredSubject],
 ) -> StoredSubject:
-    """Applies a stage to a subject, then others, and then the stage again if it wants that."""
+    """Applies a stage to a subject, then ``others``, then the stage again if it asks for that."""
     obj = None if stage is None else _mutable(subject.value)
     if stage is None or obj is None:
         return others(subject)
@@ -116,7 +113,7 @@ def _around(
 
 
 def _is_unmutated(policies: PolicySet, subject: Subject) -> bool:
-    """Whether the mutating webhook lets a subject be: a policy, or in a namespace that is excluded."""
+    """Whether the mutating webhook skips a subject: policies, and objects in excluded namespaces."""
     obj = subject.object
     if obj is None or gvk_of(obj).group in UNMUTATED_GROUPS:
         return True
@@ -124,7 +121,7 @@ def _is_unmutated(policies: PolicySet, subject: Subject) -> bool:
 
 
 def _mutable(value: AugmentedReview | AugmentedObject | Any) -> dict[str, Any] | None:
-    """The object that mutating policies may change; None where there is none."""
+    """Returns the object that mutating policies may change; None if there is none."""
     if type(value) is AugmentedReview:
         return None if value.request.operation == "DELETE" else value.request.object
     return value.object if type(value) is AugmentedObject else None
@@ -142,7 +139,7 @@ def _with_object(value: AugmentedReview | AugmentedObject, obj: dict[str, Any]) 
 def _mutated(
     policies: PolicySet, subject: Subject
 ) -> tuple[AugmentedReview | AugmentedObject | Any, Mutated | None, str]:
-    """Mutate a subject: its object, what mutators did, and why they could not."""
+    """Returns the subject's new object, what mutators changed, and why they could not be applied."""
     value = subject.value
     if type(value) is AugmentedReview:
         operation, username = value.request.operation, value.request.username
@@ -172,23 +169,23 @@ def _mutated(
 
 
 class Changes(NamedTuple):
-    """The changes of mutators to a subject, with all that an answer and the records tell of them."""
+    """The changes of mutators to a subject, with the parts of the answer and the records."""
 
     mutated: Mutated
     patch: Patch
-    """The changes of mutators."""
+    """The patch of the mutators."""
     answer: Patch
-    """The changes with annotations that name the mutators, where these are written."""
+    """The patch with the annotations that name the mutators, where these are enabled."""
     preview: Preview | None
-    """The changes that mutators which are only previewed would make beyond that."""
+    """The additional patch of mutators that are in preview."""
     answers: ProviderAnswers | None = None
-    """The answers of providers, if any were asked."""
+    """The responses of providers."""
 
 
 def changes(policies: PolicySet, subject: Subject, *, annotates: bool = False) -> Changes | Needs:
-    """Return the changes of mutators to a request's object, or what is needed first.
+    """Returns the changes of mutators to a request's object, or what must be fetched first.
 
-    A pure function of its arguments: whoever has no more time here calls it again elsewhere. Raises
+    Pure, so that another thread can run it again with more time. Raises
     :class:`~webhook.mutation.errors.MutationError`.
     """
     value = subject.value
@@ -235,7 +232,7 @@ def changes(policies: PolicySet, subject: Subject, *, annotates: bool = False) -
 
 
 def _changed_first(policies: PolicySet, subject: Subject, pace: Pace) -> ChangedObject:
-    """Applies Kyverno's policies to a request's object before mutators; raises MutationError."""
+    """Applies Kyverno's policies before the mutators; raises :class:`MutationError`."""
     obj, value = subject.object, subject.value
     assert obj is not None
     assert isinstance(value, AugmentedReview)
@@ -249,9 +246,10 @@ def _changed_first(policies: PolicySet, subject: Subject, pace: Pace) -> Changed
 
 
 def _joined(first: ChangedObject, obj: dict[str, Any], mutated: Mutated) -> Mutated:
-    """Joins the changes of mutators with those of Kyverno's policies before them and after.
+    """Adds the changes of Kyverno's policies, before and after, to those of the mutators.
 
-    ``obj`` is as mutators leave it. Raises :class:`~webhook.mutation.errors.MutationError`.
+    ``obj`` is the object after the mutators. Raises
+    :class:`~webhook.mutation.errors.MutationError`.
     """
     turns = [first]
     if first.again is not None:
@@ -289,7 +287,7 @@ def _context(
     operation: str,
     username: str,
 ) -> Context:
-    """Return what mutators see beside a subject's object: a Namespace is in itself."""
+    """Returns the context of mutators: namespace, operation and user. A Namespace is in itself."""
     pace = pace_of(subject)
     if gvk.kind == "Namespace" and not gvk.group:
         return Context(operation, obj, "", username, "Original", pace)
@@ -301,7 +299,7 @@ def _context(
 
 
 def pace_of(subject: Subject) -> Pace:
-    """When mutators end that change a subject, or what it implies, and when they rest."""
+    """Returns the deadline of mutators, and their pauses."""
     deadline, budget = subject.limits.deadline, subject.limits.budget
     until = time.monotonic() + EXTENSION_SECONDS if deadline is None else deadline
     if budget is None:
@@ -310,7 +308,7 @@ def pace_of(subject: Subject) -> Pace:
 
 
 def namespace_of_subject(policies: PolicySet, subject: Subject) -> Mapping[str, Any] | None:
-    """The Namespace of a subject: the one that it brings, or the known one of its name."""
+    """Returns the Namespace of a subject: its own, or the known one of that name."""
     given: Mapping[str, Any] | None = getattr(subject.value, "namespace", None)
     if given is not None:
         return given
@@ -319,7 +317,7 @@ def namespace_of_subject(policies: PolicySet, subject: Subject) -> Mapping[str, 
 
 
 def named(obj: Mapping[str, Any]) -> str:
-    """Kind, namespace and name of an object, for messages."""
+    """Returns kind, namespace and name of an object, for messages."""
     metadata = obj.get("metadata")
     place = metadata.get("namespace") if type(metadata) is dict else ""
     name = name_of(obj)

@@ -1,4 +1,4 @@
-"""The two answers of a walk: what was found, or what it needs first."""
+"""The two results of a walk: findings, or what must be fetched first."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 class StoredSubject(NamedTuple):
     """A subject with the object that would be stored as its ``value``.
 
-    ``mutated`` is what mutators did, ``fault`` why they could not. ``changed_by`` are policies of the
-    API server's own that changed it, too, and ``ignored`` what these are told to pass over.
+    ``mutated`` is the result of mutators; ``fault`` is why they could not be applied.
+    ``changed_by`` are policies of the API server or Kyverno that changed it, and ``ignored`` their
+    faults with failurePolicy Ignore.
     """
 
     value: AugmentedReview | AugmentedObject | Any
@@ -31,17 +32,17 @@ class StoredSubject(NamedTuple):
 
     @property
     def names(self) -> str:
-        """Everyone who changed it."""
+        """Returns the names of all policies that changed it."""
         mutator_names = names_of(self.mutated.passes) if self.mutated else ""
         return ", ".join(filter(None, (*self.changed_by, mutator_names)))
 
 
 class Found(NamedTuple):
-    """The findings of the policies about a subject.
+    """The findings about a subject.
 
-    ``object`` is what was reviewed: as mutators left it. ``excluded`` is the namespace by which
-    Config spares it, so that nothing was asked; ``released`` says that it is only let go. ``unmutated`` and ``unexpanded`` say why mutators
-    could not be applied, or what it implies could not be told: then what was found is not all.
+    ``object`` is the object that was reviewed, after mutators. ``excluded`` is its namespace if
+    Config excludes it, and then nothing was evaluated; ``released`` is whether the update only lets
+    the object go. If ``unmutated`` or ``unexpanded`` has a reason, the findings are incomplete.
     """
 
     responses: Responses
@@ -51,40 +52,41 @@ class Found(NamedTuple):
     unmutated: str = ""
     unexpanded: str = ""
     implied: tuple[dict[str, Any], ...] = ()
-    """The objects that it implies."""
+    """The objects that ExpansionTemplates generated."""
     released: bool = False
     stored: StoredSubject | None = None
-    """The object as mutators and the API server's own policies leave it; None where none was
-    asked."""
+    """The object after all mutation; None if mutation was not asked for."""
 
     @property
     def mutators(self) -> str:
-        """Everyone who changed it."""
+        """Returns the names of all policies that changed the object."""
         return "" if self.stored is None else self.stored.names
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Return the remarks of policies beside their verdicts."""
+        """Returns the policies' remarks, which do not change the verdict."""
         ignored = () if self.stored is None else self.stored.ignored
         return (*ignored, *map(str, self.responses.remarks))
 
     @property
     def unresolved(self) -> tuple[Unresolved, ...]:
-        """The fields of the object for which no provider gave a value."""
+        """Returns the fields of the object for which no provider gave a value."""
         if self.mutated is None:
             return ()
         return unresolved(self.mutated, answering(self.responses.answers or {}, ROUNDS_MAX))
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """Why what was found is not all that there is, by mutators and expansions."""
+        """Returns why the findings are incomplete."""
         return tuple(filter(None, (self.unmutated, self.unexpanded)))
 
 
 class Needs(NamedTuple):
-    """The things to fetch before a walk can go on, or that it needs more time elsewhere.
+    """The data that a walk needs before it can continue.
 
-    It is a Namespace, or answers of providers: requests are asked at once, beside each other.
+    A Namespace, provider responses, or more time.
+
+    The provider requests of one value are independent and can be sent at once.
     """
 
     namespace: str = ""

@@ -1,4 +1,4 @@
-"""All that decides at one moment, as one value."""
+"""The policy set: everything that decides at one moment, as one value."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ if TYPE_CHECKING:
     from webhook.review.subject import Subject
 
     ResultStage = Callable[["Examination", Responses], Responses]
-    """Makes of what was found of a thing what is to be answered."""
+    """A function from the responses of a review to the responses that are answered."""
 
 MutatedBy: TypeAlias = Literal["", "API server", "webhook"]
-"""The party that changes objects by policies of others."""
+"""The foreign system whose policies change objects; empty for none."""
 
 NO_PROVIDERS: Final[Mapping[str, DataProvider]] = MappingProxyType({})
 
 
 class Examination(Protocol):
-    """A thing under review with its options, as stages see it."""
+    """A value under review with its options, as result stages see it."""
 
     @property
     def snapshot(self) -> Snapshot:
-        """The policies that it was reviewed by."""
+        """Returns the snapshot of the review."""
 
     @property
     def value(self) -> Any:
-        """Return the thing under review."""
+        """Returns the value under review."""
 
     @property
     def point(self) -> str:
-        """The enforcement point that asked."""
+        """Returns the enforcement point."""
 
     @property
     def limits(self) -> Limits:
@@ -60,18 +60,21 @@ class Examination(Protocol):
 
     @property
     def at(self) -> float:
-        """When it is decided, in seconds since the epoch: replay decides by another time than now."""
+        """Returns the time of the decision, in seconds since the epoch.
+
+        Replay decides at a recorded time.
+        """
 
     def again(self, value: Any) -> Responses:
-        """Review another thing in its place, by all stages before the one that asks."""
+        """Reviews another value by the same policies and all stages before the calling one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedObject:
-    """An object after the mutating policies of others.
+    """An object after the mutating policies of the API server or Kyverno.
 
-    ``by`` are those that changed it, ``ignored`` what they are told to pass over, and
-    ``faults`` why the request is refused, or not decided.
+    ``by`` are the policies that changed it, ``ignored`` their faults with failurePolicy Ignore, and
+    ``faults`` why the request is refused or undecided.
     """
 
     object: dict[str, Any]
@@ -79,105 +82,107 @@ class ChangedObject:
     ignored: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     again: Callable[[dict[str, Any]], ChangedObject] | None = None
-    """Asks those once more that want it, of what others made of it; None where none does."""
+    """Runs the policies that ask for reinvocation, on the object as mutators left it; None without
+    any.
+    """
     parties: tuple[MutatingParty, ...] = ()
-    """The policies among ``by`` that records and metrics name as they name mutators."""
+    """The policies of ``by`` that records and metrics list beside mutators."""
     skipped: tuple[tuple[str, str], ...] = ()
-    """The policies that are passed over, named as mutators are, with why."""
+    """The policies that were skipped, with reasons."""
     at_fault: str = ""
-    """The first of ``faults``, named likewise."""
+    """The policy of the first fault."""
 
     def drift_of(
         self, mutator: MutatorId, before: dict[str, Any], *, is_preview: bool = False
     ) -> Iterator[Drift]:
-        """Yields the change of one policy; nothing where it changes nothing, or is at fault."""
+        """Yields the change of a single policy as drift; nothing if it changed nothing or failed."""
         if self.by and not self.faults:
             paths = tuple(item["path"] for item in make_patch(before, self.object))
             yield Drift(mutator, paths, is_preview)
 
     @property
     def concerns(self) -> bool:
-        """Whether a policy was about the object."""
+        """Whether a policy matched the object."""
         return bool(self.parties or self.skipped or self.again)
 
 
 @runtime_checkable
 class ForeignStage(Protocol):
-    """A stage that reviews by policies of others, the API server's or Kyverno's, as doors see it."""
+    """A stage that reviews by foreign policies: the API server's, or Kyverno's."""
 
     @property
     def keys(self) -> Sequence[tuple[str, str]]:
-        """The policies that something is reviewed by: kind and name."""
+        """The keys (kind and name) of the policies that review objects."""
 
     @property
     def document_keys(self) -> Sequence[tuple[str, str]]:
-        """The policies that documents are reviewed by, which are no objects: kind and name."""
+        """The keys (kind and name) of the policies that review documents."""
 
     @property
     def matched_keys(self) -> Collection[tuple[str, str]]:
-        """Returns the policies, as kind and name, that matched something."""
+        """The keys (kind and name) of the policies that have matched so far."""
 
     @property
     def enforced(self) -> Sequence[Mapping[str, Any]]:
-        """The policies that who answers admissions has to be asked about."""
+        """The documents of policies that the webhook enforces."""
 
     @property
     def kinds_of_parameters(self) -> Sequence[GroupVersionKind]:
-        """The kinds that policies have as parameters."""
+        """The kinds of parameters that policies name."""
 
     def concerns(self, gvk: GroupVersionKind) -> bool:
-        """Whether an audit has to look at objects of a kind for it."""
+        """Whether an audit must list objects of this kind for these policies."""
 
     def loose(self) -> Iterator[tuple[str, str, str]]:
-        """Kind and name of what nothing is reviewed by, and why."""
+        """Yields kind, name and reason of each policy or binding without effect."""
 
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-        """Kind and name of what has no effect, or probably not the one that is meant, and why."""
+        """Yields kind, name and reason of each policy with no or an unintended effect."""
 
     def may_change(self, gvk: GroupVersionKind) -> bool:
-        """Whether one that mutates is about updates of objects of a kind."""
+        """Whether a mutating policy matches updates of objects of this kind."""
 
     def drifts(self, subject: Subject, snapshot: Snapshot) -> Iterator[Drift]:
-        """Yields what each mutating policy alone would change in an object that is written again."""
+        """Yields the change that each mutating policy alone would make on an update of the object."""
 
 
 @runtime_checkable
 class MutatingStage(Protocol):
-    """A stage of others' policies that change objects before mutators do."""
+    """A stage of foreign policies that change objects before mutators do."""
 
     @property
     def mutates(self) -> MutatedBy:
-        """Returns the policies that change objects; empty where none does."""
+        """Returns the foreign system, empty if it has no mutating policies."""
 
     def change(
         self, subject: Subject, snapshot: Snapshot, look: Callable[[], None] | None = None
     ) -> ChangedObject:
-        """Applies the mutating policies to a subject's object, which is about to be stored.
+        """Applies the mutating policies to a subject's object.
 
-        ``look`` raises where the time is up; without one the subject's limits say when.
+        ``look`` raises after the deadline; by default that of the subject's limits.
         """
 
 
 class WebhookMutations(MutatingStage, Protocol):
-    """One whose policies the mutating webhook applies, as it applies mutators."""
+    """A mutating stage whose policies this webhook applies itself, as it applies mutators."""
 
     @property
     def mutating_policies(self) -> Sequence[MutatingParty]:
-        """Returns the policies that change objects."""
+        """Returns the mutating policies."""
 
     def concerned(self, request: AdmissionRequest) -> Sequence[MutatingParty]:
         """Returns the policies with a rule for the request's kind."""
 
 
 def nothing_excluded(namespace: str) -> bool:
-    """The exclusion of who has no Config."""
+    """The exclusion where there is no Config: no namespace is excluded."""
     del namespace
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """Whether Config takes a namespace out of a process."""
+    """Whether Config excludes a namespace from a process."""
 
     webhook: Callable[[str], bool] = nothing_excluded
     audit: Callable[[str], bool] = nothing_excluded
@@ -186,57 +191,57 @@ class Exclusions:
 
 @dataclass(frozen=True, slots=True)
 class ForeignPolicies:
-    """The stages of policies that are not Waddle's own."""
+    """The stages of all foreign policies."""
 
     stages: tuple[ForeignStage, ...]
 
     @property
     def keys(self) -> list[tuple[str, str]]:
-        """The policies that something is reviewed by: kind and name, in order."""
+        """The sorted keys (kind and name) of the policies that review objects."""
         return sorted(key for stage in self.stages for key in stage.keys)
 
     @property
     def document_keys(self) -> list[tuple[str, str]]:
-        """The policies that documents are reviewed by, which are no objects, in order."""
+        """The sorted keys (kind and name) of the policies that review documents."""
         return sorted(key for stage in self.stages for key in stage.document_keys)
 
     @property
     def matched_keys(self) -> frozenset[tuple[str, str]]:
-        """Returns the policies, as kind and name, that matched something."""
+        """The keys (kind and name) of the policies that have matched so far."""
         return frozenset(key for stage in self.stages for key in stage.matched_keys)
 
     @property
     def enforced(self) -> list[Mapping[str, Any]]:
-        """The policies that who answers admissions has to be asked about."""
+        """The documents of policies that the webhook enforces."""
         return [document for stage in self.stages for document in stage.enforced]
 
     @property
     def kinds_of_parameters(self) -> list[GroupVersionKind]:
-        """The kinds of the parameters of all of them."""
+        """The kinds of parameters of all stages."""
         return [kind for stage in self.stages for kind in stage.kinds_of_parameters]
 
     def concerns(self, gvk: GroupVersionKind) -> bool:
-        """Whether an audit has to look at objects of a kind for one of them."""
+        """Whether an audit must list objects of this kind for one of the stages."""
         return any(stage.concerns(gvk) for stage in self.stages)
 
     def loose(self) -> Iterator[tuple[str, str, str]]:
-        """Kind and name of what nothing is reviewed by, and why."""
+        """Yields kind, name and reason of each policy or binding without effect."""
         for stage in self.stages:
             yield from stage.loose()
 
     def warnings(self, inventory: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-        """Kind and name of what has no effect, or probably not the one that is meant, and why."""
+        """Yields kind, name and reason of each policy with no or an unintended effect."""
         for stage in self.stages:
             yield from stage.warnings(inventory)
 
     def may_change(self, gvk: GroupVersionKind) -> bool:
-        """Whether one that mutates is about updates of objects of a kind."""
+        """Whether a mutating policy matches updates of objects of this kind."""
         return any(stage.may_change(gvk) for stage in self.stages)
 
 
 @dataclass(frozen=True, slots=True)
 class PolicySet:
-    """Templates, constraints and data (the snapshot), mutators, expansions, Config's exclusions."""
+    """The snapshot (templates, constraints and data), mutators, expansions and Config's exclusions."""
 
     snapshot: Snapshot
     mutations: MutationSnapshot = field(default_factory=MutationSnapshot)
@@ -245,14 +250,14 @@ class PolicySet:
     providers: Mapping[str, DataProvider] = field(default_factory=lambda: NO_PROVIDERS)
     """The providers of external data, by name."""
     stages: tuple[ResultStage, ...] = ()
-    """The stages that results pass through: groups of policies, exceptions."""
+    """The functions that results pass through: groups of policies, exceptions."""
     foreign: ForeignPolicies = field(init=False, repr=False, compare=False)
-    """The policies of others: the API server's own, and Kyverno's."""
+    """The foreign policies: the API server's and Kyverno's."""
     mutating: MutatingStage | None = field(init=False, repr=False, compare=False)
-    """The stage of the API server's own mutating policies, where files have some."""
+    """The stage of the API server's mutating policies, where files have some."""
 
     def __post_init__(self) -> None:
-        """Finds the stages of others' policies, once: a look at a protocol takes some microseconds."""
+        """Finds the stages of foreign policies once, because a protocol check takes microseconds."""
         stages: tuple[object, ...] = self.stages
         foreign = tuple(one for one in stages if isinstance(one, ForeignStage))
         changing = (one for one in stages if isinstance(one, MutatingStage))
@@ -261,7 +266,7 @@ class PolicySet:
         object.__setattr__(self, "mutating", own)
 
     def part(self, failure_policy: FailurePolicy) -> PolicySet:
-        """Return the part that one failure policy decides alone; others' policies all fail open."""
+        """Returns the policies with this failure policy; foreign policies belong to Ignore."""
         part, stages = self.snapshot.part(failure_policy), self.stages
         if failure_policy == FAIL and any(self.foreign.stages):
             foreign: tuple[object, ...] = self.foreign.stages
@@ -272,7 +277,7 @@ class PolicySet:
 
     @property
     def in_webhook(self) -> WebhookMutations | None:
-        """The stage of Kyverno's mutating policies, where there are some."""
+        """The stage of Kyverno's mutating policies, if there are any."""
         for one in self.stages:
             # Asked at each admission: to look whether it has all of a protocol takes longer.
             if getattr(one, "mutates", "") == "webhook":
@@ -281,11 +286,11 @@ class PolicySet:
 
     @property
     def mutates(self) -> bool:
-        """Whether something of it changes objects."""
+        """Whether any policy of the set changes objects."""
         return bool(self.mutations) or any((self.mutating, self.in_webhook))
 
     def is_same(self, other: PolicySet) -> bool:
-        """Whether all of it is what it was: a change of anything makes another value."""
+        """Whether two sets are the same; every change of a policy makes another value."""
         return self.stages == other.stages and all(
             getattr(self, name) is getattr(other, name)
             for name in ("snapshot", "mutations", "expansion", "exclusions", "providers")
@@ -293,7 +298,7 @@ class PolicySet:
 
 
 def exclusions_of(documents: Iterable[Mapping[str, Any]]) -> Exclusions:
-    """Return the exclusions of the Configs among some objects."""
+    """Returns the exclusions of the Configs among the documents."""
     configs = [item for item in documents if gvk_of(item).group_kind == CONFIG.group_kind]
     return Exclusions(
         *(

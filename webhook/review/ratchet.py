@@ -1,8 +1,8 @@
-"""The stage that lets stay what was there before an update, where a constraint says so.
+"""The stage that tolerates violations of the old object, for constraints that ask for it.
 
-The old object is reviewed as the same request would be that changes nothing, and only where the new
-one violates such a constraint. A violation is the same where its constraint, message and details
-are: what grows worse has another message, and is refused.
+If an update violates such a constraint, the old object is reviewed as an update to itself. A
+violation is the same if constraint, message and details are equal. A violation that grew worse has
+another message, and is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Violation: TypeAlias = "tuple[tuple[str, str], str, bytes]"
 
 
 def ratchet(examined: Examination, responses: Responses) -> Responses:
-    """Return what was found; violations that the old object has already only warn."""
+    """Returns the responses; violations that the old object has too become warnings."""
     if not any(_may_stay(one) for one in responses.results):
         return responses
     value = _unchanged(examined.value)
@@ -46,7 +46,7 @@ def _may_stay(result: Result) -> bool:
 
 
 def _unchanged(value: Any) -> AugmentedReview | None:
-    """The request that would update the old object to itself; None for what is no update."""
+    """Returns the request that updates the old object to itself; None if this is no update."""
     if type(value) is not AugmentedReview:
         return None
     request = value.request
@@ -62,7 +62,7 @@ def _violation(result: Result) -> _Violation:
 
 
 def _ratcheted(result: Result, known: Counter[_Violation]) -> Result:
-    """A violation as it counts; each of the old object stands for one of the new."""
+    """Returns a violation with its new action; each old violation tolerates one new violation."""
     if not _may_stay(result):
         return result
     violation = _violation(result)

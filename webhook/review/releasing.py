@@ -1,10 +1,9 @@
-"""Updates that let an object go and bring nothing in: no policy stands in their way.
+"""Admits updates that only let an object go: they remove finalizers or change owners.
 
-An object that violates a policy must be able to end. What deletes it in the foreground, a
-controller that has cleaned up behind it, and the garbage collector take finalizers from it and
-change its owners, by updates; refused, they leave it there for ever, and its Namespace in
-Terminating. Nothing else may change by such an update: an object that is being deleted serves on
-as long as somebody keeps a finalizer on it.
+An object that violates a policy must still be deletable. Controllers and the garbage collector
+remove its finalizers and change its owners by updates. If these were refused, the object and its
+Namespace would stay in Terminating. Such an update must change nothing else, because an object that
+is being deleted goes on working while it has a finalizer.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ GARBAGE_COLLECTORS: Final = frozenset(
         "system:kube-controller-manager",
     }
 )
-"""The users that take owners from dependents that are to live on; the latter where all controllers
-are one user."""
+"""The users that remove owners from dependents; the second where all controllers share one user."""
 
 _BY_API_SERVER: Final = frozenset(
     {
@@ -41,13 +39,13 @@ _BY_API_SERVER: Final = frozenset(
         "resourceVersion",
     }
 )
-"""Of metadata: what the API server sets by itself, and what is compared in its own way."""
+"""Metadata that the API server sets itself, or that is compared separately."""
 
 
 def only_releases(request: AdmissionRequest) -> bool:
-    """Whether an update does nothing but take finalizers away, or what the garbage collector does.
+    """Whether an update only removes finalizers, or does what the garbage collector does.
 
-    Of an object that is being deleted also one that changes nothing at all.
+    For an object that is being deleted also an update without any change.
     """
     if request.operation != "UPDATE" or request.sub_resource not in ("", "finalize"):
         return False
@@ -76,9 +74,9 @@ def _is_part(part: Any, whole: Any) -> bool:
 
 
 def _owners_go(before: Any, after: Any, *, is_collector: bool) -> bool:
-    """Whether no owner came, and none went but by the garbage collector.
+    """Whether no owner was added, and only the garbage collector removed one.
 
-    Whether an owner waits for this one (``blockOwnerDeletion``) is nobody's policy.
+    A change of ``blockOwnerDeletion`` is always allowed.
     """
     if type(before) is not list or type(after) is not list:
         return False
@@ -104,7 +102,7 @@ def _rest_is_same(
 
 
 def _rest(document: Mapping[str, Any], *, is_namespace: bool) -> dict[str, Any]:
-    """All of an object that such an update leaves as it is."""
+    """Returns the parts of an object that such an update must not change."""
     metadata = document["metadata"]
     rest = dict(document)
     rest["metadata"] = {key: metadata[key] for key in metadata if key not in _BY_API_SERVER}

@@ -1,4 +1,4 @@
-"""A subject: the thing under review with its options, in one value that travels."""
+"""The subject of a review: an object, request or document with the options of the review."""
 
 from __future__ import annotations
 
@@ -30,16 +30,14 @@ REVIEW_KIND: Final = "AdmissionReview"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A request, an object or a document, with how a door has it reviewed.
+    """A request, an object or a document, with the options of its review.
 
-    ``excludes``, ``mutates`` and ``expands`` are the stages that a door may leave out: whether a
-    namespace that Config excludes is spared, whether mutators change the object first, and whether
-    what the object implies is reviewed with it. ``releases`` says whether an update that only lets
-    an object go is spared. ``process`` is the one of Config's that the door
-    stands for. ``reads_namespace`` says that the Namespace must be
-    known: the walk needs it where the value brings none. ``answers`` are what providers said so
-    far, in so many ``rounds``; each of these sees the same ``moment``. ``at`` is when it is decided, in seconds since the epoch, None for
-    now: what was recorded is decided again by its own time.
+    ``excludes``, ``mutates``, ``expands`` and ``releases`` turn stages on: spare excluded
+    namespaces, mutate first, review implied objects, spare updates that only let an object go.
+    ``process`` is the Config process of the caller. ``reads_namespace`` says that the Namespace
+    must be known, and is fetched if the value has none. ``answers`` are the provider responses so
+    far, after ``rounds`` rounds; every walk sees the same ``moment``. ``at`` is the time of the
+    decision in seconds since the epoch, None for now; replay uses the recorded time.
     """
 
     value: AugmentedReview | AugmentedObject | Document
@@ -60,21 +58,21 @@ class Subject:
 
     @property
     def object(self) -> dict[str, Any] | None:
-        """The object that this is about: on DELETE the old one. None for a document."""
+        """Returns the object, on DELETE the old one; None for a document."""
         return object_of_value(self.value)
 
     @property
     def known(self) -> Answering:
-        """Return the answers of providers so far."""
+        """Returns the provider responses so far."""
         return answering(self.answers or {}, self.rounds)
 
     def with_answers(self, answers: ProviderAnswers) -> Subject:
-        """Return the subject after one more round of questions to providers."""
+        """Returns the subject with the responses of one more round of provider requests."""
         return replace(self, answers={**(self.answers or {}), **answers}, rounds=self.rounds + 1)
 
     @property
     def place(self) -> str:
-        """The name of the namespace that it is in; empty for none."""
+        """Returns the name of its namespace; empty for none."""
         value = self.value
         if type(value) is AugmentedReview:
             return value.request.namespace
@@ -82,7 +80,7 @@ class Subject:
 
     @property
     def counted_place(self) -> str:
-        """The namespace that it counts as being in: a Namespace as its own."""
+        """Returns the namespace that exclusions compare; for a Namespace its own name."""
         obj = self.object
         if obj is not None and gvk_of(obj).group_kind == ("", "Namespace"):
             return name_of(obj)
@@ -90,7 +88,7 @@ class Subject:
 
 
 def object_of_value(value: AugmentedReview | AugmentedObject | Document) -> dict[str, Any] | None:
-    """The object of what is reviewed: on DELETE the old one. None of a document."""
+    """Returns the object of a value, on DELETE the old one; None for a document."""
     if type(value) is AugmentedObject:
         return value.object
     if type(value) is AugmentedReview:
@@ -100,7 +98,7 @@ def object_of_value(value: AugmentedReview | AugmentedObject | Document) -> dict
 
 
 def is_admission_review(document: Any) -> bool:
-    """Whether a document holds a request, and is no object of a cluster itself."""
+    """Whether a document is an AdmissionReview."""
     if type(document) is not dict or document.get("kind") != REVIEW_KIND:
         return False
     return gvk_of(document).group == REVIEW_GROUP
@@ -112,10 +110,11 @@ def value_of(
     *,
     operation: str = "",
 ) -> AugmentedReview | AugmentedObject:
-    """Return the value to review of a document: its request where it is an AdmissionReview, else itself.
+    """Returns the value to review: an AdmissionReview's request, or the document as an object.
 
-    ``operation`` is that of an object. Raises :class:`~webhook.api.admission.InvalidReview` for an
-    AdmissionReview without a request that can be reviewed.
+    ``operation`` is the operation of an object. Raises
+    :class:`~webhook.api.admission.InvalidReview` for an AdmissionReview whose request cannot be
+    reviewed.
     """
     if not is_admission_review(document):
         return AugmentedObject(document, namespace_for(document, namespaces), operation)
@@ -135,7 +134,7 @@ def played(
     old_object: dict[str, Any] | None = None,
     user: Mapping[str, Any] | None = None,
 ) -> AugmentedReview:
-    """A request that somebody plays: an object with an operation, an old object and a user."""
+    """Returns a request built from an object, an operation, an old object and a user."""
     gvk = gvk_of(obj)
     deleted = operation == "DELETE"
     request = {
@@ -158,7 +157,7 @@ def played(
 
 
 def shown_object(document: dict[str, Any]) -> dict[str, Any]:
-    """The object to name in a report: of an AdmissionReview the one that its request is about."""
+    """Returns the object that reports name; for an AdmissionReview its request's object."""
     if not is_admission_review(document):
         return document
     request = document.get("request")

@@ -1,17 +1,14 @@
-"""The one walk: every door's way from a subject to what the policies say of it.
+"""The walk: from a subject to its findings, in five stages.
 
-The stages, in their order:
+1. exclude: a namespace that Config excludes is not reviewed, nor is an update that only lets an
+object go. 2. mutate: the later stages see the object that would be stored. 3. expand:
+ExpansionTemplates generate implied objects. 4. match and evaluate: every constraint that matches
+the object or an implied object. 5. results: ``PolicySet.stages`` change the findings, such as
+groups and exceptions.
 
-1. exclude: a namespace that Config takes out of the process is spared whole, and so is an update
-   that only lets an object go;
-2. mutate: what is reviewed is what would be stored;
-3. expand: what the object implies is told by ExpansionTemplates;
-4. match and evaluate: the object, and all that it implies, against every constraint;
-5. results: what was found becomes what is to be answered (``PolicySet.stages``).
-
-Who has others wait sets a budget that is deferrable: what takes longer needs time elsewhere, and the
-walk is made anew there. Nor does a walk wait for providers: it says what they have to be asked, and
-is made anew with the answers.
+The admission thread sets a deferrable budget. A walk that exceeds it starts again on another
+thread. A walk does not wait for providers either: it returns their requests, and starts again with
+the responses.
 """
 
 from __future__ import annotations
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
-    """Review a subject by the policies, or return what is needed first.
+    """Reviews a subject, or returns what must be fetched first.
 
     Raises :class:`~webhook.constraint.errors.UnsupportedEnforcementPoint`.
     """
@@ -83,7 +80,10 @@ def walk(policies: PolicySet, subject: Subject) -> Found | Needs:
 
 
 def _evaluated(reviewing: Reviewing, subject: Subject, value: Any) -> Responses:
-    """Evaluate every constraint by the answers of providers so far; what is printed is printed once."""
+    """Evaluates every constraint with the provider responses so far.
+
+    Output of ``print`` is kept once.
+    """
     limits = subject.limits
     lines: list[tuple[Any, str]] = []
     if subject.rounds:
@@ -102,10 +102,9 @@ def _evaluated(reviewing: Reviewing, subject: Subject, value: Any) -> Responses:
 
 
 def _lacks_namespace(policies: PolicySet, subject: Subject) -> bool:
-    """Whether somebody has to fetch the Namespace of a subject.
+    """Whether the Namespace of a subject must be fetched.
 
-    An object out of a list comes with its own, as it is now; a request may be reviewed by the one
-    that is known.
+    An object of a list brings the current one; for a request the known one is enough.
     """
     value = subject.value
     if type(value) is AugmentedReview:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from webhook.api.admission import AdmissionResponse
 from webhook.constraint import enforcement
@@ -63,47 +63,46 @@ _NOT_TRIED: Final = (
 )
 _TOO_LATE: Final = "the review did not end within its time"
 
-WAITED_SECONDS: Final = 0.005
-"""The longest wait of a request before its review that does not show that others wait, too."""
-
 CROWDED_SECONDS: Final = 0.002
-"""The time of a review on the admission thread then; it is looked at after each template. Requests of
-users who have sent nothing else wait for it. Of 120 connections with Pods of 800 containers each had
-20 ms."""
+"""The budget of a review on the admission thread while others wait; checked after each template.
+Requests of other users wait for it: of 120 connections with Pods of 800 containers each had 20 ms.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionOptions:
-    """The operator's choices about deciding."""
+    """The operator's settings for admissions."""
 
     review_timeout_seconds: float
     logged: ReviewLogOptions = ReviewLogOptions()
     any_action: bool = False
     """Whether constraints with unknown enforcement actions are admitted."""
     own_users: frozenset[str] = frozenset()
-    """Users that are this webhook itself, which does not police itself."""
+    """The service accounts of this webhook itself, whose requests are not reviewed."""
     expands: bool = True
-    """Whether the resources that an object implies are reviewed with it."""
+    """Whether implied objects of ExpansionTemplates are reviewed, too."""
     mutation_on_error: MutationOnError = "skip"
-    """The effect of a mutator's fault on an implied resource."""
+    """The answer if a mutator fails on an implied object."""
     blames: bool = True
-    """Whether a request that is slow by its own doing is refused; false only in tests."""
+    """Whether a request that is slow because of its own object or user is refused; false only in
+    tests.
+    """
     exceptions_longest_seconds: float = 0.0
-    """How long an exception may hold; 0 for any length."""
+    """The longest duration of an exception, in seconds; 0 for any."""
     budget: Budget | None = None
-    """The bounds of an evaluation on this thread; deferrable only with a reviewer."""
+    """The budget of an evaluation on this thread; deferrable only with a reviewer."""
     memo: Remembering | None = None
-    """Knows what evaluations on this thread found before."""
+    """The cache of findings of this thread."""
 
     @property
     def crowded_budget(self) -> Budget | None:
-        """Return the budget for a review that others wait behind."""
+        """Returns the budget of a review while others wait."""
         budget = self.budget
         return None if budget is None else replace(budget, review_seconds=CROWDED_SECONDS)
 
 
 class _Case:
-    """One request on its way to its answer, with what is known of it so far."""
+    """The state of one request until its answer."""
 
     __slots__ = (
         "began",
@@ -115,6 +114,7 @@ class _Case:
         "revision",
         "slow",
         "span",
+        "value",
         "worked_seconds",
     )
 
@@ -122,27 +122,26 @@ class _Case:
         self, request: AdmissionRequest, received_at: float, providers: ProviderAsker | None
     ) -> None:
         self.request = request
-        self.namespace: dict[str, Any] | None = None
-        """The one that it is in, where that was read for it."""
+        self.value = AugmentedReview(placed(request))
+        """The request as it is reviewed, with its Namespace if that was read for it."""
         self.questions = Questions(providers, requester(request))
         self.slow: SlowReview[Found | Needs] | Delay | None = None
-        """The review that went on beside the admission thread, or why there was no place."""
+        """The review on another thread, or why there was no place for it."""
         self.span = RequestTime(received_at, received_at)
         self.revision: Revision | None = None
-        """The one that decides: another may be in force a line later."""
+        """The revision that decides; another one may come into force meanwhile."""
         self.responses: Responses | None = None
-        """The results of the review that led to the answer."""
+        """The results that led to the answer."""
         self.gathered: tuple[Responses, GatheredViolations] | None = None
-        """The responses and violations of a review beside the admission thread, to be logged and
-        counted."""
+        """The violations of a review on another thread, prepared for log and metrics."""
         self.began = 0.0
-        """When its review began, on the monotonic clock; 0 before that."""
+        """When the review began, on the monotonic clock; 0 before."""
         self.worked_seconds = 0.0
-        """How long it held the admission thread."""
+        """How long it occupied the admission thread."""
 
 
 def _status(outcome: AdmissionResponse | Unanswerable) -> str:
-    """Return the status that metrics count; none for a request that found no room."""
+    """Returns the status for metrics; none for a request without a place."""
     if isinstance(outcome, AdmissionResponse):
         if outcome.allowed:
             return "allow"
@@ -151,7 +150,7 @@ def _status(outcome: AdmissionResponse | Unanswerable) -> str:
 
 
 class Admission:
-    """Decides admission requests against the revision in force. For one thread."""
+    """Decides admission requests by the revision in force. For one thread."""
 
     def __init__(
         self,
@@ -165,14 +164,14 @@ class Admission:
         current: CurrentTrace | None = None,
         times: ProcessorTime | None = None,
     ) -> None:
-        """``current`` has the trace of the request that is being decided, if it has one.
+        """``current`` holds the trace of the request that is being decided, if it is sampled.
 
-        ``times`` knows who had the processor lately.
+        ``times`` has the recent processor time of each user.
         """
         self._times = times or ProcessorTime()
         self._current = current or CurrentTrace()
         self._failure_policy: FailurePolicy | None = None
-        """The one of the constraints that decide; None for all of them."""
+        """The failure policy of the constraints that decide; None for all constraints."""
         self._serving = serving
         self._preparations = preparations
         self._recorder = recorder
@@ -187,22 +186,25 @@ class Admission:
         }
 
     def part(self, failure_policy: FailurePolicy) -> Admission:
-        """Return this admission for a webhook entry that asks by the constraints of one failure policy alone."""
+        """Returns an admission for a webhook entry with one failure policy.
+
+        Only its constraints decide.
+        """
         part = copy(self)
         part._failure_policy = failure_policy  # noqa: SLF001  # its own
         return part
 
     def __call__(self, request: AdmissionRequest, query: bytes, received_at: float) -> Outcome:
-        """Decide, or say what must be found out first, or why there is no decision."""
+        """Decides a request, or returns what must be fetched first, or why there is no decision."""
         return carry_on(self._decision(request, query, received_at), request.api_version)
 
     def answer_unread(self, namespace: str, responsible: Responsible) -> UnreadAnswer:
-        """Answer a request that is not read; see :func:`~webhook.server.undecided.answer_unread_by`."""
+        """Answers an unread request; see :func:`~webhook.server.undecided.answer_unread_by`."""
         blamed = responsible if self._options.blames else "others"
         return answer_unread_by(self._serving.revision, namespace, blamed)
 
     def _decision(self, request: AdmissionRequest, query: bytes, received_at: float) -> Decision:
-        """Decide by one revision, and hand what was decided, or why nothing was, to the recorder."""
+        """Decides by one revision, and records the decision or the reason for none."""
         if self._failure_policy is not None:
             request = request._replace(failure_policy=self._failure_policy)
         case = _Case(request, received_at, self._preparations.providers)
@@ -228,7 +230,10 @@ class Admission:
         recorder.unanswered(Reviewed(case.request, case.responses, snapshot, times), code, why)
 
     def _decided(self, case: _Case, query: bytes) -> Decision:
-        """In this order: is there anything to decide by, is it a policy, what do policies say."""
+        """Decides in three steps.
+
+        Is a revision loaded, is the object a policy, do the policies admit it.
+        """
         request, options = case.request, self._options
         try:
             seconds = deadline.seconds_for(query, options.review_timeout_seconds)
@@ -269,7 +274,10 @@ class Admission:
     def _submitted(
         self, case: _Case, revision: Revision
     ) -> Generator[Awaiting, None, AdmissionResponse | Unanswerable | None]:
-        """Why a resource of Gatekeeper's is not admitted, or nothing can be said of it."""
+        """Returns why a policy object is not admitted, or why that cannot be checked.
+
+        None if it is.
+        """
         request, compiler = case.request, self._preparations.templates
         if only_releases(request):
             return verdict.allowed(request.uid, RELEASED)
@@ -308,7 +316,7 @@ class Admission:
     def _subject(self, case: _Case, limits: Limits) -> Subject:
         options, questions = self._options, case.questions
         return Subject(
-            AugmentedReview(placed(case.request), case.namespace),
+            case.value,
             enforcement.WEBHOOK,
             limits,
             mutates=False,  # the mutating webhook did
@@ -336,7 +344,7 @@ class Admission:
     def _reviewed(
         self, case: _Case, revision: Revision
     ) -> Generator[Awaiting, None, AdmissionResponse | Unanswerable | Found]:
-        """Review by the policies in force; an answer at once for requests that are not reviewed."""
+        """Reviews by the policies in force; answers requests that need no review at once."""
         request, span = case.request, case.span
         walked = self._walk(case, revision)
         while type(walked) is Needs:
@@ -349,7 +357,7 @@ class Admission:
                     fault = f'failed to create augmentedReview: namespaces "{name}" not found'
                     return verdict.errored(request.uid, 500, fault)
                 revision = case.revision = self._serving.revision or revision
-                case.namespace = answer
+                case.value = case.value._replace(namespace=answer)
                 walked = self._walk(case, revision)
             elif walked.requests:
                 until = answers_until(span, goes_beside=self._goes_beside(case))
@@ -371,19 +379,21 @@ class Admission:
         policies, failure_policy = revision.policies, self._failure_policy
         return policies if failure_policy is None else policies.part(failure_policy)
 
-    def _goes_beside(self, case: _Case) -> bool:
-        """Whether its review is not begun on the admission thread, or was ended there."""
+    def _goes_beside(self, case: _Case, waited_seconds: float = 0.0) -> bool:
+        """Whether the review runs on another thread, from the start or after the budget here."""
         if case.slow is not None:
             return True
-        return preparation.goes_beside(self._preparations.reviewer, case.request)
+        reviewer = self._preparations.reviewer
+        return preparation.goes_beside(reviewer, case.request, waited_seconds)
 
     def _walk(self, case: _Case, revision: Revision) -> Found | Needs:
-        """Review on this thread, for as long as others can wait for it."""
+        """Reviews on this thread, within the budget that other requests allow."""
         span, budget, user = case.span, self._options.budget, requester(case.request)
         case.began = began = time.monotonic()
-        if began < span.until and self._goes_beside(case):
+        waited = began - span.received_at
+        if began < span.until and self._goes_beside(case, waited):
             budget = ELSEWHERE
-        elif began - span.received_at > WAITED_SECONDS:
+        elif waited > preparation.WAITED_SECONDS:
             budget = self._crowded_budget
         limits = self._limits(case, span.until, budget, self._options.memo)
         worked_before = time.thread_time()
@@ -396,7 +406,7 @@ class Admission:
     def _elsewhere(
         self, case: _Case, revision: Revision
     ) -> Generator[Awaiting, None, Found | Needs]:
-        """Review beside this thread; what matches is undecided where there is no time."""
+        """Reviews on another thread; without time there, matching constraints are undecided."""
         reviewer, span, policies = self._preparations.reviewer, case.span, self._policies(revision)
         assert reviewer is not None  # Else no budget is deferrable.
         limits = self._limits(case, span.review_until, None)
@@ -427,7 +437,7 @@ class Admission:
         revision: Revision,
         walked: Found,
     ) -> AdmissionResponse | Unanswerable:
-        """The answer to what was found."""
+        """Returns the answer for a finished walk."""
         request, responses, unexpanded = case.request, walked.responses, walked.unexpanded
         responsible: Responsible | None = None
         if responses.deadline_exceeded or unexpanded in UNDECIDABLE:
@@ -454,7 +464,7 @@ class Admission:
         return outcome
 
     def _responsible(self, case: _Case) -> Responsible:
-        """Return who is responsible for the lack of time."""
+        """Returns who is responsible for the lack of time."""
         if not self._options.blames:
             return "others"
         slow = case.slow
@@ -471,7 +481,7 @@ class Admission:
     def _judge(
         self, case: _Case, responses: Responses, unexpanded: str
     ) -> AdmissionResponse | Unanswerable:
-        """The answer to what was found, which is counted and logged."""
+        """Returns the answer for the findings, and counts and logs them."""
         request = case.request
         # Made with its name: a second answer that has one takes longer.
         name = "" if self._names is None else next(self._names)
@@ -509,9 +519,9 @@ class Admission:
         revision: Revision,
         why: str,
     ) -> AdmissionResponse | Unanswerable:
-        """The answer where it is not known what the object implies: for its size, or want of time.
+        """Returns the answer if the implied objects are unknown, because of size or lack of time.
 
-        What does not hold for what is not known is not known either.
+        Admitting the object would admit them unreviewed.
         """
         policy = revision.snapshot.isolation
         spared = request.namespace in policy.spared_namespaces

@@ -28,31 +28,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReviewLogOptions:
-    """The operator's choices about lines of the log."""
+    """The operator's settings for log lines."""
 
     log_denies: bool = False
 
 
 class GatheredViolations(NamedTuple):
-    """The answer, the metrics and the log lines about a review's violations."""
+    """The answer to a review with its metrics and log lines."""
 
     response: AdmissionResponse
     """The answer."""
     counts: list[tuple[Result, int]]
-    """One of each kind, and how many of it there are."""
+    """Violations to count, with their number."""
     events: list[dict[str, Any]]
-    """For the log."""
+    """Log events."""
     is_excused: bool
-    """Whether an exception has to do with one."""
+    """Whether an exception applies to a violation."""
 
 
 class AdmissionTelling:
-    """Tells of reviews."""
+    """Counts and logs reviews."""
 
     def __init__(
         self, registry: Registry, log: Logger, uses: ExceptionUses, options: ReviewLogOptions
     ) -> None:
-        """``uses`` counts which exceptions excused something."""
+        """``uses`` records the use of exceptions."""
         self._uses = uses
         self._registry = registry
         self._log = log
@@ -61,7 +61,10 @@ class AdmissionTelling:
     def gathered(
         self, request: AdmissionRequest, responses: Responses, decision_id: str = ""
     ) -> GatheredViolations:
-        """Gather the lines about violations; any thread may call it, for thousands take a while."""
+        """Prepares the log lines of violations.
+
+        Callable on any thread, since thousands take a while.
+        """
         alike: dict[tuple[int, str, tuple[str, ...], str], list[Result]] = {}
         is_excused = bool(responses.excused)
         for result in responses.results:
@@ -80,7 +83,7 @@ class AdmissionTelling:
         )
 
     def violations(self, gathered: GatheredViolations) -> None:
-        """Count every violation, and log it if that is wanted."""
+        """Counts all violations, and logs them if ``--log-denies`` is set."""
         for result, times in gathered.counts:
             self._count(result, times)
         if gathered.events:
@@ -89,7 +92,7 @@ class AdmissionTelling:
             self._log.info_all(gathered.events, keeps=keeps)
 
     def _count(self, result: Result, times: int) -> None:
-        """Count so many violations of a constraint."""
+        """Counts violations of a constraint."""
         constraint = result.constraint
         for action in result.actions:
             if action in KNOWN_ACTIONS:
@@ -104,7 +107,7 @@ class AdmissionTelling:
             self._registry.count(EVALUATION_ERRORS, constraint.kind, by=times)
 
     def excused(self, request: AdmissionRequest, responses: Responses) -> None:
-        """Count what exceptions are about, and note that they were used; a dry run uses none."""
+        """Counts excused violations and notes the use of exceptions; dry runs do not count as use."""
         for result in (*responses.excused, *responses.results):
             if result.excuse is not None:
                 self._registry.count(EXCUSED, result.constraint.kind, result.excuse.effect)
@@ -112,7 +115,7 @@ class AdmissionTelling:
             self._uses.note(responses)
 
     def undecided(self, request: AdmissionRequest, undecided: Sequence[Undecided]) -> None:
-        """Count every constraint that could not be decided; log what just went wrong."""
+        """Counts undecided constraints, and logs failures of this request."""
         for item in undecided:
             kind = item.constraint.kind
             self._registry.count(POLICY_FAULTS, kind, item.cause, item.answer)
@@ -136,7 +139,7 @@ class AdmissionTelling:
     def faulty(
         self, request: AdmissionRequest, responses: Responses
     ) -> AdmissionResponse | Unanswerable:
-        """The request itself cannot be reviewed, or a template gave no verdict."""
+        """Returns the answer if the request cannot be reviewed, or a template gave no verdict."""
         failed = [fault for fault in responses.faults if fault.kind]
         if not failed:
             faults = "".join(f"{fault.target}: {fault.message}\n" for fault in responses.faults)
@@ -155,12 +158,12 @@ class AdmissionTelling:
         return Unanswerable(500, "evaluation_error", f"evaluation failed: {faults}")
 
     def refused(self, response: AdmissionResponse) -> None:
-        """Count a refusal of what cannot be reviewed."""
+        """Counts a refusal of a request that cannot be reviewed."""
         if response.reason == verdict.UNDECIDABLE_REASON:
             self._registry.count(UNDECIDABLE)
 
     def unexpanded(self, request: AdmissionRequest, why: str) -> None:
-        """Log that what an object implies is not reviewed with it."""
+        """Logs that the implied objects were not reviewed."""
         self._log.error(
             "what an object implies was not reviewed with it",
             hookType="validation",

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 class WholeRecorder(Recorder, Protocol):
-    """Takes what no policy decides, too."""
+    """Records requests that no policy decides."""
 
     def unread(self, request_uid: str, error: str) -> None:
-        """A request was refused because it cannot be reviewed."""
+        """Records a request that was refused because it cannot be reviewed."""
 
 
 AsgiEndpoint: TypeAlias = "Callable[..., Coroutine[Any, Any, None]]"
-"""Plain ASGI."""
+"""A plain ASGI application."""
 
 
 def make_application(  # noqa: PLR0913  # what it joins, each named
@@ -59,13 +59,13 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
     answer_unread: AnswerUnread = answer_unread,
     tracing: Tracing | None = None,
 ) -> AdmissionApplication:
-    """Routes to decisions. The endpoints are plain ASGI: no middleware is paid for.
+    """Returns the application: routes to plain ASGI endpoints without middleware.
 
-    ``parts`` decide by some of the policies, by path. Objects are mutated where ``mutate`` is given,
-    and policies validated where ``validation`` is; ``recorder`` takes what is not decided by
-    policies, whose decisions ``admit`` records itself. ``answer_unread`` answers what is not read,
-    ``answer_unmutated`` where it is to be mutated. ``decoding`` is stopped with the application.
-    With ``tracing`` sampled requests leave a trace.
+    ``parts`` decide at other paths by constraints of one failure policy. ``mutate`` serves mutation
+    and ``validation`` the validation of policies, if given. ``recorder`` records requests that
+    policies do not decide; ``admit`` records its own decisions. ``answer_unread`` and
+    ``answer_unmutated`` answer requests that are not read. ``decoding`` stops with the application.
+    With ``tracing`` sampled requests have traces.
     """
 
     def admit_label(
@@ -107,7 +107,7 @@ def make_application(  # noqa: PLR0913  # what it joins, each named
 
 
 class ExactRoute(Route):
-    """A route of one fixed path and any method: found by comparison, not by a pattern."""
+    """A route with one fixed path and any method, found by comparison instead of a pattern."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Whether the request is for this path."""
@@ -119,8 +119,8 @@ class ExactRoute(Route):
 class AdmissionApplication(Starlette):
     """Endpoints by path, without Starlette's two layers that turn exceptions into responses.
 
-    They cost 4 µs a request, and have nothing to catch: an endpoint here answers
-    its own faults, and the connection answers 500 for what is left.
+    Those cost 4 µs a request and would catch nothing: endpoints answer their own faults, and the
+    connection answers 500 for the rest.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class AdmissionApplication(Starlette):
         others: Mapping[str, AsgiEndpoint],
         stop: Callable[[], None],
     ) -> None:
-        """``others`` may wait, and are found by routing; ``stop`` ends what they have begun."""
+        """``others`` may wait, and are found by routing; ``stop`` ends their work."""
         self.stop = stop
         every: dict[str, AsgiEndpoint] = {**endpoints, **others}
         super().__init__(
@@ -139,11 +139,12 @@ class AdmissionApplication(Starlette):
             ]
         )
         self.at_once = endpoints
-        """The endpoints that a connection looks up first: deciding hardly ever waits, and routing
-        costs 5 µs."""
+        """The endpoints that a connection calls directly: deciding rarely waits, and routing costs
+        5 µs.
+        """
 
     def build_middleware_stack(self) -> ASGIApp:
-        """The router alone."""
+        """Returns the router without middleware."""
         self.router.redirect_slashes = False
         self.router.default = _not_found
         return self.router

@@ -1,4 +1,4 @@
-"""Asks providers the questions of a request, round by round."""
+"""Sends the provider requests of one review, round by round."""
 
 from __future__ import annotations
 
@@ -16,34 +16,35 @@ if TYPE_CHECKING:
     from webhook.server.preparation import AskedRound, ProviderAsker
 
 LAST_WALK_SECONDS: Final = 0.05
-"""Kept for deciding by what was answered: a walk takes 10 ms where it is not carried on elsewhere."""
+"""Time reserved for deciding with the responses: a walk on the admission thread takes 10 ms."""
 
 BESIDE_PART: Final = 0.25
-"""The part of its time that a request keeps which is reviewed beside the admission thread: or else
-whoever has a provider wait would have no time left for what takes long."""
+"""The part of its time that a request keeps for a review on another thread. Otherwise a slow
+provider would leave no time for slow policies.
+"""
 
 _OUT_OF_TIME: Final = "failed to send external data request: context deadline exceeded: the time of the review is over"
 _OFF: Final = "external data is turned off (--enable-external-data)"
 
 
 class Questions:
-    """The questions of one request to providers; the same question has the same answer to its end."""
+    """The provider requests of one review; equal requests get the same response."""
 
     __slots__ = ("_asker", "_fresh", "_requester", "_round", "answers", "moment", "rounds")
 
     def __init__(self, asker: ProviderAsker | None, requester: str, *, fresh: bool = False) -> None:
-        """``fresh`` wants what providers say now, and nothing that was kept for long."""
+        """With ``fresh``, responses are not taken from the cache."""
         self._asker = asker
         self._requester = requester
         self._fresh = fresh
         self.answers: dict[ProviderRequest, ProviderResponse] = {}
         self._round: AskedRound | None = None
-        """The one that was begun, and is not waited for yet."""
+        """The round that was sent and is not awaited yet."""
         self.rounds = 0
         self.moment = ReviewMoment()
 
     def known(self, request: ProviderRequest) -> ProviderResponse | None:
-        """The answer that this request has had, or that is kept."""
+        """Returns the response that this review has already had, or a cached one."""
         answer = self.answers.get(request)
         if answer is None and self._asker is not None and not self._fresh:
             answer = self._asker.known(request)
@@ -52,7 +53,7 @@ class Questions:
         return answer
 
     def begin(self, requests: Sequence[ProviderRequest]) -> None:
-        """Have requests sent while the rest of a review goes on, which will ask them."""
+        """Sends requests while the rest of the review goes on."""
         if self._asker is None:
             return
         if self._round is None:
@@ -63,9 +64,11 @@ class Questions:
     def ask(
         self, requests: Sequence[ProviderRequest], until: float
     ) -> Generator[Awaiting, None, None]:
-        """Have requests answered, beside each other; what is not by then has failed.
+        """Waits for responses to concurrent requests.
 
-        After that no more is asked: what hangs on the answers has failed, too.
+        Those still missing after ``until`` have failed.
+
+        After a failure no more requests are sent.
         """
         self.rounds += 1
         if self._asker is None:
@@ -88,7 +91,7 @@ class Questions:
 
 
 def answers_until(span: RequestTime, *, goes_beside: bool) -> float:
-    """How long answers are waited for, on the monotonic clock, so that there is time to decide by them."""
+    """Returns until when to wait for responses, on the monotonic clock, to have time to decide."""
     if goes_beside:
         return span.review_until - BESIDE_PART * (span.until - span.received_at)
     return span.until - LAST_WALK_SECONDS

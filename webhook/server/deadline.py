@@ -1,4 +1,4 @@
-"""How long a review may take: what the API server says, less what the answer's way takes."""
+"""The deadline of a review: the API server's timeout, less the time of the answer."""
 
 from __future__ import annotations
 
@@ -11,43 +11,45 @@ CEILING_SECONDS: Final = 30.0
 """A webhook's longest timeoutSeconds."""
 
 MARGIN: Final = 0.1
-"""The part of the time that is kept for the answer: the API server stops reading at its end, and
-a 504 that arrives says more than a connection it gave up on. It also rounds what is left up to
-whole seconds."""
+"""The part of the time that is kept for the answer. The API server stops reading at its deadline,
+and a 504 that arrives says more than a broken connection. It also covers rounding to whole seconds.
+"""
 
 MARGIN_SECONDS_MIN: Final = 0.05
 
 PROMPT_SECONDS: Final = 3.0
 LATE_PART: Final = 0.5
-"""Of the time beyond these seconds this part is kept, too. The API server counts since before it
-writes a request. Short of processors itself (150 objects of 100 to 230 kB at once, on two cores)
-it wrote some up to 2.6 s later: half of 10 s less 3 s is 3.5 s."""
+"""A further part that is kept of the time beyond 3 seconds. The API server counts from before it
+writes a request. With too few processors (150 objects of 100 to 230 kB at once, on two cores) it
+wrote some up to 2.6 s later: half of 10 s less 3 s is 3.5 s.
+"""
 
 
 ROOM_SECONDS: Final = 0.15
-"""Between the end of a review beside the admission thread and that of the wait for it. A thread
-there may be at rest for 50 ms, may wait for three others to look at the clock, and the loop for a
-slice of 5 ms: three times the one that counts."""
+"""The time between the end of a review on another thread and the end of waiting for it. Such a
+thread may rest for 50 ms, wait for three others, and the event loop for a slice of 5 ms: three
+times the largest.
+"""
 
 ROOM: Final = 0.2
-"""The part of the time that this room takes at most."""
+"""The largest part of the time for this room."""
 
 
 class InvalidTimeout(ValueError):
-    """A ``timeout`` that is no duration."""
+    """The query parameter ``timeout`` is no duration."""
 
 
 class RequestTime(NamedTuple):
     """The time of a request, on the monotonic clock."""
 
     received_at: float
-    """When its head had arrived. The API server counts since shortly before."""
+    """When the request's head had arrived. The API server counts from a little before."""
     until: float
-    """When its answer is to be there."""
+    """When the answer is due."""
 
     @property
     def review_until(self) -> float:
-        """When a review beside the admission thread is to end, so that its findings are waited for."""
+        """Returns the deadline of a review on another thread, so that its findings arrive in time."""
         return self.until - min(ROOM_SECONDS, ROOM * (self.until - self.received_at))
 
 
@@ -55,7 +57,7 @@ _known: dict[bytes, float] = {}
 
 
 def seconds_for(query: bytes, default_seconds: float) -> float:
-    """Seconds for a review whose request had this query; raises :class:`InvalidTimeout`."""
+    """Returns the seconds for a review by a request's query; raises :class:`InvalidTimeout`."""
     if not query:
         return _less_margin(default_seconds)
     seconds = _known.get(query)

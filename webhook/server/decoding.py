@@ -1,12 +1,11 @@
-"""Large requests are decoded beside the thread that answers, within a bound of memory.
+"""Decodes large requests on other threads, within a bound of memory.
 
-A document takes up to thirty times as much memory decoded as it does as text. So what
-large requests take is bounded together, from before they are decoded until they are
-answered: one that finds no room waits for it. Small ones are decoded and answered in one
-go; only those that must wait for something are counted, too.
+A decoded document takes up to thirty times its text. So the memory of large requests is bounded
+together, from decoding until the answer; a request without room waits. Small requests are decoded
+and answered in one go, and count only if they must wait for something.
 
-The smallest that waits is decoded first, and the very large ones have a thread to
-themselves: nobody waits behind 40 MB of another.
+The smallest waiting request is decoded first. Very large ones have a thread of their own, so that
+others do not wait for 40 MB to be decoded.
 """
 
 from __future__ import annotations
@@ -43,65 +42,65 @@ if TYPE_CHECKING:
     from webhook.server.responsibility import Responsible
 
 LARGE_BYTES: Final = 64 * 1024
-"""From here on a body is decoded beside the admission thread: orjson takes 1.5 ms for it where it
-is dense, and 64 connections may each have sent one. Handing it over and back takes a tenth of a
-millisecond."""
+"""Bodies from this size are decoded on another thread: orjson takes 1.5 ms for a dense one, and 64
+connections may send at once. Passing it over and back takes a tenth of a millisecond.
+"""
 
 HUGE_BYTES: Final = 1024 * 1024
-"""From here on a body is decoded by the other thread: one takes 100 ms and more."""
+"""Bodies from this size are decoded on the second thread: they take 100 ms and more."""
 
 MEMORY_BYTES_MAX: Final = 192 * 1024 * 1024
-"""Twice 3 MiB of the JSON that grows most when it is decoded, 32 times: what one update may bring.
-With all bodies that may wait (64 MiB) it is 256 MiB."""
+"""The memory of all large decoded requests: twice 3 MiB of the JSON that grows most (32 times),
+which one update may contain. With all waiting bodies (64 MiB) it is 256 MiB.
+"""
 
 RESERVE: Final = 8
-"""The part of this that several huge ones leave to others: one alone may have all of it."""
+"""The part that several huge requests leave to others; a single one may take everything."""
 
 HOLDERS_MAX: Final = 1024
-"""The most requesters that are remembered for what was decoded for them while others wait."""
+"""The most users whose decoded requests are remembered while others wait."""
 
 HELD_SECONDS: Final = 0.02
-"""Between two looks at whether somebody still has what was answered: the thread that reviewed it
-lets go a moment later."""
+"""The interval of checks whether an answered request is still referenced: its reviewing thread
+drops it a moment later.
+"""
 
 HELD_SECONDS_MAX: Final = 1.0
-"""The longest time, in seconds, that a decoded object counts for its requester; it is theirs to
-free."""
+"""The longest time, in seconds, that a decoded object counts for its user after the answer."""
 
 REST_SECONDS_MAX: Final = 0.25
-"""The longest pause, in seconds, after one that took long to decode: the next waits no longer for
-others."""
+"""The longest pause, in seconds, after a request that took long to decode."""
 
 IDLE_SECONDS: Final = 1.0
-"""After so long without a huge one what they took is given back to the system."""
+"""Memory of huge requests is returned to the system after this time without one."""
 
 
 class Room(NamedTuple):
-    """Memory that is taken."""
+    """A reservation of memory."""
 
     size: int
     holder: str
-    """The user of the request, as far as that is known before it is decoded."""
+    """The user of the request, if it is known before decoding."""
     large: list[Any] | None = None
-    """Of what much of it is for, the document's large arrays and objects, the outermost first."""
+    """The document's large arrays and objects, outermost first, which are freed in slices."""
 
 
 NOTHING: Final = Room(0, "")
 
 
 class NoRoom(Exception):
-    """There was no room in time."""
+    """There was no memory in time."""
 
     def __init__(self, responsible: Responsible = "others") -> None:
         self.responsible = responsible
-        """The party that is responsible for it."""
+        """The party responsible for that."""
         super().__init__()
 
 
 class Decoded(NamedTuple):
-    """A decoded request with the memory that was taken for it, or why there is none.
+    """A decoded request with its memory, or the reason why it could not be decoded.
 
-    Not raised: a traceback would keep the body for as long as the error, and in a circle.
+    The error is not raised: its traceback would keep the body alive, and in a cycle.
     """
 
     request: AdmissionRequest | None
@@ -110,35 +109,35 @@ class Decoded(NamedTuple):
 
 
 class Memory:
-    """The memory of all decoded requests together. Any thread may ask."""
+    """The memory of all decoded requests. For any thread."""
 
     def __init__(self, bytes_max: int = MEMORY_BYTES_MAX) -> None:
         self.bytes_max = bytes_max
         self.taken = 0
         self.held: Counter[str] = Counter()
-        """Of this by each holder."""
+        """The memory of each user."""
         self.changed = threading.Condition()
-        """Held while it is looked at, and told of what is given back."""
+        """The lock, notified when memory is returned."""
 
     def take(self, size: int, holder: str = "") -> Room:
-        """Take room; raises :class:`NoRoom`."""
+        """Reserves memory; raises :class:`NoRoom`."""
         with self.changed:
             if not self.has_room(size):
                 raise NoRoom(self.responsible(holder))
             return self.note(size, holder)
 
     def has_room(self, size: int, reserved: int = 0) -> bool:
-        """Whether there is room for so much; beside others only with this much left."""
+        """Whether there is room; beside other requests only if ``reserved`` is left over."""
         return self.taken + size <= self.bytes_max - (reserved if self.taken else 0)
 
     def note(self, size: int, holder: str) -> Room:
-        """Take room that there is."""
+        """Reserves memory that is known to be free."""
         self.taken += size
         self.held[holder] += size
         return Room(size, holder)
 
     def responsible(self, holder: str) -> Responsible:
-        """Return who is responsible for the lack of room for this holder."""
+        """Returns who is responsible for the lack of memory for this user."""
         return responsible_for(
             Delay(
                 places_taken=self.held[holder],
@@ -148,7 +147,7 @@ class Memory:
         )
 
     def give(self, room: Room) -> None:
-        """Give room back."""
+        """Returns memory."""
         if not room.size:
             return
         with self.changed:
@@ -182,15 +181,16 @@ class _Job:
         self.holder = holder
         self.is_stranger = is_stranger
         self.before = NOTHING_KNOWN
-        """The requests that waited when it came, itself included, and its own user's share of
-        them."""
+        """The requests that waited when this one arrived, itself included, and its own user's
+        share.
+        """
         self.footprint = 0
-        """Bytes it will take, once that is known."""
+        """The memory that it will take in bytes, once measured."""
         self.future: Future[Decoded] = Future()
 
 
 class _Spent(NamedTuple):
-    """Room for what has been answered, and is to be freed."""
+    """The memory of an answered request that must be freed."""
 
     room: Room
     since: float
@@ -198,7 +198,10 @@ class _Spent(NamedTuple):
 
 
 class _Lane:
-    """A thread that decodes: for whom it has worked the least, and of those the smallest first."""
+    """A decoding thread.
+
+    It serves the user with the least work first, and of these the smallest body.
+    """
 
     def __init__(self, decoding: Decoding, name: str, reserved: int) -> None:
         self._decoding = decoding
@@ -207,17 +210,17 @@ class _Lane:
         """The memory that it leaves to others, in bytes."""
         self._jobs: list[_Job] = []
         self._bytes: dict[str, int] = {}
-        """Decoded for each who waits, on a scale on which everyone begins where the least stands."""
+        """Bytes decoded for each waiting user; new users start at the least value."""
         self._least = 0
         self._rests: dict[str, float] = {}
-        """Until when nothing is decoded for these, whose last ones others made room for."""
+        """The users that pause until this time, because others waited for their last request."""
         self._spent: deque[_Spent] = deque()
         self._name = name
         self._thread: threading.Thread | None = None
         self._grown = False
 
     def put(self, job: _Job) -> None:
-        """Have it decoded."""
+        """Queues a body."""
         with self._memory.changed:
             self._jobs.append(job)
             if not job.footprint:
@@ -233,7 +236,7 @@ class _Lane:
         self._memory.changed.notify_all()
 
     def free(self, room: Room) -> None:
-        """Free what was decoded when nobody looks at it any more, and give its room back."""
+        """Frees a decoded request once nothing references it, and returns its memory."""
         with self._memory.changed:
             self._spent.append(_Spent(room, time.monotonic()))
             self._wake()
@@ -261,7 +264,7 @@ class _Lane:
             del job  # A thread that waits must not keep a body.
 
     def _work(self, job: _Job) -> None:
-        """Measure or decode; then its user's others wait for reviews of other users."""
+        """Measures or decodes a body; then its user's other bodies wait for reviews of other users."""
         began = time.thread_time()
         if job.footprint:
             self._decoding.carry_out(job)
@@ -275,7 +278,7 @@ class _Lane:
                 self._rests[job.holder] = time.monotonic() + seconds
 
     def _next(self) -> _Job | _Spent | Literal["idle"] | None:
-        """Return the next job, to be freed, measured or decoded in memory that is taken; None at the end."""
+        """Returns the next job to free, measure or decode; None after the end."""
         memory = self._memory
         with memory.changed:
             while not self._decoding.closed:
@@ -297,7 +300,7 @@ class _Lane:
             return None
 
     def _due(self) -> list[_Job]:
-        """Return what waits, less what rests."""
+        """Returns the waiting jobs whose users do not pause."""
         if not self._rests:
             return self._jobs
         now = time.monotonic()
@@ -308,7 +311,7 @@ class _Lane:
         return job.is_stranger, self._bytes[job.holder], len(job.body), job.number
 
     def _take(self, job: _Job) -> None:
-        """Have it leave the line: to be measured, or else with its memory."""
+        """Removes a job from the queue, to be measured or with its memory reserved."""
         self._jobs.remove(job)
         if job.footprint:
             self._memory.note(job.footprint, job.holder)
@@ -321,7 +324,7 @@ class _Lane:
                 self._bytes = {name: self._bytes[name] for name in waiting}
 
     def _patience(self) -> float | None:
-        """How long nothing need be looked at."""
+        """Returns how long the thread may sleep."""
         if self._spent:
             return HELD_SECONDS
         if self._jobs:
@@ -332,7 +335,7 @@ class _Lane:
         return IDLE_SECONDS if self._grown else None
 
     def _expire(self) -> None:
-        """Tell who has waited for too long, or waits no more."""
+        """Answers the jobs that waited too long, and drops cancelled ones."""
         now = time.monotonic()
         late = [job for job in self._jobs if job.until <= now or job.future.cancelled()]
         if not late:
@@ -344,16 +347,17 @@ class _Lane:
                 job.future.set_result(Decoded(None, NOTHING, error))
 
     def responsible(self, late: _Job) -> Responsible:
-        """Return who is responsible for a body that was not decoded in its time; the memory's lock is held.
+        """Returns who is responsible for a body that was not decoded in time.
 
-        One who has half of what is held, or its share of what waits or has waited, has nobody
-        else to blame.
+        The memory's lock is held.
+
+        A user with half of the memory, or its share of the queue, is itself responsible.
         """
         responsible = responsible_for(telling(self._delay(late), late.before))
         return self._memory.responsible(late.holder) if responsible == "others" else responsible
 
     def _delay(self, job: _Job) -> Delay:
-        """Return what waits with a job, and how much of that is its own user's."""
+        """Returns the queue before a job, and its own user's part of it."""
         waiting = Counter(other.holder for other in self._jobs if other is not job)
         waiting[job.holder] += 1
         return Delay(
@@ -362,7 +366,7 @@ class _Lane:
 
 
 class Decoding:
-    """Two threads that decode large requests: one those that are huge, and one all others."""
+    """Two threads that decode large requests: one for huge ones, one for all others."""
 
     def __init__(
         self,
@@ -374,10 +378,12 @@ class Decoding:
         times: ProcessorTime | None = None,
         rests_of: Callable[[str], int] = lambda _: 0,
     ) -> None:
-        """``begin`` is called first by each thread; ``give_back`` when what was large is gone.
+        """``begin`` is called at the start of each thread.
 
-        ``times`` records the seconds of all work. ``rests_of`` says how many times as long as its work was a
-        user's next waits, for reviews of others.
+        ``give_back`` after large requests are freed.
+
+        ``times`` records the processor time of users. ``rests_of`` gives a user's pause as a
+        multiple of its last decoding.
         """
         self.rests_of = rests_of
         self.times = times or ProcessorTime()
@@ -391,7 +397,7 @@ class Decoding:
         self._huge = _Lane(self, "decode_huge", self.memory.bytes_max // RESERVE)
 
     def decode(self, body: bytes | bytearray, until: float, stranger: str = "") -> Future[Decoded]:
-        """The request, by this moment on the monotonic clock; those of strangers come last."""
+        """Decodes a body by this moment on the monotonic clock; bodies of strangers come last."""
         return self._put(body, until, stranger)[1].future
 
     def _put(self, body: bytes | bytearray, until: float, stranger: str) -> tuple[_Lane, _Job]:
@@ -405,7 +411,10 @@ class Decoding:
     async def decode_in_time(
         self, body: bytes | bytearray, until: float, stranger: str = ""
     ) -> Decoded:
-        """Decode a body, and wait no longer than until then: a thread may be at work on a large one."""
+        """Decodes a body, and waits no longer than ``until``.
+
+        A thread may be busy with a large one.
+        """
         lane, job = self._put(body, until, stranger)
         decoding = job.future
         waiting = asyncio.wrap_future(decoding)
@@ -421,19 +430,19 @@ class Decoding:
         return Decoded(None, NOTHING, NoRoom(responsible))
 
     def _give_back_room(self, decoding: Future[Decoded]) -> None:
-        """Nobody waits for what was decoded."""
+        """Returns the memory of a request that nobody waits for."""
         if not decoding.cancelled() and decoding.exception() is None:
             self.free(decoding.result().room)
 
     def free(self, room: Room) -> None:
-        """Give room back, and free what is large in a way that holds nobody up."""
+        """Returns memory, and frees large objects in slices."""
         if room.large:
             self._huge.free(room)
         else:
             self.memory.give(room)
 
     def measure(self, job: _Job) -> bool:
-        """Find out how much it will take; False where it is answered for that."""
+        """Measures the memory that a job will take; False if it was answered because of that."""
         size = job.footprint = footprint(job.body, bound=self.memory.bytes_max)
         if size <= self.memory.bytes_max:
             return True
@@ -443,7 +452,7 @@ class Decoding:
         return False
 
     def carry_out(self, job: _Job) -> None:
-        """Decode what has its memory."""
+        """Decodes a job whose memory is reserved."""
         memory, room = self.memory, Room(job.footprint, job.holder)
         if not job.future.set_running_or_notify_cancel():
             memory.give(room)
@@ -470,7 +479,7 @@ class Decoding:
             )
 
     def stop(self) -> None:
-        """Decode nothing more."""
+        """Stops both threads."""
         with self.memory.changed:
             self.closed = True
             self.memory.changed.notify_all()

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
 
 KNOWN_ACTIONS: Final = frozenset(enforcement.SCOPED_ACTIONS)
-"""Other actions are an error of their constraint's, and told as one."""
+"""The known enforcement actions; others are reported as an error of the constraint."""
 
 
 EVENTS_MAX: Final = 100
-"""Of one request: each policy's violations are in the answer and the decision record, and one Pod of
-thousands of containers wrote 9 MB of log."""
+"""The most log events of one request: answer and decision record list all violations, and one Pod
+of thousands of containers would write 9 MB of log.
+"""
 
 
 def denials(request: AdmissionRequest, responses: Responses) -> list[dict[str, Any]]:

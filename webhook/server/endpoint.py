@@ -1,8 +1,8 @@
-"""An AdmissionReview endpoint as plain ASGI: what every request to one has in common.
+"""An AdmissionReview endpoint as plain ASGI: the common part of all requests.
 
-A decision is answered 200. Everything else is a failed call to the API server,
-which then does what ``failurePolicy`` says: it is answered with another code and
-a Status whose message the API server quotes.
+A decision is answered with 200. Anything else is a failed call to the API server, which then
+applies ``failurePolicy``: the answer has another code and a Status, whose message the API server
+shows.
 """
 
 from __future__ import annotations
@@ -54,40 +54,42 @@ _EMPTY: Final = encode(
         }
     }
 )
-"""The answer of controller-runtime to a request without a body, with 200: probes rely on it."""
+"""The answer of controller-runtime to a request without a body, with 200; probes rely on it."""
 
 
 _WAITING: Final = "waddle.waiting"
-"""Where a request's scope has what it waits for, with the memory it takes, between its two calls."""
+"""The key of a waiting request's state in its ASGI scope, between its two calls."""
 
 _TOO_MANY_LARGE: Final = (
     "too many large requests of the same user are being reviewed: send fewer at once"
 )
 
 _RETRY: Final = ((b"retry-after", b"0"), (b"connection", b"close"))
-"""The API server's client then asks again at once, up to ten times (client-go's `rest`), each time
-on a new connection, which may reach another replica. Of three replicas one that cannot answer costs
-a few milliseconds; where none can, the user gets the answer itself. To be asked to wait a second
-would end in `context deadline exceeded`, which says nothing."""
+"""The header that makes the API server's client ask again at once, up to ten times (client-go's
+`rest`), each time on a new connection, which may reach another replica. If one of three replicas
+cannot answer, that costs milliseconds; if none can, the user sees the answer itself. A longer wait
+would end in `context deadline exceeded`, which says nothing.
+"""
 
 
 READ_BYTES_A_SECOND: Final = 64 * 1024 * 1024
-"""The rate at which a port reads large bodies, in bytes a second, in turns of 64 KiB a millisecond:
-whoever sends them has that much of the time of all."""
+"""The rate at which a port reads large bodies, in bytes a second, in turns of 64 KiB each
+millisecond: senders of large bodies get this much of the thread's time.
+"""
 
 
 class Decide(Protocol):
     """Decides a request."""
 
     def __call__(self, request: AdmissionRequest, query: bytes, received_at: float) -> Outcome:
-        """The decision, or what it needs first, or why there is none.
+        """Returns the decision, or what must be fetched first, or why there is none.
 
         ``received_at`` is on the monotonic clock.
         """
 
 
 class ReviewEndpoint:
-    """Takes AdmissionReviews, v1 and v1beta1, and answers them in kind."""
+    """Takes AdmissionReviews v1 and v1beta1, and answers in the same version."""
 
     def __init__(
         self,
@@ -99,10 +101,10 @@ class ReviewEndpoint:
         tell_unread: Callable[[str, str], None] | None = None,
         answer_unread: AnswerUnread = answer_unread,
     ) -> None:
-        """``decoding`` is for large requests, knows the largest, and may be shared by endpoints.
+        """``decoding`` decodes large requests, and may be shared by endpoints.
 
-        ``tell_unread`` takes the UID and the reason of what is refused unread, ``answer_unread``
-        says whether that is refused.
+        ``tell_unread`` gets the UID and reason of requests that are refused unread;
+        ``answer_unread`` decides whether they are refused.
         """
         self._tell_unread = tell_unread
         self._answer_unread = answer_unread
@@ -113,9 +115,9 @@ class ReviewEndpoint:
         self._memory = decoding.memory
 
     def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> HttpAnswer | None:
-        """Answer a request at once; None where something must be waited for.
+        """Answers a request at once; None if it must wait.
 
-        The application is to be asked then, with the same scope.
+        Then the caller awaits the application with the same scope.
         """
         if len(body) > LARGE_BYTES:
             return None
@@ -131,7 +133,7 @@ class ReviewEndpoint:
         return None
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request, or what is left of it when :meth:`respond` could not."""
+        """Answers a request, or continues one that :meth:`respond` could not finish."""
         message = await receive()
         body: bytes | bytearray = message.get("body", b"")
         while message.get("more_body"):
@@ -157,7 +159,7 @@ class ReviewEndpoint:
     async def _begin(
         self, scope: dict[str, Any], body: bytes | bytearray
     ) -> tuple[HttpAnswer | Pending, Room]:
-        """An answer, or what it must wait for; and the memory that was taken for the request."""
+        """Returns an answer or what it waits for, with the memory that the request takes."""
         if len(body) <= LARGE_BYTES:
             return self._answer(scope, body), NOTHING
         if (refusal := self._refusal(scope, body)) is not None:
@@ -182,11 +184,11 @@ class ReviewEndpoint:
         body: bytes | bytearray,
         until: float,
     ) -> Decoded:
-        """Decode beside this thread, by this moment on the monotonic clock."""
+        """Decodes on another thread, by this moment on the monotonic clock."""
         return await self._decoding.decode_in_time(body, until, scope.get(STRANGER, ""))
 
     def _read(self, body: bytes | bytearray) -> AdmissionRequest:
-        """Decode here; raises :class:`~webhook.api.admission.InvalidReview`."""
+        """Decodes on this thread; raises :class:`~webhook.api.admission.InvalidReview`."""
         return decode_review(body, max_bytes=self._decoding.body_max)
 
     def _written(self, response: AdmissionResponse, api_version: str) -> bytes:
@@ -200,7 +202,7 @@ class ReviewEndpoint:
         request: AdmissionRequest | None = None,
         pending: Pending | None = None,
     ) -> HttpAnswer | Pending:
-        """Answer a request: its body, or what was read of it, or what it waited for."""
+        """Answers a request from its body, its decoded form, or what it waited for."""
         try:
             if pending is not None:
                 outcome, api_version = pending.resume(), pending.api_version
@@ -233,7 +235,7 @@ class ReviewEndpoint:
             return 500, JSON_ALONE, failure(500, "internal error: see the webhook's log")
 
     def _crowded(self, error: NoRoom, body: bytes | bytearray, since: float) -> HttpAnswer:
-        """The answer to what found no room: who takes it all is not to get in by that."""
+        """Returns the answer if there was no memory; a user who takes all of it is refused."""
         prefix = bytes(body[:PREFIX_BYTES])
         if error.responsible == "object":
             answer = self.refuse_unread(prefix, "it took all the time there is to be read")
@@ -245,7 +247,7 @@ class ReviewEndpoint:
         return answer or self._refused(_no_room())
 
     def _invalid(self, error: InvalidReview, body: bytes | bytearray) -> HttpAnswer:
-        """The answer to a body that is no review that can be decided."""
+        """Returns the answer to a body that is no reviewable AdmissionReview."""
         if isinstance(error, UndecidableReview):
             answer = self.refuse_unread(bytes(body[:PREFIX_BYTES]), str(error))
             if answer is not None:
@@ -253,30 +255,31 @@ class ReviewEndpoint:
         return self._refused(Unanswerable(400, "malformed", str(error)))
 
     def refuse_unread(self, prefix: bytes, message: str) -> HttpAnswer | None:
-        """Refuse what cannot be decided for what it is, if an API server asks; else None.
+        """Refuses a request that cannot be decided because of its object.
 
-        Were the call failed instead, ``failurePolicy: Ignore`` would let in whatever is large
-        or deep enough.
+        None if no API server sent it.
+
+        Otherwise ``failurePolicy: Ignore`` would admit any object that is large or deep enough.
         """
         return self._refuse(prefix, message, "object")
 
     def until(self, query: bytes, received_at: float) -> float:
-        """When, on the monotonic clock, the answer to a request with this query is due."""
+        """Returns when the answer to a request with this query is due, on the monotonic clock."""
         try:
             return received_at + deadline.seconds_for(query, deadline.CEILING_SECONDS)
         except deadline.InvalidTimeout:
             return received_at + deadline.CEILING_SECONDS  # It is refused when it has arrived.
 
     def work_since(self, moment: float, requester: str) -> Delay:
-        """Return the work for a requester, and for all, since a moment on that clock."""
+        """Returns the processor time for a user, and for all, since a moment on that clock."""
         return self._decoding.times.since(moment, requester)
 
     def refuse_delayed(self, prefix: bytes, delay: Delay, message: str) -> HttpAnswer | None:
-        """Refuse what found no room or time, if that is its own user's doing; else None."""
+        """Refuses a request without place or time if its own user is responsible; else None."""
         return self._refuse(prefix, message, responsible_for(delay))
 
     def _refuse(self, prefix: bytes, message: str, responsible: Responsible) -> HttpAnswer | None:
-        """Answer what is not read, of which this is the beginning, by whose doing that is."""
+        """Answers an unread request, given its beginning and the responsible party."""
         origin = origin_of(prefix)
         answer = self._answer_unread(namespace_in(prefix), responsible)
         if origin is None or answer == "fail":
@@ -306,7 +309,7 @@ class ReviewEndpoint:
         return refusal.code, headers, failure(refusal.code, refusal.message)
 
     def _refusal(self, scope: dict[str, Any], body: bytes | bytearray) -> Unanswerable | None:
-        """Why a request brings no review; None where it may."""
+        """Returns why a request is no review; None if it may be one."""
         if scope["method"] != "POST":
             message = f"method {scope['method']} is not allowed: POST an AdmissionReview"
             return Unanswerable(405, "method", message)
@@ -334,7 +337,7 @@ def _no_room() -> Unanswerable:
 
 
 def _nothing() -> None:
-    """There is no body to let go of."""
+    """Does nothing, because there is no body to release."""
 
 
 def _header(scope: dict[str, Any], header: bytes) -> bytes:

@@ -1,7 +1,7 @@
-"""Exceptions as they are admitted: whether they may be made, and whether their author may.
+"""Admission of exceptions: whether they are valid, and whether their author has the right.
 
-Rights over policies stay with their owners: who makes an exception needs the verb ``except`` on each
-constraint that it names, which the API server is asked.
+The author needs the verb ``except`` on each constraint that the exception names; the API server's
+authorizer is asked. So the owners of policies decide who may make exceptions.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from webhook.server.preparation import AccessReader
 
 RIGHTS_SECONDS: Final = 5.0
-"""For all questions about one author, at most."""
+"""The deadline of all authorization checks for one author."""
 
 
 def exception_of(request: AdmissionRequest) -> dict[str, Any] | None:
-    """The exception that a request brings in; None where it brings none, or no new one."""
+    """Returns the exception of a request; None if there is none or it is unchanged."""
     if request.kind.group != GROUP or request.kind.kind not in KINDS:
         return None
     return request.object if brings_spec(request) else None
@@ -44,9 +44,10 @@ def check_exception(
     longest_seconds: float,
     until: float,
 ) -> Generator[Awaiting, None, Inadmissible | None]:
-    """Why an exception, which can be read, is not admitted; None where it is.
+    """Returns why a readable exception is not admitted; None if it is.
 
-    Whoever cannot be asked about is refused: what decides here is no policy that may be passed over.
+    If the authorizer cannot be asked the exception is refused, because failing open would skip
+    policies.
     """
     item = read_exception(document)
     broken = (constraint for constraint, _ in snapshot.broken)
@@ -73,7 +74,7 @@ def check_exception(
 
 
 def unknown_constraints(request: AdmissionRequest, snapshot: Snapshot) -> str:
-    """Name the constraints of an exception that do not exist yet; empty for none."""
+    """Returns the constraints of an exception that do not exist yet, for a warning; empty for none."""
     document = exception_of(request)
     if document is None:
         return ""

@@ -1,7 +1,7 @@
-"""Serves a revision: the values that loader, admission and audit share.
+"""The revision in force: values that loader, admission and audit share.
 
-A loader puts a whole ``Revision`` into ``Serving.revision``, and each request reads that reference
-once: neither waits for the other. It must not know where policies come from, nor who asks.
+A loader assigns a whole ``Revision`` to ``Serving.revision``, and each request reads that reference
+once, so neither waits for the other. It must not know where policies come from.
 
 >>> from webhook.serving.revision import Serving
 >>> Serving().revision is None

@@ -1,4 +1,4 @@
-"""Shows the revision in force in the metrics, and takes its memory out of the collector's sight."""
+"""Metrics of the revision in force, and ``gc.freeze`` after start-up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def gauge(registry: Registry, snapshot: Snapshot) -> None:
-    """Show a snapshot's constraints and its digest in the metrics."""
+    """Sets the metrics of a snapshot's constraints and digest."""
     counts: dict[tuple[str, ...], float] = {
         (action, status): 0
         for action in (*enforcement.ACTIONS, "unrecognized")
@@ -50,10 +50,10 @@ def gauge(registry: Registry, snapshot: Snapshot) -> None:
 
 
 def settle() -> None:
-    """Take what start-up has made out of the garbage collector's sight, before the first request.
+    """Excludes the objects of start-up from garbage collection, before the first request.
 
-    Only once: what a later load replaces must remain collectable, and looking
-    through all data again would hold up admission.
+    Only once: what later loads replace must remain collectable, and a second scan of all data would
+    delay admissions.
     """
     gc.collect()
     gc.freeze()
@@ -62,7 +62,10 @@ def settle() -> None:
 def gauge_extensions(
     registry: Registry, fights: Fights, before: Revision | None, now: Revision
 ) -> dict[str, int] | None:
-    """Set the metrics of mutators, ExpansionTemplates and Providers; what to log, if they changed."""
+    """Sets the metrics of mutators, ExpansionTemplates and Providers.
+
+    Returns the counts to log if they changed.
+    """
     mutations, expansion, providers = now.mutations, now.expansion, now.policies.providers
     in_webhook = now.policies.in_webhook
     others = () if in_webhook is None else in_webhook.mutating_policies

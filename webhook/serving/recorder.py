@@ -1,4 +1,4 @@
-"""The record of each decision: one value for all who receive it."""
+"""The record of a decision: one value for all recorders."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ if TYPE_CHECKING:
 
 
 class Reviewed(NamedTuple):
-    """A request, and what was found of it."""
+    """A request with the results of its review."""
 
     request: AdmissionRequest
     responses: Responses | None
-    """The results of its review; None where there was none."""
+    """The results; None if it was not reviewed."""
     snapshot: Snapshot | None
-    """The policies in force; None before there were any."""
+    """The snapshot that decided; None before the first load."""
     times: tuple[float, float]
-    """When the request was received and when its review began, on the monotonic clock."""
+    """The times at which the request arrived and its review began, on the monotonic clock."""
 
 
 class MutationReviewed(NamedTuple):
-    """A request of the mutation webhook, and what mutators did about it."""
+    """A request to the mutation webhook, with the result of the mutators."""
 
     request: AdmissionRequest
     mutated: Mutated | None
-    """The mutated object with its mutators; None where mutating came to nothing."""
+    """The mutated object with its mutators; None if the mutators failed."""
     patch: Patch
-    """The changes."""
+    """The patch in the answer."""
     preview: Preview | None
-    """The changes that mutators which are only previewed would make beyond that."""
+    """The additional patch of mutators that are in preview."""
     times: tuple[float, float]
-    """When the request was received and when mutating began, on the monotonic clock."""
+    """The times at which the request arrived and mutation began, on the monotonic clock."""
     answers: ProviderAnswers | None = None
-    """The answers of providers, if any were asked."""
+    """The responses of providers."""
 
 
 class MutationRecorder(Protocol):
-    """Takes what mutators did, without waiting."""
+    """Records the results of mutators, without waiting."""
 
     def mutated(self, reviewed: MutationReviewed, response: AdmissionResponse) -> AdmissionResponse:
-        """Mutators changed something, would have, or could not; the answer to give for it."""
+        """Records a mutation or its failure; returns the answer to send."""
 
 
 class Recorder(Protocol):
-    """Takes every decision for export, without waiting."""
+    """Records every decision for export, without waiting."""
 
     names: Iterator[str]
-    """Names for decisions: an answer that has one is recorded under it."""
+    """Generates decision identifiers; an answer that carries one is recorded under it."""
 
     def answered(
         self,
@@ -67,17 +67,18 @@ class Recorder(Protocol):
         began: float,
         response: AdmissionResponse,
     ) -> AdmissionResponse:
-        """A decision was made; the answer to give for it.
+        """Records a decision; returns the answer to send.
 
-        The others are as :class:`Reviewed` has them, which takes its time to make.
+        The other arguments are fields of :class:`Reviewed`, passed one by one because building it
+        takes time.
         """
 
     def unanswered(self, reviewed: Reviewed, code: int, error: str) -> None:
-        """No decision was made, for this reason."""
+        """Records that a request got no decision, and why."""
 
 
 class ListenedRecorder:
-    """Tells some of each answer, and then whoever records, if anybody does."""
+    """Passes each answer to listeners, and then to the recorder if there is one."""
 
     __slots__ = ("_listeners", "_next", "names")
 
@@ -86,7 +87,7 @@ class ListenedRecorder:
         listeners: Sequence[Callable[[Reviewed, AdmissionResponse], None]],
         following: Recorder | None,
     ) -> None:
-        """Listeners are called on the admission thread and must not wait."""
+        """Listeners are called on the admission thread, and must not wait."""
         self._listeners = tuple(listeners)
         self._next = following
         self.names = repeat("") if following is None else following.names
@@ -100,7 +101,7 @@ class ListenedRecorder:
         began: float,
         response: AdmissionResponse,
     ) -> AdmissionResponse:
-        """A decision was made; the answer to give for it."""
+        """Passes a decision to all listeners; returns the answer to send."""
         reviewed = Reviewed(request, responses, snapshot, (received, began))
         for listener in self._listeners:
             listener(reviewed, response)
@@ -109,6 +110,6 @@ class ListenedRecorder:
         return self._next.answered(request, responses, snapshot, received, began, response)
 
     def unanswered(self, reviewed: Reviewed, code: int, error: str) -> None:
-        """No decision was made: listeners have nothing to hear."""
+        """Records that a request got no decision; listeners are not called."""
         if self._next is not None:
             self._next.unanswered(reviewed, code, error)

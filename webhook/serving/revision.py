@@ -27,14 +27,14 @@ ExceptionKey: TypeAlias = tuple[str, str, str]
 
 
 class ExceptionUses:
-    """Times of use, noted by any thread and taken by one. There are no more than exceptions."""
+    """The times at which exceptions were last used. Any thread notes, one thread takes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._used: dict[ExceptionKey, float] = {}
 
     def note(self, responses: Responses) -> None:
-        """Note the exceptions that excused something of these responses as used now."""
+        """Notes the time of use of the exceptions that excused something in these responses."""
         excuses = [one.excuse for one in (*responses.excused, *responses.results) if one.excuse]
         if not excuses:
             return
@@ -54,7 +54,10 @@ class ExceptionUses:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceAnswer:
-    """The API server's answer about a Namespace: the object, None where there is none, or a fault."""
+    """The API server's answer about a Namespace.
+
+    The object, None if it does not exist, or an error.
+    """
 
     document: dict[str, Any] | None
     fault: str = ""
@@ -67,7 +70,10 @@ class SubmissionChecks(Protocol):
         """Make a template's CRD; raises ConstraintFrameworkError."""
 
     def missing_engine(self, document: Mapping[str, Any]) -> str:
-        """Why a template that is well is not enforced: its engine is off; or empty."""
+        """Returns why a valid template is not enforced, because its engine is turned off.
+
+        Empty if it is.
+        """
 
     def validate_constraint(self, document: Mapping[str, Any]) -> None:
         """Check a constraint; raises ConstraintFrameworkError."""
@@ -75,7 +81,7 @@ class SubmissionChecks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """Policies and data of one moment, with what Config says about this process."""
+    """Policies and data of one moment, with Config's exclusions."""
 
     snapshot: Snapshot
     checks: SubmissionChecks
@@ -88,15 +94,15 @@ class Revision:
     mutations: MutationSnapshot = field(default_factory=MutationSnapshot)
     expansion: Expansion = field(default_factory=Expansion)
     unsynced: frozenset[GroupVersionKind] = frozenset()
-    """The kinds that policies may read and of which not every object is in the snapshot yet."""
+    """The kinds that policies read whose objects are not all in the snapshot yet."""
     synced: frozenset[GroupVersionKind] = frozenset()
-    """The kinds that policies may read, and of which every object is in the snapshot."""
+    """The kinds that policies read whose objects are all in the snapshot."""
 
     stages: tuple[ResultStage, ...] = ()
-    """The stages that results pass through."""
+    """The functions that results pass through."""
 
     policies: PolicySet = field(init=False)
-    """All that decides, as every door is handed it."""
+    """The policy set that every review gets."""
 
     def __post_init__(self) -> None:
         exclusions = Exclusions(
@@ -116,7 +122,7 @@ class Revision:
         synced: frozenset[GroupVersionKind] = frozenset(),
         unsynced: frozenset[GroupVersionKind] = frozenset(),
     ) -> Self:
-        """Return the policies in force as one set."""
+        """Returns the revision of a policy set."""
         exclusions = policies.exclusions
         revision = cls(
             policies.snapshot,
@@ -136,27 +142,30 @@ class Revision:
 
 @dataclass(slots=True)
 class Serving:
-    """The revision in force, swapped whole; None until the first is loaded.
+    """Holds the revision in force, replaced by assignment; None until the first load.
 
-    Written by whoever loads policies, read by the admission thread at each
-    request: one reference, so that neither waits for the other.
+    The loader writes it and the admission thread reads it once for each request, so neither waits
+    for the other.
     """
 
     revision: Revision | None = None
     guard: Guard = field(default_factory=Guard)
-    """The breakers of the constraints, whatever the revision."""
+    """The constraints' circuit breakers, which outlive revisions."""
     fights: Fights = field(default_factory=Fights)
-    """The mutators whose changes are undone again and again, whatever the revision."""
+    """The mutators whose changes other writers keep undoing; outlives revisions."""
     uses: ExceptionUses = field(default_factory=ExceptionUses)
-    """When exceptions were used, whatever the revision."""
+    """The times at which exceptions were used; outlives revisions."""
     admission_policies: ResultStage | None = None
-    """The API server's own policies, by which audit and reports review; never who admits."""
+    """The API server's own policies, used by audit and reports but not by admissions."""
     awaits_admission_policies: bool = False
-    """Whether they are still to be read for the first time."""
+    """Whether these policies have not been read for the first time yet."""
     _audited: tuple[Revision, ResultStage, PolicySet] | None = None
 
     def audited(self, revision: Revision) -> PolicySet:
-        """All that audit and reports go by: what is in force, and the API server's own policies."""
+        """Returns the policy set of audit and reports.
+
+        The one in force with the API server's own policies.
+        """
         stage = self.admission_policies
         if stage is None:
             return revision.policies

@@ -1,7 +1,7 @@
-"""One request's trace: spans with their times, made where things happen and sent elsewhere.
+"""The trace of one request: spans with their times.
 
-Only requests that are sampled have one. Times are of the monotonic clock, in nanoseconds,
-so that a clock that is set makes no span negative; a trace knows when on the wall it began.
+Only sampled requests have a trace. Times are of the monotonic clock in nanoseconds, so that setting
+the wall clock makes no span negative; a trace keeps the wall-clock time of its beginning.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 Attribute = str | int | bool
 
 SPANS_MAX: Final = 256
-"""Of one trace. A review of more templates than this has spans of the first ones, and a count."""
+"""Of one trace. A review of more templates has spans for the first ones, and a count of the others.
+"""
 
 NAMES_MAX: Final = 16
-"""Constraints that one span names: those of one template with the same parameters."""
+"""The most constraints that one span names."""
 
 _identifiers: Final = random.Random()  # noqa: S311  # names, and no secrets
 
 
 def new_identifier(bits: int) -> int:
-    """An identifier of so many bits, never zero, which would be invalid (W3C Trace Context)."""
+    """Returns a random identifier of this many bits, never zero (W3C Trace Context)."""
     return _identifiers.getrandbits(bits) or 1
 
 
@@ -83,7 +84,7 @@ class Trace:
         self.state = state
         self.span_id = new_identifier(64)
         self.review_id = new_identifier(64)
-        """Of the span of deciding, which constraints' spans belong to."""
+        """The identifier of the span of deciding, the parent of constraints' spans."""
         self.review_began_ns = self.review_ended_ns = 0
         self.began_ns = began_ns
         self.ended_ns = began_ns
@@ -92,12 +93,12 @@ class Trace:
         self.error = ""
         self.spans: list[Span] = []
         self.dropped = 0
-        """Spans that there was no room for."""
+        """The number of spans beyond :data:`SPANS_MAX`."""
         self.whole = True
-        """Whether the span of the request itself is among them; not in what comes later."""
+        """Whether the request's own span is included; false for spans sent later."""
 
     def later(self) -> Trace:
-        """Return a trace for what comes after the request was answered and its own trace handed over."""
+        """Returns a trace for spans that end after the request's trace was handed over."""
         trace = Trace(self.trace_id, self.parent_id, self.state, self.began_ns)
         trace.span_id, trace.wall_ns, trace.whole = self.span_id, self.wall_ns, False
         return trace
@@ -113,7 +114,7 @@ class Trace:
         parent_id: int = 0,
         error: str = "",
     ) -> None:
-        """Add what took a part of the request's time, below the request itself by default."""
+        """Adds a span; by default its parent is the request's span."""
         if len(self.spans) >= SPANS_MAX and not span_id:
             self.dropped += 1
             return
@@ -136,7 +137,10 @@ class Trace:
         violations: int,
         error: str,
     ) -> None:
-        """Constraints of one template and the same parameters were evaluated, with what result."""
+        """Adds the span of an evaluation.
+
+        Constraints of one template with equal parameters, and the result.
+        """
         first = constraints[0]
         attributes: dict[str, Attribute] = {
             "waddle.template": first.kind,
@@ -149,7 +153,7 @@ class Trace:
 
 
 class CurrentTrace:
-    """The trace of the request that a thread is about, if that one is sampled."""
+    """The trace of the request that a thread is working on, if it is sampled."""
 
     __slots__ = ("trace",)
 
@@ -158,23 +162,23 @@ class CurrentTrace:
 
 
 class Exports(Protocol):
-    """Knows when the record of a decision has left the process for good."""
+    """Knows when the record of a decision was acknowledged outside of the process."""
 
     def recorded(self) -> int:
-        """How many records have been queued so far, on the admission thread."""
+        """Returns the number of records queued so far; for the admission thread."""
 
     def await_export(self, trace: Trace) -> None:
-        """Give the trace another span once the newest record is acknowledged."""
+        """Adds a span to the trace when the newest record is acknowledged."""
 
 
 class Tracer(Protocol):
-    """Says which requests are traced, and takes their traces without waiting."""
+    """Decides which requests are sampled, and takes their traces without waiting."""
 
     def sample(self, headers: Sequence[tuple[bytes, bytes]]) -> Sampled | None:
-        """The trace that a request with these headers belongs to; None, as for most, if it has none."""
+        """Returns the trace of a request with these headers; None if it is not sampled."""
 
     def finish(self, trace: Trace) -> None:
-        """Take a trace whose request has been answered."""
+        """Takes the trace of an answered request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,4 +188,4 @@ class Tracing:
     tracer: Tracer
     current: CurrentTrace
     exports: Exports | None = None
-    """Of the decision log, where there is one."""
+    """The acknowledgements of the decision log, if there is one."""

@@ -1,4 +1,4 @@
-"""An evaluation of Rego within a budget of its own, apart from the request's deadline."""
+"""Evaluation of Rego with a budget for each constraint, besides the request's deadline."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 
 
 FIRST_STEPS: Final = 2_000
-"""Steps before the first look: a tenth of a millisecond where they take what they should."""
+"""Steps before the clock is first read: about a tenth of a millisecond."""
 
 LEAST_STEPS: Final = 20
 
 
 class ReviewContext(EvaluationContext):
-    """The context of a query that a review asks, as it asks others."""
+    """The context of a query within a review."""
 
     __slots__ = ("asking", "moment", "shared")
 
     shared: dict[str, Any] | None
     asking: Asking
-    """Providers' answers, where the policy asks any."""
+    """The access to provider responses, if the policy asks providers."""
     moment: ReviewMoment | None
-    """The time and random seed that such a policy sees."""
+    """The time and random seed for a policy that asks providers."""
 
     @property
     def now_ns(self) -> int:
-        """The review's one time for who asks providers, else the query's."""
+        """Returns the review's fixed time for a policy that asks providers, else the query's."""
         if (moment := self._moment()) is not None and not hasattr(self, "_now_ns"):
             self._now_ns = moment.take()[0]
         return super().now_ns
 
     @property
     def random(self) -> random.Random:
-        """The random numbers of the review, where its moment is fixed."""
+        """Returns the random generator; a fixed one if the review's moment is fixed."""
         if (moment := self._moment()) is not None and not hasattr(self, "_random"):
             self._random = random.Random(moment.take()[1])  # noqa: S311  # as the query's own
         return super().random
@@ -52,12 +52,11 @@ class ReviewContext(EvaluationContext):
 
 
 class BudgetedContext(ReviewContext):
-    """The context of a query whose evaluations have a budget each.
+    """The context of a query whose evaluations each have a budget.
 
-    Time counts from the first look at the clock, after :data:`FIRST_STEPS`: a
-    short evaluation never looks. From then on it looks as often as it finds
-    :data:`LOOK_SECONDS` to have passed, since what a step takes depends on the
-    policy.
+    The clock is first read after :data:`FIRST_STEPS`, so a short evaluation never reads it. Then it
+    is read about every :data:`LOOK_SECONDS`; the steps between adapt, because the time of a step
+    depends on the policy.
     """
 
     # Made for every template and review: set by the driver, read when the clock is looked at.
@@ -66,17 +65,17 @@ class BudgetedContext(ReviewContext):
     budget: Budget
     began: float | None
     seen: float
-    """When the clock was looked at last, and at how many steps left."""
+    """The last reading of the clock, and the steps left then."""
     seen_at: int
 
     def renew(self) -> None:
-        """Give the next evaluation of this query the whole budget."""
+        """Gives the next evaluation of this query the whole budget."""
         self.left = self.budget.steps
         self.next_check = self.left - FIRST_STEPS
         self.began = None
 
     def check(self) -> None:
-        """Look at the budget and the clock."""
+        """Checks the budget and the clock."""
         super().check()
         now = time.thread_time()
         began = getattr(self, "began", None)

@@ -18,7 +18,7 @@ class CelDriver:
     """Compiles templates whose source is CEL."""
 
     def __init__(self, *, fails: bool = True) -> None:
-        """``fails`` is what holds of errors where a source has no failurePolicy."""
+        """``fails`` is the failurePolicy of a source without one: whether an error is a violation."""
         self._fails = fails
 
     @property

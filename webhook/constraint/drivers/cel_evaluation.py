@@ -46,19 +46,20 @@ if TYPE_CHECKING:
     from webhook.constraint.limits import Budget, Limits
 
 PREPARED_MAX: Final = 1_000
-"""Constraints of a template whose parameters' part is kept."""
+"""The most constraints of a template for which variables that read only parameters are cached."""
 
 _OBJECTS: Final = frozenset({"object", "oldObject"})
 
 _NO_VARIABLES: Final[dict[str, Any]] = {}
 
 _NO_PARAMETERS: Final[dict[str, Any]] = {}
-"""The parameters of the fast form in place of null where it reads single parameters alone: none is
-there in either, and reading one raises, after which the exact form says the rest."""
+"""The parameters of the fast form instead of null, for sources that read single parameters only.
+Neither has any member; reading one raises, and then the exact form runs.
+"""
 
 
 class _Compiler:
-    """Compiles the expressions of a source, and collects their faults with the place of each."""
+    """Compiles the expressions of a source, and collects their faults with positions."""
 
     def __init__(self, *, inventory: bool) -> None:
         self.types: dict[str, Type] = {ANY_OBJECT: DYN, PARAMS: DYN}
@@ -70,7 +71,7 @@ class _Compiler:
     def compile(
         self, source: str, at: str, result_type: Type | None, *, params: bool = False
     ) -> Expression | None:
-        """Compile an expression of a type; None for a faulty one, whose fault is kept."""
+        """Compiles an expression of a type; returns None for a faulty one and records the fault."""
         try:
             expression, checked = compile_checked(source, admission(self.types, params=params))
         except ExpressionError as error:
@@ -87,7 +88,7 @@ class _Compiler:
     def whole(
         self, variables: Mapping[str, Expression], validations: Sequence[CompiledValidation]
     ) -> Whole | None:
-        """Compile all expressions to one function; None where that is not possible."""
+        """Compiles all expressions to one function; returns None if that is not possible."""
         if not validations:
             return None
         pairs = [
@@ -103,8 +104,8 @@ class _Compiler:
 class CelEvaluator:
     """A compiled template.
 
-    One that ``reads_constraint`` is given each constraint whole; any other their parameters alone,
-    so that those with equal ones are evaluated once.
+    With ``reads_constraint`` it gets whole constraints; otherwise only parameters, so that
+    constraints with equal parameters are evaluated once.
     """
 
     __slots__ = (
@@ -163,7 +164,7 @@ class CelEvaluator:
         inventory: Mapping[str, Any],
         shared: dict[str, Any] | None = None,  # noqa: ARG002  # the seam has it
     ) -> _Shared:
-        """Return the variables of the review, which evaluations share; each is made when it is first read."""
+        """Returns the shared variables of a review; each is computed when it is first read."""
         return _Shared(limits, inventory)
 
     def evaluate(self, given: Any, review: Any, state: _Shared) -> Sequence[DriverViolation]:
@@ -180,11 +181,11 @@ class CelEvaluator:
         return violations
 
     def _parameters(self, given: Any) -> Any:
-        """Return the constraint's parameters, null where it has none."""
+        """Returns the constraint's parameters, null without any."""
         return (given.get("spec") or {}).get("parameters") if self.reads_constraint else given
 
     def _params(self, given: Any) -> Any:
-        """Return the ``params`` of variables: the part of the constraint that they read."""
+        """Returns ``params``, the part of the constraint that variables read."""
         if self.reads_constraint:
             return given
         return {"spec": {} if given is None else {"parameters": given}}
@@ -228,9 +229,9 @@ class CelEvaluator:
     def _prepared_for(
         self, whole: Whole, given: Any, look: Callable[[], None]
     ) -> tuple[Any, ...] | None:
-        """Return the values of the variables that read parameters alone, kept by the parameters' identity.
+        """Returns the values of variables that read only parameters, cached by their identity.
 
-        None if a variable without a value is needed.
+        None if one of them has an error.
         """
         known = self._prepared.get(id(given))
         if known is not None:
@@ -275,7 +276,7 @@ class CelEvaluator:
 
 
 def _only_selects_parameters(checked: Checked) -> bool:
-    """Return whether an expression reads single parameters alone, each by its name."""
+    """Whether an expression reads parameters only one by one, each by its name."""
     waiting: list[tuple[Expr, Expr | None]] = [(checked.parsed.root, None)]
     while waiting:
         node, parent = waiting.pop()
@@ -291,7 +292,7 @@ def _only_selects_parameters(checked: Checked) -> bool:
 
 
 def _reads_constraint(checked: Checked) -> bool:
-    """Return whether a variable reads more of the constraint than its parameters."""
+    """Whether a variable reads more of the constraint than its parameters."""
     waiting: list[Expr] = [checked.parsed.root]
     while waiting:
         node = waiting.pop()
@@ -308,11 +309,11 @@ def _reads_constraint(checked: Checked) -> bool:
 
 
 _last: tuple[Any, dict[str, Any]] = (None, {})
-"""The last review and its variables: the templates of a review are evaluated one after the other."""
+"""The last review and its variables, which the next template of the same review reuses."""
 
 
 class _Shared:
-    """The values that the evaluations of one template for one review share."""
+    """The values that the evaluations of one template in one review share."""
 
     __slots__ = ("_variables", "inventory", "limits")
 
@@ -334,7 +335,10 @@ class _Shared:
 
 
 class _Clock:
-    """The bounds of time of one evaluation; its budget counts from the first look."""
+    """The deadline and budget of one evaluation.
+
+    The budget starts at the first reading of the clock.
+    """
 
     __slots__ = ("_began", "_budget", "_deadline", "_seen")
 
@@ -345,7 +349,7 @@ class _Clock:
         self._seen = 0.0
 
     def look(self) -> None:
-        """Raise :class:`~webhook.cel.errors.TimeUp` where the time is over."""
+        """Raises :class:`~webhook.cel.errors.TimeUp` after the deadline or the budget."""
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise TimeUp("evaluation exceeded its deadline")
         budget = self._budget

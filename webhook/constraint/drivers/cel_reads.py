@@ -1,4 +1,4 @@
-"""Finds what a template in CEL depends on: the places of the review that its expressions read."""
+"""Finds the paths of the review that a template in CEL reads."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _REQUEST: Final = {
     "requestResource": "resource",
     "requestSubResource": "subResource",
 }
-"""Fields of ``request``, and those of the review that they are made of."""
+"""The fields of ``request`` with the fields of the review that they come from."""
 
 
 def dependencies_of_cel(source: CelSource, parameters: Any = None) -> PolicyReads:
-    """Returns the places that all expressions of a source read.
+    """Returns the paths that all expressions of a source read.
 
-    ``parameters`` are those of a constraint. Values of a Secret, which the
-    text of an error leaves out, are not counted. Raises :class:`~webhook.constraint.errors.CompileError`.
+    ``parameters`` are those of a constraint. Values of a Secret count as not read where error texts
+    omit them. Raises :class:`~webhook.constraint.errors.CompileError`.
     """
     interpretation = _Sources(source, parameters)
     try:
@@ -55,7 +55,7 @@ def dependencies_of_cel(source: CelSource, parameters: Any = None) -> PolicyRead
 
 
 class _Sources:
-    """The expressions of one source; variables are interpreted when one reads them."""
+    """The expressions of one source; a variable is interpreted when an expression reads it."""
 
     def __init__(self, source: CelSource, parameters: Any) -> None:
         given = at_place("input", "parameters") if parameters is None else constant(parameters)
@@ -82,7 +82,7 @@ class _Sources:
         )
 
     def run(self) -> None:
-        """Interpret the expressions that decide, and the messages."""
+        """Interprets validations, match conditions and messages."""
         source = self._source
         # The operation decides which of the object and the old object is reviewed.
         self.reader.record.shallow(_OPERATION)

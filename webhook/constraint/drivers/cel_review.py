@@ -1,4 +1,4 @@
-"""The variables that expressions see of a review (k8s.io/apiserver, admission/plugin/cel, and Gatekeeper's driver)."""
+"""The variables of CEL expressions, as in k8s.io/apiserver's admission/plugin/cel and Gatekeeper."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _NAMESPACE_METADATA: Final = (
     "finalizers",
 )
 _GRACE: Final = "deletionGracePeriodSeconds"
-"""Is there where it is 0, too: in Go it is a pointer."""
+"""A field that is present even if it is 0, because it is a pointer in Go."""
 
 _USER: Final = ("username", "uid", "groups", "extra")
 
 
 def variables_of(document: dict[str, Any]) -> dict[str, Any]:
-    """The variables that every expression may read.
+    """Returns the variables of a review.
 
-    On DELETE there is no object: Rego's review has the old one in its place, CEL's has not.
+    On DELETE ``object`` is null, unlike in Rego, where it is the old object.
     """
     return {
         **objects_of(document),
@@ -37,7 +37,7 @@ def variables_of(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def objects_of(document: dict[str, Any]) -> dict[str, Any]:
-    """The two of them that are a review's objects."""
+    """Returns ``object`` and ``oldObject`` of a review."""
     deleted = document.get("operation") == "DELETE"
     return {
         "object": None if deleted else document.get("object"),
@@ -46,7 +46,7 @@ def objects_of(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def any_object(variables: dict[str, Any]) -> Any:
-    """The object, or the old one where that was deleted."""
+    """Returns ``anyObject``: the object, or on DELETE the old one."""
     document = variables["object"]
     if document is None and variables["request"].get("operation") == "DELETE":
         return variables["oldObject"]
@@ -54,9 +54,9 @@ def any_object(variables: dict[str, Any]) -> Any:
 
 
 def _request(document: dict[str, Any]) -> dict[str, Any]:
-    """An admission request as Go makes it of attributes: what is empty is not there.
+    """Returns an admission request as the API server builds it, without empty fields.
 
-    Three fields are, and empty, which only who reads it as dyn comes by.
+    Three fields are present though empty; only expressions of type dyn can see that.
     """
     kind, resource = _three(document, "kind", "kind"), _three(document, "resource", "resource")
     request: dict[str, Any] = {

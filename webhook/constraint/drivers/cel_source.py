@@ -11,20 +11,23 @@ RESERVED_PREFIX: Final = "gatekeeper_internal_"
 PARAMS: Final = "params"
 ANY_OBJECT: Final = "anyObject"
 INVENTORY: Final = "inventory"
-"""Referential data, unless a template has a variable of its own of that name, as in Gatekeeper it may."""
+"""The name of the referential data, unless a template declares a variable of that name."""
 
 _KEYS: Final = frozenset(
     {"validations", "variables", "matchCondition", "failurePolicy", "generateVAP"}
 )
 
 _KEYS_OF_VALIDATIONS: Final = frozenset({"expression", "message", "messageExpression", "reason"})
-"""A ``reason`` does nothing, as in Gatekeeper: it comes with what was written for Kubernetes."""
+"""The keys of a validation. ``reason`` has no effect, as in Gatekeeper; it comes from Kubernetes'
+policies.
+"""
 
 _KEYS_OF_NAMED: Final = frozenset({"name", "expression"})
 
 SOURCE_MAX: Final = 100_000
-"""Characters of all expressions of a template: fourteen times the largest of the public library, and
-at most a few seconds to compile."""
+"""Characters of all expressions of a template: fourteen times the largest one of the public
+library; compiles in at most a few seconds.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """An expression that must be true, and the message where it is not."""
+    """An expression that must be true, and the message if it is not."""
 
     expression: str
     message: str = ""
@@ -46,7 +49,7 @@ class Validation:
 
 @dataclass(frozen=True, slots=True)
 class CelSource:
-    """A template's source; ``fails`` where an error is a violation."""
+    """A template's source; ``fails`` is whether an error is a violation."""
 
     validations: tuple[Validation, ...]
     variables: tuple[Named, ...]
@@ -61,12 +64,12 @@ class CelSource:
 
 
 def read_source(source: Any, *, fails: bool = True) -> CelSource:
-    """Read; raises :class:`~webhook.constraint.errors.InvalidTemplate`.
+    """Reads a source; raises :class:`~webhook.constraint.errors.InvalidTemplate`.
 
-    ``fails`` is what holds where the source has no failurePolicy.
+    ``fails`` is the default failurePolicy.
 
-    A key that is none is refused, unlike Gatekeeper, which would drop it unseen: a match
-    condition that is written as ``matchConditions`` would not be one.
+    Unknown keys are refused. Gatekeeper ignores them, so that match conditions under a misspelt key
+    would have no effect.
     """
     if type(source) is not dict:
         raise _invalid("source must be an object")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.cel.engine import Expression
 
 _UNPAID: Final = Meter(0)
-"""The meter before an evaluation begins: it pays for nothing."""
+"""The cost meter before an evaluation begins."""
 
 MESSAGE_BYTES_MAX: Final = 5 * 1024
 """The longest message that a messageExpression may give (pkg/apis/cel/config.go)."""
@@ -31,7 +31,7 @@ MESSAGE_BYTES_MAX: Final = 5 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CompiledValidation:
-    """An expression that must be true, and the message where it is not."""
+    """A compiled validation with its messages."""
 
     expression: Expression
     message: str
@@ -41,10 +41,11 @@ class CompiledValidation:
 def conditions_hold(
     conditions: Sequence[Expression], env: dict[str, Any], look: Callable[[], None] | None = None
 ) -> bool:
-    """Return whether all match conditions hold.
+    """Whether all match conditions hold.
 
-    There are three cases: one is false, whatever the others are: False; all are true: True; else
-    the errors are raised together, as an :class:`~webhook.cel.errors.EvaluationError`.
+    There are three cases: 1. one is false: False, whatever the others are. 2. all are true: True.
+    3. otherwise their errors are raised together, as an
+    :class:`~webhook.cel.errors.EvaluationError`.
     """
     faults: dict[str, None] = {}  # a set in order: Go's aggregates have each text once
     unanswered: NobodyAnswers | None = None
@@ -75,7 +76,7 @@ class Failed(NamedTuple):
 
     @property
     def is_error(self) -> bool:
-        """Whether the expression gave an error, and not false."""
+        """Whether the expression ended in an error, not with false."""
         return self.error is not None
 
 
@@ -129,7 +130,7 @@ def failure_text(expression: Expression, env: Mapping[str, Any], error: Evaluati
 
 
 class Purse:
-    """The cost budget of several expressions together; each has its own limit, too."""
+    """The shared cost budget of several expressions; each also has its own limit."""
 
     __slots__ = ("_look", "left")
 
@@ -138,7 +139,7 @@ class Purse:
         self._look = look
 
     def pay(self, expression: Expression, env: dict[str, Any]) -> Any:
-        """Evaluate an expression, and pay for the variables that it reads first."""
+        """Evaluates an expression, and charges the variables that it is the first to read."""
         meter = Meter(min(self.left, EXPRESSION_COST), self._look)
         composed = env.get("variables")
         if composed is not None:
@@ -150,7 +151,7 @@ class Purse:
 
 
 def pass_on(error: EvaluationError) -> None:
-    """Raise again what is no fault of the expression: the review's time is over."""
+    """Raises an error again if it is no fault of the expression, such as the review's deadline."""
     if isinstance(error, TimeUp):
         raise error
 
@@ -166,10 +167,10 @@ def _message(validation: CompiledValidation, env: dict[str, Any], purse: Purse) 
 
 
 def message_of(validation: CompiledValidation, value: Any) -> str:
-    """Return the message of a validation that failed; ``value`` is of its messageExpression.
+    """Returns the message of a failed validation; ``value`` is that of its messageExpression.
 
-    There are three cases, as in the API server: the value, if it is a text of one line and not too
-    long; else the ``message``, if there is one; else the expression itself.
+    There are three cases, as in the API server: 1. the value, if it is one line and not too long.
+    2. the ``message``, if there is one. 3. the expression itself.
     """
     text = value.strip(SPACES) if type(value) is str else ""
     if "\n" in text or len(text.encode("utf-8", "replace")) > MESSAGE_BYTES_MAX:
@@ -179,9 +180,9 @@ def message_of(validation: CompiledValidation, value: Any) -> str:
 
 
 class Composed(dict[str, Any]):
-    """``variables``: each is evaluated when it is read first, and its value or error kept.
+    """``variables``: each is evaluated at its first use, and its value or error is cached.
 
-    ``meter`` pays for it, and belongs to the expression that reads it first.
+    ``meter`` is charged, and belongs to the expression that reads the variable first.
     """
 
     __slots__ = ("_errors", "_variables", "env", "meter")
@@ -209,7 +210,7 @@ class Composed(dict[str, Any]):
         self.meter: Meter = _UNPAID
 
     def __missing__(self, name: str) -> Any:
-        """The value of a variable that is read for the first time."""
+        """Evaluates a variable at its first use."""
         error = self._errors.get(name)
         if error is not None:
             raise error
@@ -228,5 +229,5 @@ class Composed(dict[str, Any]):
         return value
 
     def keys(self) -> Any:
-        """Refuse: an expression cannot list the variables."""
+        """Raises: an expression cannot list the variables."""
         raise TypeError("variables are not a map")

@@ -1,8 +1,8 @@
-"""The built-in ``external_data``: what providers answered, or a note of what has to be asked.
+"""The built-in ``external_data``: provider responses, or requests for missing ones.
 
-It never waits. The first call that nobody has answered leaves the evaluation without a result. It
-goes on as undefined for as long as more is asked of the same provider: a rule that asks for each
-container by itself has all its keys asked at once. Nothing that such an evaluation finds is used.
+It never waits. A missing response leaves the evaluation without a result. The evaluation still
+continues with undefined while it asks the same provider, so that a rule that asks for each
+container separately requests all keys at once. The findings of such an evaluation are dropped.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ if TYPE_CHECKING:
 NAME: Final = "external_data"
 
 _UNWRITABLE: Final = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f]")
-"""The characters that Go quotes in a way that JSON does not know: OPA hands the operand on as such
-a text."""
+"""Characters that Go escapes in a way that JSON does not know; OPA passes the operand on as such a
+text.
+"""
 
 STEPS_A_PART: Final = 4
-"""Of an array or object in the operand: each is looked at in some 200 ns."""
+"""Steps for each member of an array or object in the operand, at about 200 ns."""
 
 _BEYOND: Final = "\uffff"
 
 
 class Asking:
-    """The questions of one template's evaluations of a review to providers."""
+    """The provider requests of one template's evaluations in a review."""
 
     __slots__ = ("_known", "_missing", "_nobody", "_values")
 
@@ -53,7 +54,10 @@ class Asking:
         self._nobody = ""
 
     def answer(self, request: ProviderRequest) -> Value:
-        """The answer; undefined or an end of the evaluation where it is missing."""
+        """Returns the response to a request.
+
+        Undefined, or the end of the evaluation, if it is missing.
+        """
         value = self._values.get(request)
         if value is None:
             response = None if self._known is None else self._known(request)
@@ -75,10 +79,10 @@ class Asking:
         return UNDEFINED
 
     def end(self) -> None:
-        """End one evaluation: what it found counts, unless it missed an answer.
+        """Ends one evaluation: its findings are valid unless a response was missing.
 
-        Raises :class:`~webhook.external_data.exchange.Unanswered`, and PolicyError where nobody
-        could be asked.
+        Raises :class:`~webhook.external_data.exchange.Unanswered`, and PolicyError if there is
+        nobody to ask.
         """
         if self._missing:
             missing, self._missing = self._missing, {}
@@ -93,7 +97,7 @@ def _ended() -> EvaluationError:
 
 
 def _external_data(context: Context, operand: Value) -> Value:
-    """Ask a provider for keys (Gatekeeper, "External Data")."""
+    """Asks a provider for keys (Gatekeeper, "External Data")."""
     _check_writable(operand, context)
     request = _request(operand)
     count = len(request.keys)
@@ -135,7 +139,7 @@ def _pairs(given: tuple[tuple[str, Any], ...] | None) -> list[list[Any]] | None:
 
 
 def _request(operand: Value) -> ProviderRequest:
-    """Read a question from the operand's text as Go does; raises BuiltinError."""
+    """Reads a request from the operand's text as Go does; raises BuiltinError."""
     provider, keys = "", tuple[str, ...]()
     if operand is None:
         return ProviderRequest(provider, keys)
@@ -153,7 +157,10 @@ def _request(operand: Value) -> ProviderRequest:
 
 
 def _keys(value: Value, before: tuple[str, ...]) -> tuple[str, ...]:
-    """Keys as Go reads them into those of a field before: a null leaves what stood at its place."""
+    """Reads keys as Go does, over those of an earlier field.
+
+    A null keeps the former value at its index.
+    """
     if value is None:
         return ()
     if type(value) is not list or any(type(key) is not str and key is not None for key in value):
@@ -165,7 +172,7 @@ def _keys(value: Value, before: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _check_writable(operand: Value, context: Context) -> None:
-    """Refuse what OPA writes in a way that is no JSON: sets, keys that are no text, some characters."""
+    """Refuses operands that OPA does not write as JSON: sets, non-string keys, some characters."""
     due = [operand]
     while due:
         value = due.pop()

@@ -1,8 +1,10 @@
-"""Gatekeeper's hook, which evaluates a template's ``violation``; it is compiled with every template.
+"""Gatekeeper's hook rule around a template's ``violation``.
 
-A template whose ``violation`` can never give the hook a message is refused by the types of the two
-together, with OPA's words and where they stand in Gatekeeper's hook. Here the driver asks the rule
-itself, so that the hook is only checked.
+Compiled with each template for its checks.
+
+A template whose ``violation`` can never give the hook a message has a type error, with OPA's text
+and the position in Gatekeeper's hook. Our driver queries the rule directly, so the hook is only
+type-checked.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ _ROWS: Final = {
     21: '"msg": r.msg}',
     22: "}",
 }
-"""The hook by its lines: those that errors name are where Gatekeeper has them."""
+"""The lines of the hook at Gatekeeper's line numbers, which errors name."""
 
 _ADVICE: Final[dict[RegoVersion, str]] = {
     "v0": 'violation[{"msg": msg}] { msg := "what is wrong" }',
@@ -46,7 +48,7 @@ def hook() -> ast.Body:
 
 
 def advice(errors: RegoErrors, version: RegoVersion) -> str:
-    """How to mend a template that the hook can get no message of; empty for all other faults."""
+    """Returns how to fix a template whose hook has a type error; empty for all other faults."""
     if all(error.location.file != _FILE for error in errors.errors):
         return ""
     return (

@@ -1,4 +1,4 @@
-"""Finds what a template, and each of its constraints, depends on."""
+"""Finds what a template, and each of its constraints, reads."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 _ENTRY = (references.ENTRY, references.RULE)
 
 _INVENTORY: Final = re.compile(r"inventory|\\[uUxX0-3]")
-"""Without one of these no code names ``data.inventory``: a letter may be written by its number."""
+"""Code without one of these texts cannot name ``data.inventory``; escapes can write any letter."""
 
 
 def dependencies_of_evaluator(
     evaluator: Evaluator, template: Template, parameters: Any
 ) -> PolicyReads | None:
-    """Return what the evaluations of a template's evaluator depend on; it may have code of two engines."""
+    """Returns what an evaluator's evaluations depend on; a template may have code for two engines."""
     # Here and not above: who has no template in CEL shall not pay for it.
     from webhook.constraint.drivers.cel_evaluation import CelEvaluator  # noqa: PLC0415
 
@@ -43,9 +43,9 @@ def dependencies_of_evaluator(
 
 
 def dependencies_of(template: Template, parameters: Any = None) -> PolicyReads | None:
-    """Return what evaluations of a template depend on, with these parameters where some are given.
+    """Returns what a template's evaluations depend on, with these parameters if some are given.
 
-    None where its engine is none of ours, or its code cannot be used.
+    None if its engine is unknown or its code cannot be used.
     """
     code = next(iter(template.code), None)
     if code is None:
@@ -63,9 +63,9 @@ def dependencies_of(template: Template, parameters: Any = None) -> PolicyReads |
 
 
 def inventory_reads(template: Template) -> ReadSet | None:
-    """Returns what a template reads of ``data.inventory``, whichever engine evaluates it.
+    """Returns the paths of ``data.inventory`` that a template reads, for every engine.
 
-    None where its code cannot be used, or we fail to read it.
+    None if its code cannot be used or the analysis fails.
     """
     try:
         return _inventory_reads(template)

@@ -1,7 +1,7 @@
-"""Checks the references of a template's Rego: ``data.inventory``, and libraries under ``data.lib``.
+"""Checks the references of a template's Rego to ``data.inventory`` and ``data.lib``.
 
-Gatekeeper's rule, in its order of checks and its words. It keeps templates from
-one another's data, and lets their packages have any name.
+The rules, their order and their messages are Gatekeeper's. They separate templates from each other,
+and let their packages have any name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def library_file(index: int) -> str:
 
 
 def check_entry(module: ast.Module) -> None:
-    """Refuse a template without a ``violation`` rule."""
+    """Refuses a template without a ``violation`` rule."""
     for rule in module.rules:
         ref = rule.head.ref
         if type(ref.head) is ast.Var and ref.head.name == RULE and _names_itself(rule.head):
@@ -38,12 +38,12 @@ def check_entry(module: ast.Module) -> None:
 
 
 def _names_itself(head: ast.Head) -> bool:
-    """Whether the rule is called by its first name alone, as ``p.q`` is not."""
+    """Whether a rule head is a single name, unlike ``p.q``."""
     return not head.ref.path or type(head.ref.path[0]) is not ast.String
 
 
 def check_references(libraries: Sequence[ast.Module], entry: ast.Module) -> None:
-    """Refuse what modules must not refer to, or be called."""
+    """Refuses forbidden references and package names."""
     for module in libraries:
         path = _path(module.package)
         if len(path) < 3 or path[:2] != ["data", "lib"]:
@@ -63,7 +63,7 @@ def check_references(libraries: Sequence[ast.Module], entry: ast.Module) -> None
 
 
 def as_entry(module: ast.Module) -> ast.Module:
-    """The module under the package that the driver queries."""
+    """Returns the module under the package that the driver queries."""
     package = ast.Ref(ast.Var("data"), (ast.String(ENTRY),), location=module.package.location)
     return dataclasses.replace(module, package=package)
 
@@ -96,7 +96,7 @@ def _path(ref: ast.Ref) -> list[str]:
 
 
 def data_refs(node: Any) -> Iterator[ast.Ref]:
-    """Every reference into data below a node; the bare ``data`` is one too."""
+    """Yields every reference into data below a node, including the bare ``data``."""
     kind = type(node)
     if kind is ast.Var:
         if node.name == "data":
@@ -117,7 +117,7 @@ _BRANCHES: Final[dict[type, tuple[str, ...]]] = {}
 
 
 def _branches(kind: type) -> tuple[str, ...]:
-    """The fields of a kind of node that may hold nodes."""
+    """Returns the fields of a node type that may hold nodes."""
     fields = _BRANCHES.get(kind)
     if fields is None:
         node = dataclasses.is_dataclass(kind) and kind is not Location
@@ -128,7 +128,7 @@ def _branches(kind: type) -> tuple[str, ...]:
 
 
 def ref_text(ref: ast.Ref) -> str:
-    """A reference as OPA prints it."""
+    """Returns a reference in OPA's notation."""
     text = ref.head.name if type(ref.head) is ast.Var else "…"
     for item in ref.path:
         match item:

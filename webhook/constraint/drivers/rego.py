@@ -1,8 +1,7 @@
-"""The driver of the engine ``Rego``: the bridge from templates to :mod:`webhook.rego`.
+"""The driver of the engine ``Rego``: connects templates to :mod:`webhook.rego`.
 
-A template's rule ``violation`` is asked once for each matching constraint, with
-``input.review`` and ``input.parameters``; ``data.inventory`` is the referential
-data.
+It queries a template's rule ``violation`` for each matching constraint, with ``input.review`` and
+``input.parameters``; ``data.inventory`` is the referential data.
 """
 
 from __future__ import annotations
@@ -42,22 +41,24 @@ if TYPE_CHECKING:
 NAME: Final = "Rego"
 
 _Shared: TypeAlias = tuple[dict[str, Any], EvaluationContext, int]
-"""Data, context, and where a fresh budget looks at the clock first (0 without a budget): an
-evaluation that finds it moved begins with a renewed one."""
+"""Data, context, and the clock reading of a fresh budget (0 without a budget): an evaluation that
+finds it changed renews the budget.
+"""
 
 NEEDS_A_DOOR: Final = frozenset({"http.send"})
-"""Built-ins that nobody may call to whom no door to the outside is lent: a template that did would
-compile, find nothing, and deny nobody."""
+"""Built-ins that a process without the matching service refuses at compile time. Otherwise such a
+template would compile, find nothing and deny nobody.
+"""
 
 VIOLATION: Final = f"data.{references.ENTRY}.{references.RULE}"
 
 _MISSING: Final = object()
 
 MANY_VIOLATIONS: Final = 64
-"""Members from which on they are looked at all at once, before one by one where they must."""
+"""From this many violations on they are checked all at once first."""
 
 _NO_PARAMETERS: Final[dict[str, Any]] = {}
-"""One object: rules of their own are told by the identity of what they are given."""
+"""One shared object, because specialised rules are found by the identity of the parameters."""
 
 
 class RegoDriver:
@@ -72,12 +73,11 @@ class RegoDriver:
         specialiser: Specialiser | None = None,
         services: Mapping[str, Any] | None = None,
     ) -> None:
-        """Without any it compiles, and evaluates, what Gatekeeper would.
+        """Without arguments it compiles and evaluates what Gatekeeper does.
 
-        ``cache`` keeps what was compiled for the next start; ``compile_parts`` makes code of
-        generated source; ``specialiser`` has code of their own written for constraints.
-        ``services`` are doors to the outside, for reviews without a budget: what
-        waits for a network must not wait in a server.
+        ``cache`` stores compiled code for the next start; ``compile_parts`` compiles generated
+        source; ``specialiser`` writes specialised code for constraints. ``services`` give access to
+        the network, for reviews without a budget only: a server must not wait for a network.
         """
         self._services = services
         self._specialiser = specialiser
@@ -97,7 +97,7 @@ class RegoDriver:
 
     @property
     def options(self) -> CompileOptions:
-        """How templates are compiled: what else looks at them has to do it alike."""
+        """Returns the compile options; other analyses of templates must use the same."""
         return self._options
 
     def compile(self, template: Template, code: Code) -> RegoEvaluator:  # noqa: ARG002  # the seam has it
@@ -114,9 +114,9 @@ class RegoDriver:
         return self._evaluator(code, violation)
 
     def load(self, template: Template, code: Code, key: str, body: bytes) -> RegoEvaluator:
-        """Load code that another process of Waddle compiled with the same built-ins disabled.
+        """Loads code that another Waddle process compiled with the same disabled built-ins.
 
-        ``key`` is that of the code where it is cached.
+        ``key`` is the code's key in the cache.
         """
         violation = load_rule(body, key, options=self._options, cache=self._cache)
         if violation is None:
@@ -133,10 +133,12 @@ class RegoDriver:
         return evaluator(violation.entry, rules, self._services)
 
     def _specialise(self, source: Any, parameters: Any) -> tuple[Entrypoint, int] | None:
-        """The rule for these parameters alone, and the bytes it takes; None where there is none.
+        """Returns the rule specialised for these parameters and its size in bytes.
 
-        Read and compiled from the source again: what that leaves in memory would cost every
-        template more than it saves the few constraints that get this far.
+        None if there is none.
+
+        The source is parsed and compiled again: keeping the intermediate form would cost every
+        template memory for the few constraints that are specialised.
         """
         try:
             program = specialise_modules(modules_of(source), parameters, options=self._options)
@@ -146,7 +148,7 @@ class RegoDriver:
 
 
 def modules_of(source: Any) -> list[Module]:
-    """A template's modules, its own first; raises InvalidTemplate."""
+    """Returns a template's modules, its own first; raises InvalidTemplate."""
     rego, version, libraries = _source(source)
     entry = _parse(rego, references.ENTRY, version)
     references.check_entry(entry)
@@ -173,7 +175,7 @@ def _parse(text: str, file: str, version: RegoVersion) -> Module:
 
 
 def _source(source: Any) -> tuple[str, RegoVersion, list[str]]:
-    """The Rego, its version (any but ``v1`` is v0, as in Gatekeeper) and its libraries."""
+    """Returns the Rego, its version (any but ``v1`` means v0, as in Gatekeeper) and its libraries."""
     if type(source) is not dict:
         raise InvalidTemplate("could not recognize the type")
     rego = source.get("rego")
@@ -201,7 +203,7 @@ class RegoEvaluator:
         rules: ConstraintRules | None = None,
         services: Mapping[str, Any] | None = None,
     ) -> None:
-        """``rules`` gives single constraints rules of their own."""
+        """``rules`` are the specialised rules of single constraints."""
         self._services = None if services is None else dict(services)
         self._violation = violation
         self._rules = rules
@@ -209,10 +211,11 @@ class RegoEvaluator:
     def begin(
         self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
     ) -> _Shared:
-        """One time and one source of chance for all constraints of the template.
+        """Returns the state of a review.
 
-        Each evaluation has the whole of the limits' budget; without one they
-        share the steps.
+        One time and one random seed for all constraints of the template.
+
+        Each evaluation has the whole budget of the limits; without a budget they share the steps.
         """
         data = {"inventory": inventory}
         budget = limits.budget
@@ -232,7 +235,7 @@ class RegoEvaluator:
         return data, context, untouched
 
     def evaluate(self, given: Any, review: Any, state: _Shared) -> Sequence[DriverViolation]:
-        """The violations of one constraint, in OPA's order: by details, then by message."""
+        """Returns the violations of one constraint in OPA's order: by details, then by message."""
         parameters = _NO_PARAMETERS if given is None else given
         data, context, untouched = state
         if untouched and context.next_check != untouched:
@@ -250,7 +253,7 @@ class RegoEvaluator:
 
 
 class AskingEvaluator(RegoEvaluator):
-    """A compiled template that may ask providers: an evaluation that misses answers ends unanswered."""
+    """A compiled template that may ask providers; raises if a response is missing."""
 
     __slots__ = ()
 
@@ -259,7 +262,7 @@ class AskingEvaluator(RegoEvaluator):
     def begin(
         self, limits: Limits, inventory: Mapping[str, Any], shared: dict[str, Any] | None = None
     ) -> _Shared:
-        """As other templates', with what is known of providers."""
+        """Returns the state of a review, with the known provider responses."""
         state = super().begin(limits, inventory, shared)
         context = cast("ReviewContext", state[1])
         context.asking = external_data.Asking(limits.known)
@@ -267,7 +270,7 @@ class AskingEvaluator(RegoEvaluator):
         return state
 
     def evaluate(self, given: Any, review: Any, state: _Shared) -> Sequence[DriverViolation]:
-        """As other templates'; raises :class:`~webhook.external_data.exchange.Unanswered`."""
+        """Returns the violations; raises :class:`~webhook.external_data.exchange.Unanswered`."""
         asking = cast("ReviewContext", state[1]).asking
         violations: Sequence[DriverViolation] = ()
         error: PolicyError | None = None
@@ -282,7 +285,7 @@ class AskingEvaluator(RegoEvaluator):
 
 
 def _failure(error: EvaluationError | RecursionError) -> PolicyError:
-    """Return the failure of a policy whose evaluation ended with this error."""
+    """Returns the policy's error for an evaluation that ended with this error."""
     if isinstance(error, RecursionError):
         error = DepthError()
     return PolicyError(
@@ -294,11 +297,11 @@ def _failure(error: EvaluationError | RecursionError) -> PolicyError:
 
 
 def _violations(result: Value, context: EvaluationContext) -> list[DriverViolation]:
-    """Read the rule's members as messages with details.
+    """Reads the rule's value as messages with details.
 
-    Of a set its members count, of an object its keys, as Rego's ``violation[r]`` has it; anything
-    else, which only types that are not known until then can let by, holds none. Those without
-    ``msg`` are none. What is written of them is paid for like all else.
+    The members of a set or the keys of an object are violations, as in Rego's ``violation[r]``;
+    other values have none, nor do members without ``msg``. Writing them is charged like all other
+    work.
     """
     members = _members(result)
     if not members:
@@ -309,7 +312,7 @@ def _violations(result: Value, context: EvaluationContext) -> list[DriverViolati
         return _without_details(plain)
     items: dict[Any, tuple[Any, str]] = {}
     alone: dict[str, None] = {}
-    """Messages without details, as most policies have them: their order is that of texts."""
+    """Messages without details, as most policies have them; they are sorted as texts."""
     for member in members:
         if type(member) is not dict and type(member) is not RegoObject:
             continue
@@ -335,7 +338,7 @@ def _violations(result: Value, context: EvaluationContext) -> list[DriverViolati
 
 
 def _without_details(messages: Collection[str]) -> list[DriverViolation]:
-    """Different messages in order."""
+    """Returns distinct messages in order."""
     new = tuple.__new__  # there may be thousands: at half of what calling the class takes
     return [
         new(DriverViolation, (msg if msg.isascii() else to_json(msg), {}))
@@ -344,7 +347,7 @@ def _without_details(messages: Collection[str]) -> list[DriverViolation]:
 
 
 def _members(result: Value) -> Collection[Any]:
-    """Of a set its members, perhaps repeated, of an object its keys."""
+    """Returns the members of a set, perhaps repeated, or the keys of an object."""
     if type(result) is RegoObject:
         return result.keys()
     # An array's members are its positions, a dict's are strings.
@@ -352,7 +355,7 @@ def _members(result: Value) -> Collection[Any]:
 
 
 def _plain_messages(members: Collection[Any]) -> set[str] | None:
-    """Their messages, where they all hold a text for ``msg`` and nothing else."""
+    """Returns the messages if every member has only a text ``msg``; None otherwise."""
     messages: list[Any] = [one.get("msg") for one in members if type(one) is dict and len(one) == 1]
     if len(messages) < len(members) or not all_of_type(messages, str):
         return None
@@ -360,7 +363,7 @@ def _plain_messages(members: Collection[Any]) -> set[str] | None:
 
 
 def _in_order(items: dict[Any, tuple[Any, str]], alone: Collection[str]) -> list[DriverViolation]:
-    """Messages with details, and those without, as OPA orders a set of them."""
+    """Returns messages with and without details in the order of an OPA set."""
     if not items:
         return _without_details(alone)
     for msg in alone:

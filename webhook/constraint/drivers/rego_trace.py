@@ -47,7 +47,7 @@ class RegoTrace(NamedTuple):
 
 
 class TracingDriver:
-    """Compiles as another driver does, and calls ``tell`` with each evaluation's steps."""
+    """Wraps another driver, and calls ``tell`` with each evaluation's steps."""
 
     def __init__(
         self, driver: Driver, options: CompileOptions, tell: Callable[[RegoTrace], None]
@@ -58,7 +58,7 @@ class TracingDriver:
 
     @property
     def name(self) -> str:
-        """Return the engine's name in templates: this stands before its driver."""
+        """Returns the engine's name in templates, which is that of the wrapped driver."""
         return self._driver.name
 
     def compile(self, template: Template, code: Code) -> Evaluator:
@@ -70,7 +70,7 @@ class TracingDriver:
 
 
 class _TracingEvaluator:
-    """Evaluates as another does, and once more step by step; again where an answer was missing."""
+    """Wraps another evaluator, and evaluates once more step by step."""
 
     reads_constraint = False
 

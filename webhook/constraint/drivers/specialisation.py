@@ -1,9 +1,9 @@
-"""Code of its own for a constraint that is evaluated often: its parameters stand in it.
+"""Specialised code for constraints that are evaluated often: the parameters are compiled in.
 
-Thousands of constraints must start fast and small, so each begins with its template's
-code. One that has been evaluated often enough gets its own, written beside reviews by
-whoever lends the thread, until the total is used up; then those that are evaluated no
-more give theirs back, and the others wait.
+Thousands of constraints must start fast and small, so each begins with its template's general code.
+After enough evaluations a constraint gets specialised code, written on another thread, until the
+memory for all such code is used up. Then constraints that are no longer evaluated lose theirs, and
+the others wait.
 """
 
 from __future__ import annotations
@@ -23,40 +23,44 @@ if TYPE_CHECKING:
     WriteCode = Callable[[Any], tuple[Entrypoint, int] | None]
 
 EVALUATIONS: Final = 5_000
-"""Evaluations after which a constraint's code is written: about what pays for it. Over the 34
-templates of the public library it takes 5 ms to write and saves 1 µs an evaluation (medians)."""
+"""Evaluations before a constraint is specialised: about its cost. For the 34 templates of the
+public library, writing takes 5 ms and saves 1 µs an evaluation (medians).
+"""
 
 MAX_BYTES: Final = 8 << 20
-"""Memory for all such code in a process: some 300 constraints of the public library."""
+"""Memory for all specialised code of a process: about 300 constraints of the public library."""
 
 MAX_WAITING: Final = 64
-"""Constraints that wait for their code; more ask again after as many evaluations."""
+"""Constraints that wait for specialised code; others ask again after as many evaluations."""
 
 KNOWN_MIN: Final = 64
-"""Constraints of a template that are known before any is forgotten."""
+"""Constraints of a template that are remembered before any is dropped."""
 
 KNOWN_MAX: Final = 1 << 15
-"""And at most, where parameters change faster than they are evaluated: about 10 MB."""
+"""The most constraints remembered, for parameters that change faster than they are evaluated: about
+10 MB.
+"""
 
 IDLE_EVALUATIONS: Final = 20
-"""Evaluations of another constraint in which one without any has gone."""
+"""A constraint without an evaluation during this many evaluations of another one counts as deleted.
+"""
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Bound:
-    """A constraint's parameters, the rule that answers for them, and how often it did."""
+    """A constraint's parameters, the rule that evaluates them, and the number of evaluations."""
 
     parameters: Any = field(repr=False)
     general: Entrypoint = field(repr=False)
-    """The template's code, with what is known of these parameters."""
+    """The template's general code, with what is known about these parameters."""
     rule: Entrypoint = field(repr=False)
     due: int
-    """Evaluations at which it asks for code of its own."""
+    """The number of evaluations at which it asks for specialised code."""
     count: int = 0
     seen: int = 0
-    """``count`` when unused constraints were sought last."""
+    """``count`` at the last search for unused constraints."""
     bytes: int = 0
-    """The size of its own code; 0 while it has none."""
+    """The size of its specialised code; 0 without any."""
     is_requested: bool = False
 
     def is_unused(self) -> bool:
@@ -66,9 +70,9 @@ class Bound:
 
 
 class Specialiser:
-    """Has code written for constraints; one for all templates of a process.
+    """Specialises constraints; one for all templates of a process.
 
-    Asked by the threads that review; code is written, and given back, by one thread.
+    Reviewing threads ask; a single thread writes and drops code.
     """
 
     def __init__(
@@ -78,7 +82,7 @@ class Specialiser:
         evaluations: int = EVALUATIONS,
         max_bytes: int = MAX_BYTES,
     ) -> None:
-        """``submit`` has a job of some milliseconds done beside reviews, one at a time."""
+        """``submit`` runs jobs of some milliseconds on another thread, one at a time."""
         self._submit = submit
         self.evaluations = evaluations
         self._max_bytes = max_bytes
@@ -86,11 +90,11 @@ class Specialiser:
         self._own: WeakSet[Bound] = WeakSet()
         self._waiting: set[Bound] = set()
         self.refused = 0
-        """How often a constraint got no code because the memory for it was used up."""
+        """How often a constraint was refused because the memory was used up."""
 
     @property
     def constraints(self) -> int:
-        """Constraints with code of their own."""
+        """The number of specialised constraints."""
         return len(self._own)
 
     @property
@@ -99,7 +103,7 @@ class Specialiser:
         return sum(bound.bytes for bound in self._own)
 
     def ask(self, bound: Bound, write: WriteCode) -> None:
-        """Have code written for a constraint that has been evaluated often enough."""
+        """Requests specialised code for a constraint that was evaluated often enough."""
         bound.due = bound.count + self.evaluations
         if bound.is_requested or len(self._waiting) >= MAX_WAITING:
             return
@@ -129,12 +133,12 @@ class Specialiser:
 
 
 class ConstraintRules:
-    """The rule that answers for each constraint of one template."""
+    """The rules of one template: a general one, and specialised ones by parameters."""
 
     __slots__ = ("_general", "_known", "_room", "_specialiser", "_write")
 
     def __init__(self, general: CompiledRule, write: WriteCode, specialiser: Specialiser) -> None:
-        """``general`` answers for all; ``write`` gives a rule for parameters, and its size."""
+        """``general`` evaluates any parameters; ``write`` returns a specialised rule and its size."""
         self._general = general
         self._write = write
         self._specialiser = specialiser
@@ -142,7 +146,7 @@ class ConstraintRules:
         self._room = KNOWN_MIN
 
     def rule(self, parameters: Any) -> Entrypoint:
-        """Return the rule for these parameters. They are compared by identity, since they never change."""
+        """Returns the rule for these parameters, found by their identity, since they never change."""
         bound = self._known.get(id(parameters))
         if bound is None or bound.parameters is not parameters:
             bound = self._add(parameters)

@@ -1,1 +1,1 @@
-"""The targets: the kinds of things that can be reviewed."""
+"""The targets: the kinds of values that can be reviewed."""

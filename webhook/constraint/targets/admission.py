@@ -36,11 +36,11 @@ class AdmissionTarget:
         return MATCH_SCHEMA
 
     def spec_schema(self) -> Mapping[str, Any]:
-        """Nothing else."""
+        """Returns no further fields."""
         return {}
 
     def validate_constraint(self, constraint: Mapping[str, Any]) -> None:
-        """Check the selectors, which the schema cannot."""
+        """Checks the selectors beyond their schema."""
         validate_selectors(constraint)
 
     def compile_match(self, match: Mapping[str, Any]) -> CompiledMatch:
@@ -48,11 +48,11 @@ class AdmissionTarget:
         return compile_match(match)
 
     def handle_review(self, value: Any, namespaces: Mapping[str, Any]) -> Review | None:
-        """Bring a request or an object into the form that policies and matchers read.
+        """Returns the review of a request or an object.
 
-        On DELETE the old object stands for the object too. The Namespace is the
-        one given, or else the known one of the review's namespace; where there is
-        none, policies see ``{}`` (frameworks' driver hands OPA an empty map).
+        On DELETE the old object also stands for the object. The Namespace is the given one, else
+        the known one of the review's namespace; without one, policies see ``{}`` (the frameworks'
+        driver passes OPA an empty map).
         """
         if type(value) is AugmentedReview:
             request = value.request
@@ -80,7 +80,7 @@ class AdmissionTarget:
         return _review(document, namespace, value.source, operation, size, gvk)
 
     def is_spared(self, review: Review, namespaces: Collection[str]) -> bool:
-        """Policies themselves, the namespaces to be spared and what is in them."""
+        """Whether a review is about a policy, a spared namespace or an object in one."""
         document = review.document
         kind = document["kind"]
         if kind.get("group", "").endswith((".gatekeeper.sh", OURS)):
@@ -91,7 +91,7 @@ class AdmissionTarget:
         return namespace in namespaces
 
     def process_data(self, obj: Mapping[str, Any]) -> tuple[str, ...] | None:
-        """``cluster/…`` or ``namespace/…``; raises :class:`InvalidData`."""
+        """Returns the path ``cluster/…`` or ``namespace/…``; raises :class:`InvalidData`."""
         gvk, name, namespace = gvk_of(obj), name_of(obj), namespace_of(obj)
         if not gvk.version:
             raise InvalidData(f"invalid request object: resource {name} has no version")
@@ -105,7 +105,7 @@ class AdmissionTarget:
 def subject_of(
     value: AugmentedReview | AugmentedObject, view: View, namespaces: Mapping[str, Any]
 ) -> MatchSubject:
-    """Return what matching reads of one object under review, with its Namespace."""
+    """Returns the input of matchers for one object, with its Namespace."""
     if isinstance(value, AugmentedReview):
         place = value.request.namespace
         namespace = value.namespace or namespaces.get(place)
@@ -117,7 +117,7 @@ def subject_of(
 
 
 def _request_of(value: AugmentedObject, gvk: GroupVersionKind) -> dict[str, Any]:
-    """The request that would carry this object, as Go's encoder writes it."""
+    """Returns the request that would carry this object, as Go encodes it."""
     obj, operation = value.object, value.operation
     deleted = operation == "DELETE"
     group, version, kind = gvk
@@ -152,7 +152,7 @@ def _review(
     size: int,
     gvk: GroupVersionKind | None,
 ) -> Review:
-    """``gvk`` is the object's, where that is known."""
+    """Returns a review; ``gvk`` is the object's kind, if known."""
     obj, old = document["object"], document["oldObject"]
     named = document.get("namespace") or ""
     if obj is not None and (old is None or old is obj):
@@ -179,11 +179,14 @@ def _review(
 
 
 SHOWN_CHARACTERS: Final = 256
-"""Of an object in a message that each constraint may repeat."""
+"""The most characters of an object in a message that each constraint may repeat."""
 
 
 def _shown(value: dict[str, Any], characters: int = SHOWN_CHARACTERS) -> str:
-    """An object's fields without their values, which may be a Secret's: about so many ``characters``."""
+    """Returns an object's fields without values, which may be secret.
+
+    About this many ``characters``.
+    """
     parts: list[str] = []
     for name, inner in value.items():
         if characters <= 0:
@@ -198,7 +201,7 @@ def _shown(value: dict[str, Any], characters: int = SHOWN_CHARACTERS) -> str:
 def _add_view(
     views: list[View], obj: dict[str, Any], field: str, gvk: GroupVersionKind | None
 ) -> str:
-    """Add the view of an object; why that cannot be done, or ``""``.
+    """Adds the view of an object; returns why that fails, else ``""``.
 
     The API machinery decodes no object without a kind.
     """

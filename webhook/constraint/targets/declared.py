@@ -39,7 +39,7 @@ _SPEC_KEYS: Final = {"description", "reviews", "name", "match"}
 
 
 class InvalidTarget(ConstraintFrameworkError):  # as its siblings
-    """A declared target that cannot be used."""
+    """A declared target cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class _Field:
 
     @property
     def excluded(self) -> str:
-        """The field that names what is not meant."""
+        """The name of the excluding field."""
         return f"excluded{self.name[0].upper()}{self.name[1:]}"
 
     def test(self, match: Mapping[str, Any]) -> Callable[[Document], bool] | None:
-        """Whether a document is meant as far as this field says; None where it says nothing."""
+        """Returns a test of documents by this field; None if the match does not use it."""
         if self.labels:
             selector = match.get(self.name)
             if selector is None:
@@ -84,7 +84,7 @@ class _Field:
 
 
 class DeclaredTarget(DocumentTarget):
-    """A target as a document of kind ``Target`` says it."""
+    """A target that a document of kind ``Target`` declares."""
 
     def __init__(
         self, name: str, reviews: tuple[str, ...], title: tuple[str, ...], fields: Sequence[_Field]
@@ -106,7 +106,7 @@ class DeclaredTarget(DocumentTarget):
         return {"type": "object", "properties": properties}
 
     def validate_constraint(self, constraint: Mapping[str, Any]) -> None:
-        """A field that the target does not have would say nothing, and a constraint mean all."""
+        """Refuses fields that the target does not have, which would otherwise match everything."""
         super().validate_constraint(constraint)
         spec = constraint.get("spec")
         match = spec.get("match") if isinstance(spec, dict) else None
@@ -119,7 +119,7 @@ class DeclaredTarget(DocumentTarget):
                 )
 
     def matcher(self, match: Mapping[str, Any]) -> Callable[[Document], bool]:
-        """By every field that the constraint has."""
+        """Returns a test by every field of the constraint's match."""
         tests = [test for field in self._fields if (test := field.test(match)) is not None]
         return lambda one: all(test(one) for test in tests)
 
@@ -138,7 +138,7 @@ class DeclaredTarget(DocumentTarget):
 
 
 def read_target(document: Mapping[str, Any]) -> DeclaredTarget:
-    """The target that a document declares; raises :class:`InvalidTarget`."""
+    """Reads a declared target; raises :class:`InvalidTarget`."""
     name = name_of(document)
     if not name:
         raise InvalidTarget("invalid Target: metadata.name must not be empty")
@@ -182,7 +182,7 @@ def _field(target: str, name: str, field_value: Any) -> _Field:
 
 
 def _path(target: str, place: str, given: Any) -> tuple[str, ...]:
-    """Names with dots between them, or a list of names; ``*`` is everything that is there."""
+    """Returns a path from dotted names or a list of names; ``*`` stands for every member."""
     if type(given) is str:
         given = given.split(".") if given else []
     if type(given) is not list or not all(type(part) is str and part for part in given):
@@ -191,7 +191,7 @@ def _path(target: str, place: str, given: Any) -> tuple[str, ...]:
 
 
 def _at(value: Any, path: Sequence[str]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Return the values along a path, each with its place."""
+    """Yields the values along a path, each with its position."""
     if not path:
         yield (), value
         return

@@ -1,7 +1,7 @@
-"""Targets whose reviews are documents: files of any shape, split into what is reviewed.
+"""Targets that review documents: files of any shape, split into parts.
 
-They have in common that no document is kept as data, that nothing repairs a cluster, and that
-there is no index: a document is asked for by every constraint of its target.
+No document is kept as data, none is needed to repair a cluster, and there is no index: every
+constraint of the target is matched.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SPEC: Final = {"severity": {"type": "string"}, "constraintVersion": {"type": "s
 
 
 class DocumentTarget(ABC):
-    """A target that knows what of a file is reviewed. Write one for a format of your own."""
+    """A target that splits a file into documents. Derive from it for a format of your own."""
 
     name: str
     """The target's name in templates."""
@@ -31,16 +31,16 @@ class DocumentTarget(ABC):
 
     @abstractmethod
     def matcher(self, match: Mapping[str, Any]) -> Callable[[Document], bool]:
-        """Whether a document is meant by a constraint.
+        """Returns a test of whether a document matches.
 
         Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
         """
 
     @abstractmethod
     def documents(self, value: Any, name: str) -> Iterable[Document]:
-        """Split a file's value into the documents to review, each under its name.
+        """Splits a file's value into the named documents to review.
 
-        Raises :class:`~webhook.constraint.errors.ReviewError` for what is no such file.
+        Raises :class:`~webhook.constraint.errors.ReviewError` for another kind of file.
         """
 
     def spec_schema(self) -> Mapping[str, Any]:
@@ -48,7 +48,7 @@ class DocumentTarget(ABC):
         return _SPEC
 
     def validate_constraint(self, constraint: Mapping[str, Any]) -> None:
-        """Compiling the match checks what the schema cannot."""
+        """Checks nothing further: compiling the match checks the rest."""
         spec = constraint.get("spec")
         match = spec.get("match") if isinstance(spec, dict) else None
         self.matcher(match if isinstance(match, dict) else {})
@@ -63,19 +63,19 @@ class DocumentTarget(ABC):
         return CompiledMatch(selects=_any_key, residual=None, residual_key="", full=full)
 
     def handle_review(self, value: Any, namespaces: Mapping[str, Any]) -> Review | None:
-        """A document is reviewed as it is, by the target that it was split by."""
+        """Returns the review of a document that this target split off; None for others."""
         del namespaces
         if type(value) is not Document or value.target != self.name:
             return None
         return Review(target=self.name, document=value.value, subject=value)
 
     def is_spared(self, review: Review, namespaces: Collection[str]) -> bool:
-        """Nothing is spared: Config excludes namespaces, which documents do not have."""
+        """Returns False: only namespaces are spared, which documents do not have."""
         del review, namespaces
         return False
 
     def process_data(self, obj: Mapping[str, Any]) -> tuple[str, ...] | None:
-        """Documents are not kept as data."""
+        """Returns None: documents are not kept as data."""
         del obj
         return None
 

@@ -1,10 +1,10 @@
-"""Google Cloud's assets, as Cloud Asset Inventory exports them: each asset is a review.
+"""Google Cloud assets, as Cloud Asset Inventory exports them: each asset is a review.
 
-The target of config-validator (pkg/gcptarget, pkg/asset) under its name, so that its library of
-policies runs as it is. ``spec.match`` has ``ancestries`` and ``excludedAncestries`` (before:
-``target`` and ``exclude``), globs over the path of organisation, folders and project. An asset
-that is an object of a GKE cluster is reviewed as that object, by templates for admission
-(pkg/gcv/validator.go, pkg/asset/asset.go).
+The target has config-validator's name (pkg/gcptarget, pkg/asset), so that its policy library runs
+unmodified. ``spec.match`` has ``ancestries`` and ``excludedAncestries`` (formerly ``target`` and
+``exclude``), globs over the path of organisation, folders and project. An asset that is an object
+of a GKE cluster is reviewed as that object, by templates for admission (pkg/gcv/validator.go,
+pkg/asset/asset.go).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NAME: Final = "validation.gcp.forsetisecurity.org"
 
 ANCESTRY_ANNOTATION: Final = "validator.forsetisecurity.org/ancestorPath"
-"""The annotation that an object of a cluster gets, so that policies know its owner."""
+"""The annotation with the ancestry that objects of GKE clusters get."""
 
 _IN_A_CLUSTER: Final = re.compile(
     r"//container\.googleapis\.com/projects/[^/]*/(?:locations|zones)/[^/]*/clusters/[^/]*/k8s"
@@ -40,8 +40,9 @@ _SUBJECTS: Final = (
     ("access_level", dict),
     ("service_perimeter", dict),
 )
-"""The subjects of an asset, with their types: it has one of these. Of some the original only checks
-that they are there."""
+"""The contents that an asset may have, with their types: it has one of these. Some are only checked
+for presence.
+"""
 
 _NUMBER: Final = re.compile(r"[0-9]+\*{0,2}", re.ASCII)
 _PROJECT: Final = re.compile(r"[a-z][a-z0-9-]{5,27}[a-z0-9]", re.ASCII)
@@ -53,7 +54,7 @@ _PLURALS: Final = (
 
 
 class GcpTarget(DocumentTarget):
-    """Reviews assets, one in a document or many in a list."""
+    """Reviews assets: one document, or a list of many."""
 
     name = NAME
 
@@ -63,7 +64,7 @@ class GcpTarget(DocumentTarget):
         return {"type": "object", "properties": dict.fromkeys(names, LIST_SCHEMA)}
 
     def matcher(self, match: Mapping[str, Any]) -> Callable[[Document], bool]:
-        """By an asset's ancestry."""
+        """Returns a test of an asset's ancestry."""
         globs = compile_globs(
             _ancestries(match, "ancestries", "target"),
             _ancestries(match, "excludedAncestries", "exclude"),
@@ -72,7 +73,7 @@ class GcpTarget(DocumentTarget):
         return lambda asset: globs(asset.value["ancestry_path"])
 
     def documents(self, value: Any, name: str) -> Iterator[Document]:
-        """The assets by their names."""
+        """Yields the assets by name."""
         for number, asset in enumerate(value if type(value) is list else [value]):
             place = f"{name}: asset {number}" if type(value) is list else name
             document, target = _asset(asset, place), NAME
@@ -82,14 +83,14 @@ class GcpTarget(DocumentTarget):
 
 
 def normal_ancestry(path: str) -> str:
-    """The path with the plurals that later versions of the inventory write."""
+    """Returns the path with the plurals that later versions of the inventory write."""
     for old, new in _PLURALS:
         path = path.replace(old, new)
     return path
 
 
 def _asset(asset: Any, place: str) -> dict[str, Any]:
-    """The asset with its ``ancestry_path``; raises ReviewError for what is none."""
+    """Returns the asset with its ``ancestry_path``; raises ReviewError for a malformed one."""
     if type(asset) is not dict:
         raise ReviewError(f"{place}: no asset: expected an object, got {type_of(asset)}")
     for field in ("name", "asset_type"):
@@ -115,7 +116,7 @@ def _asset(asset: Any, place: str) -> dict[str, Any]:
 
 
 def _object(asset: dict[str, Any], place: str) -> dict[str, Any]:
-    """The object of Kubernetes that an asset is; raises ReviewError where it lacks something."""
+    """Returns the Kubernetes object of an asset; raises ReviewError if a field is missing."""
     group, _, kind = asset["asset_type"].partition("/")
     if not kind or "/" in kind:
         raise ReviewError(
@@ -156,7 +157,7 @@ def _ancestries(match: Mapping[str, Any], field: str, before: str) -> list[str] 
 
 
 def _check_ancestry(pattern: str, field: str) -> None:
-    """Refuse what can be no ancestry: organisation, folders, project in that order."""
+    """Refuses patterns that match no ancestry: organisation, folders, project in this order."""
     below, in_project = False, False
     for number, part in enumerate(pattern.split("/")):
         fits = True

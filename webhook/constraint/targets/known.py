@@ -1,4 +1,4 @@
-"""The targets that come with the product; those for documents by the command line's short names."""
+"""The built-in targets; document targets by the short names of the command line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class JsonTarget(DocumentTarget):
         return lambda document: test is None or test(document.name)
 
     def documents(self, value: Any, name: str) -> tuple[Document, ...]:
-        """A file's value is one document, whatever it is."""
+        """Returns a file's value as one document."""
         return (Document(value, name, NAME, name),)
 
 
@@ -59,7 +59,7 @@ DOCUMENT_TARGETS: Final[Mapping[str, DocumentTarget]] = {
 }
 
 TARGETS: Final[tuple[Target, ...]] = (admission.AdmissionTarget(), *DOCUMENT_TARGETS.values())
-"""All of them; what a template has for admission counts before the rest."""
+"""All built-in targets; admission first, which takes precedence in a template."""
 
 ADMISSION_ALONE: Final = frozenset({admission.NAME})
-"""The only target of the reviews of a server."""
+"""The only target of a server's reviews."""

@@ -112,4 +112,4 @@ OBJECT_MATCH_SCHEMA: Final[dict[str, Any]] = {
         if name not in OWN_FIELDS
     },
 }
-"""The schema of a match whose criteria are the same for every process."""
+"""The schema of a match with the criteria that are the same for every process."""

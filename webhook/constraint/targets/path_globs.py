@@ -1,4 +1,4 @@
-"""Globs over paths of names, some of which include a path and others exclude it."""
+"""Globs over paths of names, including and excluding."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ def patterns(match: Mapping[str, Any], name: str) -> list[str] | None:
 def compile_globs(
     included: Sequence[str] | None, excluded: Sequence[str] | None, separator: str
 ) -> Callable[[str], bool]:
-    """Compile whether a path is selected: ``included`` has a glob for it (None for all), ``excluded`` none.
+    """Compiles globs into a test of a path.
 
-    In the syntax of github.com/gobwas/glob: ``*`` and ``?`` stop at the separator, ``**`` does
-    not. Raises :class:`~webhook.constraint.errors.InvalidConstraint`.
+    Some glob of ``included`` (None for all), none of ``excluded``.
+
+    Syntax of github.com/gobwas/glob: ``*`` and ``?`` stop at the separator, ``**`` does not. Raises
+    :class:`~webhook.constraint.errors.InvalidConstraint`.
     """
     # Here and not above: most policies have no globs, and this is a family of built-ins.
     from webhook.rego.builtins.globs import compiled  # noqa: PLC0415

@@ -1,8 +1,8 @@
-"""Terraform's plans: each resource change is a review.
+"""Terraform plans: each resource change is a review.
 
-The target of config-validator (pkg/tftarget) under its name, so that its libraries of templates
-run as they are: ``input.review`` is one entry of the plan's ``resource_changes``, and
-``spec.match`` has ``addresses`` and ``excludedAddresses``, globs over the parts of an address.
+The target has config-validator's name (pkg/tftarget), so that its template libraries run
+unmodified: ``input.review`` is one entry of the plan's ``resource_changes``, and ``spec.match`` has
+``addresses`` and ``excludedAddresses``, globs over the parts of an address.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ NAME: Final = "validation.resourcechange.terraform.cloud.google.com"
 
 _PART: Final = re.compile(r"[\w.\-\[\]]+", re.ASCII)
 _FIELDS: Final = (("name", str), ("address", str), ("change", dict), ("type", str))
-"""The fields that make an object an entry, with their types, in the order in which config-validator
-checks them."""
+"""The fields of a resource change with their types, in the order of config-validator's checks."""
 
 
 class TerraformTarget(DocumentTarget):
@@ -39,7 +38,7 @@ class TerraformTarget(DocumentTarget):
         }
 
     def matcher(self, match: Mapping[str, Any]) -> Callable[[Document], bool]:
-        """By a change's address."""
+        """Returns a test of a change's address."""
         included, excluded = (
             _addresses(match, field) for field in ("addresses", "excludedAddresses")
         )
@@ -47,7 +46,7 @@ class TerraformTarget(DocumentTarget):
         return lambda change: globs(change.value["address"])
 
     def documents(self, value: Any, name: str) -> Iterator[Document]:
-        """The plan's resource changes by their addresses, or one change by itself."""
+        """Yields the plan's resource changes by address, or a single change."""
         for number, change in enumerate(_changes(value, name)):
             for field, kind in _FIELDS:
                 if type(change) is not dict or type(change.get(field)) is not kind:

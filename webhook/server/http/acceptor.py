@@ -1,7 +1,7 @@
-"""Connections from their first moment on: accepted, counted, and through their handshake.
+"""Accepts connections, counts them and runs their TLS handshakes.
 
-asyncio's server accepts whoever comes, and tells of a connection when TLS is ready:
-those in handshake would hold descriptors and memory uncounted.
+asyncio's server accepts every connection and reports it after TLS; connections in handshake would
+hold descriptors and memory uncounted.
 """
 
 from __future__ import annotations
@@ -26,23 +26,26 @@ if TYPE_CHECKING:
     from webhook.server.http.hub import Hub
 
 HANDSHAKES_MAX: Final = 256
-"""Handshakes at a time; they take some 66 KB each. An API server's takes a few milliseconds, so
-that with more of them the oldest is the least likely to be meant."""
+"""Handshakes at a time, about 66 KB each. An API server's takes a few milliseconds, so with more of
+them the oldest is least likely to be one.
+"""
 
 ACCEPTED_AT_ONCE: Final = 2
-"""Connections taken before requests have their turn again: a handshake and what a client sends with
-it take a millisecond or two. Beside 64 that came anew each time the thread worked 25 ms while another
-waited (99th percentile), and 37 with eight; one run each, on a busy machine."""
+"""Connections accepted before requests have their turn again: a handshake with the first data takes
+a millisecond or two. With 64 new connections each time the thread was busy for 25 ms at once (99th
+percentile); with eight requests waited 37 (one run each, on a busy machine).
+"""
 
 PAUSE_SECONDS: Final = 0.2
-"""After the system could not give a descriptor: it would say so again at once."""
+"""The pause after the system had no descriptor, which would fail again at once."""
 
 TELL_SECONDS: Final = 10.0
 """How often failed handshakes are logged, with their number since."""
 
 _TCP_INFO: Final = struct.Struct("=56xI")
-"""The beginning of Linux' `tcp_info`, up to the milliseconds since an acknowledgement came: of a
-connection that is new the one that opened it, or what its client sent next."""
+"""The beginning of Linux' `tcp_info`, up to the milliseconds since the last acknowledgement: on a
+new connection that of its opening, or of the client's first data.
+"""
 
 
 class Acceptor:
@@ -72,13 +75,13 @@ class Acceptor:
         self._open = True
 
     def start(self, backlog: int) -> None:
-        """Begin."""
+        """Starts accepting."""
         self._socket.setblocking(False)
         self._socket.listen(backlog)
         self._loop.add_reader(self._socket, self._accept)
 
     def close(self) -> None:
-        """Accept nobody more; handshakes that are under way go on."""
+        """Stops accepting; running handshakes continue."""
         if self._open:
             self._open = False
             self._loop.remove_reader(self._socket)
@@ -125,7 +128,7 @@ class Acceptor:
         task.add_done_callback(self._tasks.discard)
 
     def _give_up(self, connection: socket.socket) -> None:
-        """End a handshake: its transport sees the end of the stream, and closes."""
+        """Ends a handshake: its transport reads the end of the stream, and closes."""
         del self._hub.handshakes[connection.fileno()]
         self._failed("too_many_connections", "")
         try:
@@ -134,7 +137,7 @@ class Acceptor:
             return  # It has gone already.
 
     async def _greet(self, connection: socket.socket) -> None:
-        """Take a connection through its handshake, after which it is its protocol's."""
+        """Runs a connection's handshake, and passes it to its protocol."""
         handshakes, number = self._hub.handshakes, connection.fileno()
 
         def is_under_way() -> bool:
@@ -153,7 +156,7 @@ class Acceptor:
                 del handshakes[number]
 
     def _failed(self, reason: str, error: str) -> None:
-        """Count a handshake that came to nothing, and log it if none was lately."""
+        """Counts a failed handshake, and logs it if none was logged recently."""
         hub = self._hub
         hub.registry.count(HANDSHAKES_FAILED, reason)
         now = time.monotonic()
@@ -167,9 +170,9 @@ class Acceptor:
 
 
 def _opened_at(connection: socket.socket) -> float:
-    """When a connection was opened, on the monotonic clock: its client counts from then.
+    """Returns when a connection was opened, on the monotonic clock: its client counts from then.
 
-    While requests are answered it waits to be accepted, and the system knows since when.
+    It may wait to be accepted while requests are answered, and the system knows since when.
     """
     now = time.monotonic()
     if sys.platform != "linux":

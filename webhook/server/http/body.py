@@ -1,4 +1,4 @@
-"""The body of the request that a connection is reading, and what it holds of the port's bounds."""
+"""The body of the request that a connection is reading, and its share of the port's bounds."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class RequestBody:
         self.content: bytes | bytearray = b""
         self.size = 0
         self.bound = limits.LARGE_BODY_BYTES
-        """Beyond this it needs a place, or cannot be taken."""
+        """The size beyond which it needs a place, or cannot be taken."""
         self.too_large = False
         self.reserved = 0
-        """Bytes of its place among the large ones."""
+        """Bytes of its place among the large bodies."""
         self.waits = False
-        """For such a place."""
+        """Whether it waits for such a place."""
         self.timer: asyncio.TimerHandle | None = None
-        """Ends the wait for the rest of it."""
+        """The timer that ends the wait for its rest."""
         self._chunks = 0
 
     def add(self, part: bytes, share: Share) -> None:
-        """Another part has arrived."""
+        """Adds a part."""
         if not self.content:
             self.content = part
         elif type(self.content) is bytearray:
@@ -56,24 +56,24 @@ class RequestBody:
         share.bytes += len(part)
 
     def add_chunk(self) -> bool:
-        """Another chunk begins; False when there are too many for what they hold."""
+        """Counts a chunk; False if there are too many for their size."""
         self._chunks += 1
         return self._chunks <= limits.CHUNKS_FREE + self.size // limits.CHUNK_BYTES_MIN
 
     def complete(self, connection: LargeBody) -> bool:
-        """All of it is there; whether it waited for a place, which it needs no more."""
+        """Ends the body; returns whether it was waiting for a place."""
         self._chunks = 0
         return self._stop_waiting(connection)
 
     def reserve(self, connection: LargeBody, size: int) -> bool:
-        """Take a place for a body of this size; False while there is none, and it waits for one."""
+        """Reserves a place for a body of this size; False while there is none and it waits."""
         self.waits = not self._hub.large.reserve(connection, size)
         if not self.waits:
             self.reserved = size
         return not self.waits
 
     def hand_over(self) -> tuple[bytes | bytearray, int]:
-        """The bytes and the size of their place, which are another's to release now."""
+        """Returns the bytes and the size of their place, which the caller must release."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -82,7 +82,7 @@ class RequestBody:
         return given
 
     def release(self, connection: LargeBody, share: Share) -> None:
-        """Let go of what has arrived, of its place, and of the wait for one."""
+        """Drops what has arrived, its place, and the wait for one."""
         hub = self._hub
         hub.waiting_bytes -= self.size
         share.bytes -= self.size

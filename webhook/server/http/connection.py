@@ -1,9 +1,9 @@
 """One connection: uvicorn's protocol class, with the limits and timeouts that uvicorn lacks.
 
-uvicorn makes one for each connection (``http=`` of its configuration). httptools
-parses. A request is handed to the application when its body is complete, so that
-a slow client costs bytes and a deadline, never a running request. Whatever cannot be
-understood is answered with a 4xx that says what is wrong, and the connection is closed.
+uvicorn makes one for each connection (``http=`` of its configuration). httptools parses. A request
+is passed to the application when its body is complete, so a slow client costs bytes and a deadline,
+but never a running request. Malformed input is answered with a 4xx that says what is wrong, and the
+connection is closed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class _Closed(asyncio.Transport):
-    """The transport of a connection that is no more: nothing can be sent or read."""
+    """The transport of a closed connection: nothing can be sent or read."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class _Closed(asyncio.Transport):
         return True
 
     def write(self, data: Any) -> None:
-        """Drop it: nobody would get it."""
+        """Drops the data."""
 
     def pause_reading(self) -> None:
         """Nothing is read any more."""
@@ -52,10 +52,10 @@ class _Closed(asyncio.Transport):
         """Nothing is read any more."""
 
     def close(self) -> None:
-        """Do nothing: the connection is no more."""
+        """Does nothing: the connection is already closed."""
 
     def abort(self) -> None:
-        """Do nothing: the connection is no more."""
+        """Does nothing: the connection is already closed."""
 
 
 _CLOSED: Final = _Closed()
@@ -96,12 +96,12 @@ class Connection(asyncio.BufferedProtocol):
         self.hub = hub
         self.application: Application = config.loaded_app
         self.client = ""
-        """The address it comes from."""
+        """The address of the client."""
         self.opening = head.UNKNOWN
         self.share = Share()
-        """The share of the port that all connections of the same address have."""
+        """The share of the port of all connections with this address."""
         self.deadline = NEVER
-        """When, on the monotonic clock, the connection's present state must be over."""
+        """When the present state must have ended, on the monotonic clock."""
         self.writable: asyncio.Event | None = None
         """Set when the client reads again; None while it reads fast enough."""
         self._transport: asyncio.Transport = None  # type: ignore[assignment]  # until connected
@@ -126,7 +126,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- the transport's callbacks ---------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected, and finished its TLS handshake."""
+        """Starts a connection after its TLS handshake."""
         self._transport = cast("asyncio.Transport", transport)
         self.deadline = time.monotonic() + self.hub.limits.header_timeout_seconds
         self.client = head.client_of(transport.get_extra_info("peername"))
@@ -144,15 +144,15 @@ class Connection(asyncio.BufferedProtocol):
             self._scope[head.STRANGER] = f"stranger {self.client}"
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
-        """Where bytes are read to that have arrived; they are parsed before anything else is read."""
+        """Returns the buffer for received bytes, which are parsed before anything else is read."""
         return self.hub.reads if self._refusal is None else self.hub.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """So many bytes are there."""
+        """Parses received bytes."""
         self.receive(self.hub.buffer[:nbytes])
 
     def receive(self, data: bytes | memoryview) -> None:
-        """Go on with bytes that have arrived."""
+        """Continues with received bytes."""
         if self._refusal is not None:
             # Read and dropped, so that the client comes to read its answer; not as fast as it sends.
             self._drops = True
@@ -182,18 +182,18 @@ class Connection(asyncio.BufferedProtocol):
             self.hub.large.turns.wait(self)
 
     def _settle(self) -> None:
-        """No request is under way: answer a refusal, or set the time for what is waited for."""
+        """Answers a refusal, or sets the deadline of what the connection waits for."""
         if self._refusal is not None:
             self._answer_refusal()
         elif self._reading != self._armed:
             self._rearm()
 
     def eof_received(self) -> bool:
-        """The client will send no more; keep a plain connection open for its answer."""
+        """Handles the end of the client's data; keeps a plain connection open for its answer."""
         return self._current is not None
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
-        """The connection is no more; its requests need no answer."""
+        """Drops the connection; its requests need no answer."""
         self.deadline = NEVER
         self.hub.remove(self)
         self._body.release(self, self.share)
@@ -210,11 +210,11 @@ class Connection(asyncio.BufferedProtocol):
         self.resume_writing()
 
     def pause_writing(self) -> None:
-        """The client reads more slowly than it is sent to."""
+        """The client reads more slowly than we send."""
         self.writable = asyncio.Event()
 
     def resume_writing(self) -> None:
-        """It has caught up, or will never."""
+        """The client has caught up, or is gone."""
         if self.writable is not None:
             self.writable.set()
             self.writable = None
@@ -222,23 +222,23 @@ class Connection(asyncio.BufferedProtocol):
     # --- the parser's callbacks ------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Begins a request."""
         self._reading = "head"
         self._raw_size = 0
         self._url = b""
         self._headers = []
 
     def on_url(self, url: bytes) -> None:
-        """A part of the target."""
+        """Adds a part of the target."""
         self._url = self._url + url if self._url else url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header field; a trailer is dropped."""
+        """Adds a header field; drops a trailer."""
         if self._reading == "head":
             self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        """The head is complete: refuse now what its body would be wasted on."""
+        """Checks the complete head, so that a refused request's body is not read."""
         headers = self._headers
         fields = dict(headers)
         bounds = self.hub.limits
@@ -268,13 +268,13 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(_CONTINUE)
 
     def on_chunk_header(self) -> None:
-        """Another chunk begins."""
+        """Counts a chunk."""
         if not self._body.add_chunk():
             self._refuse(400, "malformed", limits.SMALL_CHUNKS)
             raise ValueError("no more of this is parsed")  # the first reason stands
 
     def on_body(self, body: bytes) -> None:
-        """A part of the body."""
+        """Adds a part of the body."""
         if self._refusal is not None:
             return
         hub, whole = self.hub, self._body
@@ -285,7 +285,7 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(429, "overload", "too many bytes wait for review: try again")
 
     def on_message_complete(self) -> None:
-        """The request is complete: queue it."""
+        """Queues the complete request."""
         self._reading = "start"
         self._completed = True
         if self._body.complete(self):
@@ -325,7 +325,7 @@ class Connection(asyncio.BufferedProtocol):
         return exchange
 
     def _read_target(self, url: bytes) -> bool:
-        """Take a request's target apart; a connection's next request mostly has the same."""
+        """Parses the target; consecutive requests usually have the same one."""
         if (target := head.target_of(url)) is not None:
             self._target = target
         return target is not None
@@ -342,7 +342,7 @@ class Connection(asyncio.BufferedProtocol):
             )
 
     def answered(self, exchange: Exchange) -> None:
-        """A response has been written whole: go on to the next request, or to waiting for one."""
+        """Continues after a complete response: with the next request, or waiting for one."""
         self._discharge(exchange)
         self._current = None
         if self._transport.is_closing() or self._ending:
@@ -360,7 +360,7 @@ class Connection(asyncio.BufferedProtocol):
             self._rearm()
 
     def _rearm(self) -> None:
-        """Set the time for what the connection waits for from its client."""
+        """Sets the deadline of what the connection waits for."""
         if self._current is not None or self._ending:
             return
         self._armed = self._reading
@@ -375,7 +375,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._current.occupant
 
     def _discharge(self, exchange: Exchange) -> None:
-        """Give back what a request held of the hub's bounds."""
+        """Releases a request's share of the hub's bounds."""
         if exchange.queued:
             exchange.queued = False
             self.hub.in_flight -= 1
@@ -385,7 +385,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- large bodies ----------------------------------------------------------------------------
 
     def _expect_large(self, length: int) -> None:
-        """A body of this length is to come: it needs a place, or is more than is ever taken."""
+        """Prepares for a body of this length: it needs a place, or is too large."""
         bound, body = self.hub.limits.body_bytes_max, self._body
         if length > bound:
             # Whose it is stands in its beginning.
@@ -401,7 +401,7 @@ class Connection(asyncio.BufferedProtocol):
             body.reserve(self, length)
 
     def _exceed(self) -> None:
-        """The body is larger than what there is room for."""
+        """Refuses the body, because it is larger than its place."""
         bound, body = self.hub.limits.body_bytes_max, self._body
         if body.too_large or body.size > bound:
             self._refuse_body()
@@ -410,7 +410,10 @@ class Connection(asyncio.BufferedProtocol):
             self._expect_large(bound)
 
     def _limit_arrival(self) -> None:
-        """A body arrives in several pieces: at its request's deadline what is there must do."""
+        """Sets a timer for a body in several parts.
+
+        When the answer is due, what has arrived is used.
+        """
         responder = self._responder()
         if responder is not None and self._body.timer is None:
             seconds = responder.until(self._target[3], self._received_at) - time.monotonic()
@@ -418,26 +421,26 @@ class Connection(asyncio.BufferedProtocol):
             self._body.timer = later(seconds, self._give_up, *limits.LATE_BODY)
 
     def _give_up(self, status: int, reason: str, message: str) -> None:
-        """Wait no longer for what is to come."""
+        """Stops waiting for the rest of a request, and refuses it."""
         self._refuse(status, reason, message)
         self._transport.resume_reading()
         if self._current is None:
             self._answer_refusal()
 
     def let_in(self, size: int) -> None:
-        """Go on reading a large body: there is a place for it now."""
+        """Continues reading a large body, which now has a place."""
         self._body.waits = False
         self._body.reserved = size
         self.hub.large.turns.wait(self)
         self._rearm()
 
     def read_more(self) -> None:
-        """Read a little more: its turn has come."""
+        """Reads a little more: it is this connection's turn."""
         if not self._transport.is_closing():
             self._transport.resume_reading()
 
     def _responder(self) -> Responder | None:
-        """Return the responder that answers requests of this path at once."""
+        """Returns the responder for this path that answers at once."""
         if self._target[0] != self._url:
             self._read_target(self._url)
         return self.hub.at_once.get(self._target[1])
@@ -455,19 +458,19 @@ class Connection(asyncio.BufferedProtocol):
         self._refuse(413, "body_too_large", f"request entity is too large; limit is {limit} bytes")
 
     def _check_raw(self) -> None:
-        """Bound what the parser holds back: fields, chunk extensions and trailers."""
+        """Bounds what the parser keeps: fields, chunk extensions and trailers."""
         if self._reading == "head":
             self._check_head(self._raw_size)
         elif self._raw_size > self.hub.limits.raw_body_bytes_max:
             self._refuse_body()
 
     def _refuse(self, status: int, reason: str, message: str) -> None:
-        """Note why the connection's input cannot go on; the first reason stands."""
+        """Records why the input cannot continue; the first reason counts."""
         if self._refusal is None:
             self._refusal = UnreadRefusal(status, reason, message)
 
     def _answer_refusal(self) -> None:
-        """Answer what was refused, then read a little longer so that the answer arrives."""
+        """Answers a refusal, and reads a little longer so that the answer arrives."""
         assert self._refusal is not None
         answer = answer_to(
             self._refusal, self._body.content, self._responder(), self.hub, self._received_at
@@ -480,7 +483,7 @@ class Connection(asyncio.BufferedProtocol):
         Exchange(self, {"method": "POST"}, b"", keep_alive=False).answer(*answer)
 
     def _leave(self, until: float) -> None:
-        """Close when the client sends no more, so that the answer arrives, or at this moment."""
+        """Closes when the client sends no more, so that the answer arrives, or at this moment."""
         if not self._drops:
             self._close("")
         elif time.monotonic() < until:
@@ -496,7 +499,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.write(data)
 
     def expire(self) -> None:
-        """The present state has lasted too long."""
+        """Ends the present state, which has lasted too long."""
         if self._ending == "closing":
             self.abort("")
         elif self._reading == "start":
@@ -508,12 +511,12 @@ class Connection(asyncio.BufferedProtocol):
             self._give_up(408, "slow_client", f"the request's {part} took too long to arrive")
 
     def shutdown(self) -> None:
-        """Answer what is under way or arrives in a moment, then close (the server stops)."""
+        """Answers running requests and those that arrive in a moment, then closes."""
         if self._current is None and not self._ending and self._reading == "start":
             self.deadline = time.monotonic() + limits.LAST_CHANCE_SECONDS
 
     def _close(self, reason: str) -> None:
-        """Send what is left and close; the sweep aborts what takes too long."""
+        """Sends what is left and closes; the sweep aborts a close that takes too long."""
         if reason:
             self.hub.closed(reason)
         self._ending = "closing"
@@ -523,7 +526,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.close()
 
     def abort(self, reason: str) -> None:
-        """Close at once, whatever was to be sent."""
+        """Closes at once, whatever is left to send."""
         if reason:
             self.hub.closed(reason)
         self._ending = "closing"

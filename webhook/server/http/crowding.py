@@ -1,6 +1,6 @@
-"""Answers requests that are not read, and finds out whose requests crowd them out.
+"""Answers requests that are not read, and finds users whose requests crowd out others.
 
-Who fills the port is known by the beginnings of the requests that have arrived.
+Users are read from the beginnings of the received bodies.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from webhook.server.http.responder import HttpAnswer, Responder
 
 LOOKED_AT_MAX: Final = 256
-"""Requests that are looked at for each that finds no room, at a few microseconds each."""
+"""Requests examined for each one without a place, at a few microseconds each."""
 
 _DELAYS: Final = frozenset({408, 429, 504})
-"""Status codes of what has no room, or came too late: it matters whose doing that is."""
+"""Status codes for lack of room or time; the responsible party is determined for these."""
 
 TOO_MANY: Final = "too many requests of the same user wait for review: send fewer at once"
 LATE: Final = (
@@ -41,10 +41,10 @@ class UnreadRefusal(NamedTuple):
 
     status: int
     reason: str
-    """In one word, for metrics."""
+    """The label in metrics."""
     message: str
     of_requests: bool = False
-    """Whether room for requests is what is short, and not room or time for bytes."""
+    """Whether places for requests are short, and not room or time for bytes."""
 
 
 IN_FLIGHT: Final = UnreadRefusal(
@@ -64,9 +64,9 @@ def answer_to(
     hub: Hub,
     since: float,
 ) -> HttpAnswer:
-    """The answer to a request whose body begins so, and whose head arrived at this moment.
+    """Returns the answer to a request of which this part of the body has arrived.
 
-    What is its own user's doing is refused, as failurePolicy cannot undo it.
+    Its head arrived at ``since``. If its own user is responsible it is refused, whatever failurePolicy is.
     """
     status, reason, message, of_requests = refusal
     hub.refused(reason)
@@ -86,7 +86,7 @@ def answer_to(
 def answer_overdue(
     body: bytes | bytearray, responder: Responder, hub: Hub, since: float, before: Delay
 ) -> HttpAnswer:
-    """The answer to a request whose time ends before it is reviewed, behind all that was before it."""
+    """Returns the answer to a request whose time ends in the queue, with the queue before it."""
     hub.refused("deadline")
     requester = occupant_of(body).requester
     delay = responder.work_since(since, requester)
@@ -104,9 +104,9 @@ def _refuse_crowd(
     *,
     by_size: bool,
 ) -> HttpAnswer | None:
-    """The refusal of a request that finds no room, or no time, because of its own user's.
+    """Returns the refusal of a request without place or time because of its own user's requests.
 
-    None where others crowd it out.
+    None if other users crowd it out.
     """
     requester = occupant_of(body).requester
     if not requester:
@@ -122,12 +122,12 @@ def _refuse_crowd(
 
 
 def places_of(requester: str, hub: Hub) -> Delay:
-    """Return a requester's share of the requests under way."""
+    """Returns a user's share of the requests under way."""
     return _places(requester, hub.occupants(), by_size=False)
 
 
 def _places(requester: str, occupants: Iterable[Occupant], *, by_size: bool) -> Delay:
-    """Return a requester's share of the port, by bytes or by requests."""
+    """Returns a user's share of the port, by bytes or by requests."""
     places: Counter[str] = Counter()
     for other in islice(occupants, LOOKED_AT_MAX):
         # What names no user has its place, too: it is somebody else.

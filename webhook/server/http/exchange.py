@@ -1,8 +1,8 @@
 """One request and its response: the ASGI side of a connection.
 
-What an application answers at once (:attr:`~webhook.server.http.hub.Hub.at_once`), as
-nearly every admission, is one function call: without coroutines, a task and
-messages a request costs a tenth less. Everything else is ASGI, in a task.
+A request that is answered at once (:attr:`~webhook.server.http.hub.Hub.at_once`), as nearly every
+admission, is one function call: without coroutines, a task and messages it costs a tenth less. All
+others are ASGI calls in a task.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ JSON_ALONE: Final = (JSON,)
 """The headers of nearly every answer, known by identity."""
 
 RELEASE: Final = "waddle.release_body"
-"""Where a scope has what lets go of the request's body before it is answered."""
+"""The scope's key of the function that releases the request's body before the answer."""
 
 
 def status_line(status: int) -> bytes:
@@ -54,7 +54,7 @@ _BODILESS: Final = frozenset({204, 304})
 
 
 class Peer(Protocol):
-    """The connection that a request came by, as its response needs it."""
+    """The connection of a request, as far as its response needs it."""
 
     hub: Hub
     application: Application
@@ -65,14 +65,14 @@ class Peer(Protocol):
         """Send bytes."""
 
     def answered(self, exchange: Exchange) -> None:
-        """The response is written whole."""
+        """Called after a complete response."""
 
     def abort(self, reason: str) -> None:
-        """Close at once."""
+        """Closes at once."""
 
 
 class Exchange:
-    """A request, complete with its body, on its way to a response."""
+    """A complete request on its way to a response."""
 
     __slots__ = (
         "_chunked",
@@ -108,12 +108,12 @@ class Exchange:
         self.complete = False
         self.queued = False
         self.reserved = 0
-        """Bytes of the hub's place for large bodies."""
+        """Bytes of its place among the large bodies."""
         self.share: Share | None = None
         """The client's share of the hub, in which its body is counted."""
         self._occupant: Occupant | None = None
         self.before = NOTHING_KNOWN
-        """The requests that waited before it to be reviewed, and its own user's share of them."""
+        """The requests that waited before it, and its own user's share of them."""
         self._run_until: float | None = None
         self._received = False
         self._started = False
@@ -134,6 +134,11 @@ class Exchange:
         return party_of(self.body, self.scope.get(STRANGER, ""))
 
     @property
+    def size(self) -> int:
+        """See :class:`~webhook.server.http.request_queue.Waiting`."""
+        return len(self.body)
+
+    @property
     def run_until(self) -> float:
         """See :class:`~webhook.server.http.request_queue.Waiting`."""
         if self._run_until is None:
@@ -148,14 +153,14 @@ class Exchange:
 
     @property
     def _responder(self) -> Responder | None:
-        """Return the responder that answers at once; None where the client has gone."""
+        """Returns the responder that answers at once; None if the client is gone."""
         connection = self.connection
         return None if connection is None else connection.hub.at_once.get(self.scope["path"])
 
     # --- running -------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Run the application for this request: to its end, or in a task if it may wait."""
+        """Runs the application for this request: completely, or in a task if it may wait."""
         connection = self.connection
         if connection is None:
             return  # The client has gone: nobody would read the answer.
@@ -176,7 +181,7 @@ class Exchange:
         connection.hub.keep(asyncio.get_running_loop().create_task(self._finish(application)))
 
     def give_up(self) -> None:
-        """Answer that there was no time for it: by its own user's doing, or else by others'."""
+        """Answers that there was no time for it, because of its own user or of others."""
         responder, connection = self._responder, self.connection
         if responder is None or connection is None:
             return
@@ -199,7 +204,7 @@ class Exchange:
             self._failed(RuntimeError("the application returned without completing its response"))
 
     def _failed(self, error: Exception) -> None:
-        """A bug: tell the log, and the client 500 if it has not been answered yet."""
+        """Handles a bug: logs it, and answers 500 if nothing was answered yet."""
         connection = self.connection
         if connection is not None:
             connection.hub.log.fault("bug while answering a request", error)
@@ -213,13 +218,13 @@ class Exchange:
             self.answer(500, (), b"internal server error\n")
 
     def abandon(self) -> None:
-        """Give up on a response that has begun or cannot begin: the connection must close."""
+        """Gives up a response that has begun or cannot begin: the connection must close."""
         connection = self.connection
         if connection is not None:
             connection.abort("bug")
 
     def release_body(self, hub: Hub) -> None:
-        """Let go of the body, and give back what it held of the hub's bounds."""
+        """Releases the body and its share of the hub's bounds."""
         hub.waiting_bytes -= len(self.body)
         if self.share is not None:
             self.share.bytes -= len(self.body)
@@ -229,7 +234,7 @@ class Exchange:
             hub.large.release(size)
 
     def disconnected(self) -> None:
-        """The client has gone."""
+        """Notes that the client is gone."""
         self.connection = None
         if self._gone is not None:
             self._gone.set()
@@ -237,7 +242,7 @@ class Exchange:
     # --- ASGI ----------------------------------------------------------------------------------
 
     async def receive(self) -> dict[str, Any]:
-        """The whole body, and after it the news that the client has gone or been answered."""
+        """Returns the whole body, and then the event that the client is gone or was answered."""
         if not self._received:
             self._received = True
             return {"type": "http.request", "body": self.body, "more_body": False}
@@ -247,7 +252,7 @@ class Exchange:
         return {"type": "http.disconnect"}
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Take a part of the response; the head is held back until the body's first part."""
+        """Takes a part of the response; the head is sent with the first part of the body."""
         connection = self.connection
         if connection is None or self.complete:
             return
@@ -267,7 +272,7 @@ class Exchange:
             await connection.writable.wait()
 
     def answer(self, status: int, headers: Iterable[HttpHeader], body: bytes) -> None:
-        """Write a whole response in one piece."""
+        """Writes a complete response."""
         connection = self.connection
         if connection is None:
             return

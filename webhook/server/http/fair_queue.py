@@ -1,4 +1,4 @@
-"""A bounded queue that shares processor time between users, and each one's between namespaces."""
+"""A bounded queue that shares processor time between users, and a user's share between namespaces."""
 
 from __future__ import annotations
 
@@ -15,45 +15,46 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 USERS_MAX: Final = 1024
-"""Users remembered for what they used lately."""
+"""Users whose recent use is remembered."""
 
 
 class Party(NamedTuple):
-    """The user and the namespace that work is done for."""
+    """The user and the namespace of a request."""
 
     user: str
     namespace: str
 
 
 class Occupant(NamedTuple):
-    """The user of a request that has arrived, wholly or in part, and the bytes that it holds."""
+    """The user of a request that has arrived completely or in part, and its bytes."""
 
     requester: str
-    """The user; empty where that is not known."""
+    """The user; empty if unknown."""
     size: int
-    """Bytes of its body that have arrived."""
+    """Received bytes of its body."""
 
 
 def occupant_of(body: bytes | bytearray) -> Occupant:
-    """Read the user of a body from its beginning."""
+    """Returns the user, read from the beginning of a body."""
     return Occupant(requester_of(username_in(body[:PREFIX_BYTES])), len(body))
 
 
 def party_of(body: bytes | bytearray, stranger: str) -> Party:
-    """Return for whom a request is answered; each stranger is a user of its own, whomever it names."""
+    """Returns the user and namespace of a body; each stranger is a user of its own."""
     prefix = body[:PREFIX_BYTES]
     return Party(stranger or requester_of(username_in(prefix)), namespace_in(prefix))
 
 
 class _Item(NamedTuple, Generic[T]):
-    """Work that waits, and the bytes that it may come to hold."""
+    """Waiting work, with the bytes that it may come to hold and its likely processor time."""
 
     work: T
     weight: int
+    expected_seconds: float
 
 
 class _User(Generic[T]):
-    """The waiting work of one user, by namespace, and the processor time that it used."""
+    """The waiting work of one user by namespace, and the processor time that it used."""
 
     __slots__ = ("namespaces", "running", "seconds", "waiting")
 
@@ -62,49 +63,51 @@ class _User(Generic[T]):
         self.waiting = 0
         self.running = 0
         self.seconds = seconds
-        """Of a processor, on a scale on which everyone who begins stands where the least stands."""
+        """Processor time on a scale on which new users start at the least value."""
 
     @property
     def places(self) -> int:
-        """Return the user's share of all that wait or are under way."""
+        """Returns the user's share of all waiting and running work."""
         return self.waiting + self.running
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is done or to be done for it."""
+        """Whether it has no waiting and no running work."""
         return not self.places
 
 
 class FairQueue(Generic[T]):
-    """Work that waits, by user and namespace. Not for several threads at once.
+    """Waiting work by user and namespace. Not thread-safe.
 
-    Who has used the least of a processor is served first, of several the one whose last work was
-    the shortest, and the namespaces of each in turn: many controllers work for everybody under one
-    name. A party has at most one piece of work under way, and a user leaves a worker to the others.
-    What is heavy leaves a worker to what is light, and is never more together than ``weight_max``.
+    The user that used the least processor time is served first; among equals the one with the
+    shortest last request, or, without one, the shortest expected one. The namespaces of a user take
+    turns, because many controllers work for everybody under one name. A party runs at most one
+    request at a time, and a user leaves a worker to others. Heavy requests leave a worker to light
+    ones, and together never exceed ``weight_max``.
     """
 
     def __init__(self, *, waiting_max: int, workers: int, weight_max: int = 0) -> None:
-        """``waiting_max`` counts what is under way, too; without ``weight_max`` nothing is heavy."""
+        """``waiting_max`` includes running work; without ``weight_max`` nothing is heavy."""
         self._waiting_max = waiting_max
         self._running_max = max(1, workers - 1)
         self._weight_max = weight_max
         self._users: dict[str, _User[T]] = {}
         self._busy: set[Party] = set()
         self._heavy: dict[Party, int] = {}
-        """The heavy requests under way, by party, with their weight."""
+        """The weight of running heavy requests, by party."""
         self._costs: dict[str, float] = {}
-        """Processor time of the last work of users, also of those who have none now."""
+        """Processor time of users' last work, also of users without any now."""
         self._least = 0.0
-        """The usage of the party that was served last: a new user counts from there on."""
+        """The use of the user that was served last: new users start there."""
         self.size = 0
-        """How much waits."""
+        """The number of waiting items."""
 
-    def put(self, party: Party, work: T, weight: int = 0) -> T | None:
-        """Queue work; what there is no room for, which may be other work than this.
+    def put(
+        self, party: Party, work: T, weight: int = 0, expected_seconds: float = 0.0
+    ) -> T | None:
+        """Queues work; returns work without a place, which may be another item.
 
-        Where all is full the user with the most gives way: one may have all that nobody else
-        asks for.
+        If the queue is full, the user with the most items loses one.
         """
         user = self._users.get(party.user)
         if user is None:
@@ -119,13 +122,14 @@ class FairQueue(Generic[T]):
                 self._forget()
                 return work
             displaced = self._drop_newest(crowd)
-        user.namespaces.setdefault(party.namespace, deque()).append(_Item(work, weight))
+        item = _Item(work, weight, expected_seconds)
+        user.namespaces.setdefault(party.namespace, deque()).append(item)
         user.waiting += 1
         self.size += 1
         return displaced
 
     def _drop_newest(self, user: _User[T]) -> T:
-        """Take out the latest work of the namespace that has the most."""
+        """Removes the latest item of the namespace with the most items."""
         namespace = max(user.namespaces, key=lambda name: len(user.namespaces[name]))
         dropped = user.namespaces[namespace].pop()
         if not user.namespaces[namespace]:
@@ -135,11 +139,11 @@ class FairQueue(Generic[T]):
         return dropped.work
 
     def delay(self, party: Party) -> Delay:
-        """Why there is no place for a party: who has those that there are."""
+        """Returns who has the places, for a party without one."""
         return self.before(party)._replace(places=self._waiting_max)
 
     def before(self, party: Party) -> Delay:
-        """Return how much waits or is under way, and this party's user's share of it."""
+        """Returns the number of waiting and running items, and this user's share."""
         user = self._users.get(party.user)
         mine = 0 if user is None else user.places
         users = sum(1 for other in self._users.values() if not other.is_idle)
@@ -147,7 +151,7 @@ class FairQueue(Generic[T]):
         return Delay(places_taken=mine, places=places, requesters=users)
 
     def take(self) -> tuple[Party, T] | None:
-        """Take the next work; None where nothing may begin now. :meth:`done` tells of its end."""
+        """Returns the next work; None if nothing may begin now. Call :meth:`done` at its end."""
         waiting = [item for item in self._users.items() if item[1].waiting]
         for name, user in sorted(waiting, key=self._order):
             if user.running >= self._running_max:
@@ -156,7 +160,7 @@ class FairQueue(Generic[T]):
                 party = Party(name, namespace)
                 if party in self._busy or not self._may_begin(works[0].weight):
                     continue
-                work, weight = works.popleft()
+                work, weight, _ = works.popleft()
                 user.waiting -= 1
                 self.size -= 1
                 if works:
@@ -173,12 +177,15 @@ class FairQueue(Generic[T]):
         return None
 
     def _order(self, item: tuple[str, _User[T]]) -> tuple[float, float]:
-        """Return a user's place: by use, and for users who begin alike by the time of their last work."""
+        """Returns a user's rank: by use, and among equals by the time of the last or expected work."""
         name, user = item
-        return user.seconds, self._costs.get(name, 0.0)
+        seconds = self._costs.get(name)
+        if seconds is None:
+            seconds = next(iter(user.namespaces.values()))[0].expected_seconds
+        return user.seconds, seconds
 
     def _may_begin(self, weight: int) -> bool:
-        """Whether there is room for what is heavy: what is alone always has it."""
+        """Whether there is room for a heavy request; a single one always has room."""
         if not weight or not self._heavy:
             return True
         if len(self._heavy) >= self._running_max:
@@ -186,16 +193,16 @@ class FairQueue(Generic[T]):
         return sum(self._heavy.values()) + weight <= self._weight_max
 
     def parts(self, party: Party) -> int:
-        """Of how many equal parts of the time this party's work has one now."""
+        """Returns into how many equal parts the time is divided for this party."""
         users = sum(1 for user in self._users.values() if user.running)
         return max(1, users * self._users[party.user].running)
 
     def others_than(self, user: str) -> int:
-        """Return how many other users' work waits or is under way."""
+        """Returns how much work of other users waits or runs."""
         return sum(1 for name, other in self._users.items() if name != user and not other.is_idle)
 
     def done(self, party: Party, seconds: float = 0.0) -> None:
-        """Work of this party that was taken has ended, and took so much of a processor."""
+        """Ends work of this party, which used this processor time."""
         self._busy.discard(party)
         self._heavy.pop(party, None)
         user = self._users[party.user]
@@ -208,7 +215,7 @@ class FairQueue(Generic[T]):
         self._forget()
 
     def _forget(self) -> None:
-        """Remember no more users than who have more behind them than one that begins."""
+        """Forgets users without more use than a new user."""
         idle = [name for name, user in self._users.items() if user.is_idle]
         surplus = len(idle) - USERS_MAX
         for name in idle:
@@ -217,14 +224,14 @@ class FairQueue(Generic[T]):
                 surplus -= 1
 
     def __iter__(self) -> Iterator[T]:
-        """All that waits."""
+        """Iterates over all waiting work."""
         for user in self._users.values():
             for works in user.namespaces.values():
                 for item in works:
                     yield item.work
 
     def remove(self, is_wanted: Callable[[T], bool]) -> list[T]:
-        """Take every waiting item out that the condition holds for, and return them."""
+        """Removes and returns the waiting items for which the condition holds."""
         removed: list[T] = []
         for user in self._users.values():
             for namespace, works in tuple(user.namespaces.items()):
@@ -244,7 +251,7 @@ class FairQueue(Generic[T]):
         return removed
 
     def clear(self) -> list[T]:
-        """Take out all that waits."""
+        """Removes and returns all waiting work."""
         works = list(self)
         for user in self._users.values():
             user.namespaces.clear()

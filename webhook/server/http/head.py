@@ -14,25 +14,26 @@ if TYPE_CHECKING:
     import asyncio
 
 STRANGER: Final = "waddle.stranger"
-"""Where the scope of a request has its client's address, if that is known to be no API server."""
+"""The scope's key of a client's address that is known not to be an API server."""
 
 RequestTarget = tuple[bytes, str, bytes, bytes]
-"""As it came, its path with escapes resolved and without, its query."""
+"""The target as received, its decoded path, its raw path and its query."""
 
 HeadRefusal = tuple[int, str, str]
-"""Status, reason for the metric, message."""
+"""Status, metric label and message."""
 
 
 DIALLED_SECONDS: Final = 0.1
-"""Between a handshake and the head of the request that it was made for. What comes later came by a
-connection that was kept ready, and its client counts from then."""
+"""The longest time between a handshake and the head of the request that the connection was opened
+for. A later request came over an idle connection, and its client counts from then.
+"""
 
 
 class Opening:
-    """When a connection came to be, and so since when its client waits for its first answer.
+    """When a connection was opened, and so since when its client waits for the first answer.
 
-    An API server that has no connection left dials one for a request, whose time runs meanwhile;
-    of many at once the last stands behind the handshakes of all.
+    An API server without a free connection opens one for a request, whose time runs meanwhile; with
+    many at once the last waits for the handshakes of all.
     """
 
     __slots__ = ("_accepted_at", "_greeted_at")
@@ -42,9 +43,9 @@ class Opening:
         self._greeted_at = greeted_at
 
     def since(self, now: float) -> float:
-        """Since when the client waits whose request's head is complete now.
+        """Returns since when the client of a complete head has been waiting.
 
-        A connection is dialled for its first request alone.
+        Only the first request waited for the connection.
         """
         waited = now - self._greeted_at
         handshake = self._greeted_at - self._accepted_at
@@ -53,7 +54,7 @@ class Opening:
 
 
 UNKNOWN: Final = Opening(math.inf, -math.inf)
-"""Of a connection that is not yet open."""
+"""For a connection that is not open yet."""
 
 
 def connection_scope(transport: asyncio.BaseTransport) -> dict[str, Any]:
@@ -78,9 +79,9 @@ def client_of(address: object) -> str:
 def fault_in(
     headers: list[tuple[bytes, bytes]], fields: dict[bytes, bytes], version: str
 ) -> HeadRefusal | None:
-    """Why a request with these header fields is refused; None where it is not.
+    """Returns why a request with these header fields is refused; None if it is not.
 
-    ``fields`` are the headers by name, the last of each.
+    ``fields`` are the headers by name; the last one counts.
     """
     if b"host" not in fields and version == "1.1":
         return 400, "malformed", "malformed HTTP request: no Host header"
@@ -98,12 +99,12 @@ def fault_in(
 
 
 def size_of(url: bytes, headers: list[tuple[bytes, bytes]]) -> int:
-    """Bytes of a head with this target and these fields."""
+    """Returns the bytes of a head with this target and these fields."""
     return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
 
 
 def size_fault(size: int, count: int, bytes_max: int) -> HeadRefusal | None:
-    """Why a head of so many bytes and fields is refused; None where it is not."""
+    """Returns why a head of this size is refused; None if it is not."""
     if size > bytes_max:
         return 431, "header_too_large", f"request line and headers exceed {bytes_max} bytes"
     if count > HEADERS_MAX:

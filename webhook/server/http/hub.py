@@ -1,4 +1,4 @@
-"""The state that the connections of one port share: limits, the queue of requests, and counts."""
+"""The shared state of the connections of a port: limits, the request queue and counters."""
 
 from __future__ import annotations
 
@@ -27,29 +27,32 @@ if TYPE_CHECKING:
     from webhook.server.http.responder import Responder
 
 SLICE_SECONDS: Final = 0.005
-"""How long requests are answered one after the other before the loop reads sockets again: long
-against a loop's turn (some 20 µs), short against what a client notices."""
+"""How long requests are answered before the event loop reads sockets again: long compared with a
+turn of the loop (20 µs), short for a client.
+"""
 
 HANDSHAKE_TURNS: Final = 8
-"""Turns of the loop for each slice while there are handshakes. One takes about as many; those that
-stand still cost requests three hundredths of their time."""
+"""Turns of the loop for each slice during handshakes. A handshake takes about as many; stalled ones
+cost requests three hundredths of their time.
+"""
 
 RETRY_SECONDS: Final = 1
-"""After how long a request that was too many shall come again, once."""
+"""How long a client should wait before it repeats a request that was one too many."""
 
 _RETRY: Final = ((b"retry-after", b"%d" % RETRY_SECONDS),)
 
 
 READ_BYTES: Final = 64 * 1024
-"""Read of one connection before others are read. It comes in records of 16 KiB: for each the thread
-gives up the interpreter, and where another computes has it back after a switch interval."""
+"""Bytes read from one connection before others are read. They come in TLS records of 16 KiB: for
+each the thread releases the interpreter, and may get it back after a switch interval.
+"""
 
 DROPPED_BYTES: Final = 256 * 1024
-"""Read in a turn of what is dropped: what uvloop takes from a socket in one go."""
+"""Bytes read in a turn from dropped input: as many as uvloop reads at once."""
 
 
 OTHERS_PART: Final = 4
-"""The part of a bound that one client alone leaves to others, where it has more than half."""
+"""The part of a bound that a client with more than half of it leaves to others."""
 
 
 class Share:
@@ -64,11 +67,11 @@ class Share:
 
 
 class Handshake(NamedTuple):
-    """A connection that has been accepted, and is not open yet."""
+    """An accepted connection during its handshake."""
 
     connection: socket.socket
     accepted_at: float
-    """On the monotonic clock."""
+    """When it was accepted, on the monotonic clock."""
 
 
 class Member(Protocol):
@@ -79,30 +82,30 @@ class Member(Protocol):
     share: Share
     """The share that all connections of the same address have."""
     opening: Opening
-    """When it came to be."""
+    """When it was opened."""
     deadline: float
-    """When, on the monotonic clock, its present state must be over."""
+    """When its present state must have ended, on the monotonic clock."""
 
     @property
     def occupant(self) -> Occupant:
         """Return the user of the request under way, and how much of it has arrived."""
 
     def expire(self) -> None:
-        """End that state."""
+        """Ends its present state."""
 
     def shutdown(self) -> None:
-        """Close as soon as nothing is under way."""
+        """Closes when no request is under way."""
 
     def abort(self, reason: str) -> None:
-        """Close at once."""
+        """Closes at once."""
 
 
 class Hub:
-    """One port's connections and requests. Only its event loop's thread may use it.
+    """One port's connections and requests. Only for its event loop's thread.
 
-    Requests wait in one bounded queue. Between slices the loop reads sockets, so that a request
-    too many is refused at once, and goes on with handshakes: of a request that has not arrived
-    nobody knows whose it is, and its time runs.
+    Requests wait in one bounded queue. Between slices the loop reads sockets, so that an excess
+    request is refused at once, and continues handshakes: the user of a request that has not arrived
+    is unknown, while its time runs.
     """
 
     def __init__(self, limits: ConnectionLimits, registry: Registry, log: Logger) -> None:
@@ -111,34 +114,35 @@ class Hub:
         self.log = log
         self.connections: set[Member] = set()
         self._clients: dict[str, Share] = {}
-        """Of each address that has connections."""
+        """The share of each client address."""
         self.handshakes: dict[int, Handshake] = {}
-        """Connections that are in their handshake, the oldest first, by descriptor."""
+        """Connections in their handshake by descriptor, the oldest first."""
         self.queue = RequestQueue(self._bug_in)
         self.in_flight = 0
-        """Requests queued, and neither answered nor without their client: connections count down."""
+        """Queued requests that are neither answered nor abandoned; connections count down."""
         self.waiting_bytes = 0
         self.buffer = memoryview(bytearray(DROPPED_BYTES))
-        """The buffer of all connections: each reads into it, and parses that before another reads. Only
-        dropped input fills all of it."""
+        """The shared read buffer: a connection reads into it and parses that before another reads.
+        Only dropped input fills it.
+        """
         self.reads = self.buffer[:READ_BYTES]
         self.large = LargeBodies(limits.body_bytes_max)
         self.dropping = Turns()
-        """Of connections whose input is dropped until they are closed."""
+        """Connections whose input is dropped until they close."""
         self.draining = False
         self.at_once: Mapping[str, Responder] = {}
-        """By path, what the application answers without waiting, hence without a task."""
+        """The responders by path, which answer without waiting and hence without a task."""
         self.peer_check: Callable[[asyncio.BaseTransport], str | None] | None = None
-        """Why a TLS client is not welcome; None where it is."""
+        """Returns why a TLS client is refused; None if it is not."""
         self.is_known: Callable[[asyncio.BaseTransport], bool] | None = None
-        """Whether a TLS client has shown that it is an API server; None where nobody can."""
+        """Whether a TLS client is known to be an API server; None if clients cannot be known."""
         self.date_line = b""
         self.empty: asyncio.Event | None = None
-        """Set when the last connection has gone, for a listener that waits for that."""
+        """Set when the last connection is closed, for a listener that waits for that."""
         self._refusing_since = self._refused_at = -math.inf
         self._scheduled = False
         self._turns = 0
-        """Turns of the loop until requests are answered again, as long as there are handshakes."""
+        """Turns of the loop until requests are answered again, during handshakes."""
         self._turns_until = 0.0
         """When they are answered again in any case: a turn may hold a hundred handshakes."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -146,11 +150,11 @@ class Hub:
         self.tick()
 
     def tick(self) -> None:
-        """Refresh the Date header; called each second."""
+        """Refreshes the Date header; called each second."""
         self.date_line = b"date: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
 
     def submit(self, exchange: Waiting, share: Share) -> bool:
-        """Queue a request; False when there are too many, and then it is the caller's again."""
+        """Queues a request; False if there are too many, and then the caller keeps it."""
         if self.in_flight >= self.limits.in_flight_max and not self._leaves_room_for(share):
             return False
         self.in_flight += 1
@@ -164,17 +168,20 @@ class Hub:
         return True
 
     def occupants(self) -> Iterator[Occupant]:
-        """The requests that have arrived, wholly or in part, and are not answered."""
+        """Yields the users of unanswered requests, whole or arriving."""
         return (member.occupant for member in self.connections)
 
     def _leaves_room_for(self, share: Share) -> bool:
-        """Whether a request may be one more than there may be: others than who crowds it may."""
+        """Whether one request more is accepted.
+
+        Users other than the crowding ones have reserved places.
+        """
         bound = self.limits.in_flight_max
         is_crowd = share.in_flight * 2 >= self.in_flight
         return not is_crowd and self.in_flight < bound + bound // OTHERS_PART
 
     def is_overfull(self, share: Share) -> bool:
-        """Whether more bytes wait than may: one client alone leaves a part to others."""
+        """Whether too many bytes wait; a single client leaves a part to others."""
         bound = self.limits.waiting_bytes_max
         if self.waiting_bytes > bound:
             return True
@@ -199,7 +206,7 @@ class Hub:
         request.abandon()
 
     def keep(self, task: asyncio.Task[None]) -> None:
-        """Keep a task that answers a request until it is done."""
+        """Keeps a reference to a task until it is done."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -208,11 +215,10 @@ class Hub:
         self.registry.count(REFUSED, reason)
 
     def retry(self) -> tuple[tuple[bytes, bytes], ...]:
-        """The headers that ask for a retry of a request that was too many.
+        """Returns the headers that ask the client to repeat an excess request.
 
-        Only a burst is worth one. The API server's client would repeat it until its time is over,
-        and tell the user of that alone; when refusals have gone on for as long as a retry waits,
-        there is no such header, and the refusal itself is what the user is told.
+        Only during a burst: the API server's client would repeat it until its deadline, and report
+        only that. After refusals for as long as a retry waits, the refusal itself reaches the user.
         """
         now = time.monotonic()
         if now - self._refused_at > 2 * RETRY_SECONDS:
@@ -225,7 +231,7 @@ class Hub:
         self.registry.count(CLOSED, reason)
 
     def joined(self, connection: Member, descriptor: int) -> bool:
-        """Take in a connection after its handshake; False when there are too many."""
+        """Adds a connection after its handshake; False if there are too many."""
         now = time.monotonic()
         handshake = self.handshakes.pop(descriptor, None)
         connection.opening = Opening(now if handshake is None else handshake.accepted_at, now)
@@ -237,7 +243,7 @@ class Hub:
         return True
 
     def is_full_for(self, client: str) -> bool:
-        """Whether this address has as many connections as it may have."""
+        """Whether this address has its maximum of connections."""
         bound = self.limits.connections_per_client_max
         return 0 < bound <= self._connections_of(client)
 
@@ -246,10 +252,10 @@ class Hub:
         return 0 if share is None else share.connections
 
     def makes_room(self, client: str) -> bool:
-        """Whether another connection has been given up for a new one of this address.
+        """Whether another connection was closed for a new one of this address.
 
-        One of those who have the most, so that nobody crowds out others: of one's own only
-        where the newest go first.
+        A client with the most connections loses one, so that nobody crowds out others; a client's
+        own only where the newest come first.
         """
         if self.is_full_for(client):
             crowd = client
@@ -281,7 +287,7 @@ class Hub:
             self.empty.set()
 
     def sweep(self, now: float) -> None:
-        """End every connection whose time is over."""
+        """Ends every connection whose time is over."""
         for connection in tuple(self.connections):
             if now > connection.deadline:
                 connection.expire()

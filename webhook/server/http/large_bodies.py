@@ -8,14 +8,14 @@ from typing import Final, Protocol
 from webhook.server.http.read_queue import Turns
 
 KEPT_PART: Final = 8
-"""The part of all room, as a divisor, that is there besides for bodies no larger than that part."""
+"""The divisor of the total room that gives the reserve for bodies no larger than the reserve."""
 
 
 class LargeBody(Protocol):
-    """A connection that waits until a large body may be read."""
+    """A connection that waits for a large body's place."""
 
     def let_in(self, size: int) -> None:
-        """Go on reading in turns: there is a place for this many bytes now."""
+        """Continues reading: there is a place for this many bytes."""
 
     def read_more(self) -> None:
         """Read what has arrived, once."""
@@ -24,9 +24,9 @@ class LargeBody(Protocol):
 class LargeBodies:
     """The places of one port.
 
-    Together they are hardly larger than the largest body may be, so that small ones always
-    have room: a few large ones wait for each other instead, the smallest the shortest.
-    Those that have a place are read in turns, and small ones in between.
+    Together they are hardly larger than the largest body, so that small bodies always have room:
+    large ones wait for each other, the smallest the shortest. Bodies with a place are read in
+    turns, with small ones in between.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -34,10 +34,10 @@ class LargeBodies:
         self._bytes = 0
         self._waiting: deque[tuple[LargeBody, int]] = deque()
         self.turns = Turns()
-        """Of those that have a place."""
+        """The turns of bodies with a place."""
 
     def reserve(self, connection: LargeBody, size: int) -> bool:
-        """Take a place, or else a place in the line of those that wait for one."""
+        """Reserves a place, or queues for one."""
         if self._fits(size) and all(size < waiting for _, waiting in self._waiting):
             self._bytes += size
             return True
@@ -45,16 +45,16 @@ class LargeBodies:
         return False
 
     def is_alone(self, size: int) -> bool:
-        """Whether a body with a place of this size is the only one that has a place."""
+        """Whether a body of this size is the only one with a place."""
         return self._bytes == size
 
     def leave_line(self, connection: LargeBody) -> None:
-        """Wait no more for a place."""
+        """Leaves the queue for a place."""
         self._waiting = deque(item for item in self._waiting if item[0] is not connection)
         self._let_in()
 
     def release(self, size: int) -> None:
-        """Give a place back, and let in who waits for it."""
+        """Returns a place, and admits the next body."""
         self._bytes -= size
         self._let_in()
 
