@@ -168,7 +168,7 @@ results: .venv/.done ## which results are older than the code that they measure
 outdated: .venv/.done ## which oracles and dependencies have newer versions; exit code 3 without a network
 	$(BIN)/python -m tests.outdated
 
-flame: setup ## flame graphs of a replica under load, in loadtest/results/
+flame: setup ## flame graphs of a replica under load and what made its slowest answers, in loadtest/results/
 	$(BIN)/python -m loadtest.flame
 
 coverage-generator: setup ## which lines and branches of the Rego generator nothing compared with OPA reaches, 2 minutes

@@ -68,8 +68,12 @@ TRIPS: Final = 50
 """Of each number of requests at once."""
 
 WARM_UP: Final = 4 * BODIES_COUNT
-ALONE: Final = 16
-"""Requests of a round one after the other: 1.5 s where four templates wait in turn."""
+PACE: Final = 8.0
+"""Requests a second, one at a time: Gatekeeper takes 90 ms for one that asks. All begin after the
+same silence: asked without one, those that do not ask would find the processor's caches warm, and the
+others cold."""
+PACED_SECONDS: Final = 2.0
+"""Of a round."""
 
 
 BEGUN_SECONDS_MAX, BEGUN_POLL_SECONDS = 30, 0.1
@@ -81,6 +85,8 @@ class Plan(NamedTuple):
 
     rounds: int
     """In which each server is asked in turn."""
+    paced_rounds: int
+    """Of those with one request at a time."""
     windows: int
     """In which others' latencies are taken of Waddle, with and without."""
     peer_windows: int
@@ -89,7 +95,7 @@ class Plan(NamedTuple):
     """Of a window."""
 
 
-FULL, QUICK = Plan(20, 6, 2, 8), Plan(3, 1, 1, 3)
+FULL, QUICK = Plan(20, 10, 6, 2, 8), Plan(3, 3, 1, 1, 3)
 
 LEAD_SECONDS: Final = 1.0
 """Those who ask begin so long before others are measured: all have their connections by then."""
@@ -276,27 +282,43 @@ class Run:
     def compared(self, servers: Sequence[Server], asks: str) -> list[Taken]:
         """What a request takes of each, in turn: the median of one alone, CPU of some at a time."""
 
-        def taken(connections: int, requests: int, rounds: int) -> list[list[dict[str, float]]]:
+        def taken(requests: int, rounds: int) -> list[list[dict[str, float]]]:
             return self.generator.compare(
                 servers,
                 self.bodies[asks],
-                connections=connections,
+                connections=CONNECTIONS,
                 requests=requests,
                 rounds=rounds,
                 expected="allowed",
                 apart=False,
             )
 
-        taken(CONNECTIONS, WARM_UP, 1)
-        alone = taken(1, ALONE, self.plan.rounds)
-        beside = taken(CONNECTIONS, BODIES_COUNT, self.plan.rounds)
+        taken(WARM_UP, 1)
+        alone = [
+            [self.paced(server, asks) for server in servers] for _ in range(self.plan.paced_rounds)
+        ]
+        beside = taken(BODIES_COUNT, self.plan.rounds)
         return [
             Taken(
                 statistics.median(turns[place]["own_cpu_us"] / 1000 for turns in beside),
-                statistics.median(turns[place]["p50_ms"] for turns in alone),
+                statistics.median(turns[place] for turns in alone),
             )
             for place in range(len(servers))
         ]
+
+    def paced(self, server: Server, asks: str) -> float:
+        """The median of some requests, one at a time, in ms; raises RuntimeError at a wrong answer."""
+        report = self.generator.mixed(
+            server,
+            dict.fromkeys(self.bodies[asks], "allowed"),
+            connections=1,
+            seconds=PACED_SECONDS,
+            rate=PACE,
+            samples=self.folder / "paced.samples",
+        )
+        if report["fault"]:
+            raise RuntimeError(f"{server.name}: {report['fault']}")
+        return float(report["p50_ms"])
 
     def others(self, server: Server, asks: str, rate: float, beside: float) -> float:
         """The 99th percentile of requests that do not ask, in ms.
@@ -475,12 +497,13 @@ def uncached(run: Run, still: Sequence[Taken], asking: Sequence[Taken]) -> Itera
     """Each key is asked for anew."""
     added = [one.p50_ms - before.p50_ms for one, before in zip(asking, still, strict=True)]
     trips = (
-        (run.trips.one, "one request", None),
-        (run.trips.together, f"{ASKING} at once", ADDED_MAX),
+        (run.trips.one, "a bare client's round trips of one request", None),
+        (run.trips.together, f"a bare client's round trips of {ASKING} at once", ADDED_MAX),
+        (added[1] / ASKING, "Gatekeeper's round trips, which it makes one after another", None),
     )
     for trip, of, goal in trips:
         yield Row(
-            f"median, added by asking, no cache, in a bare client's round trips of {of}, {trip:.1f} ms",
+            f"median, added by asking, no cache, in {of}, {trip:.1f} ms",
             f"{added[0]:.1f} ms",
             f"{added[1]:.1f} ms",
             added[0] / trip,
@@ -545,7 +568,7 @@ Written by `make bench-external-data`.
 | machine | |
 |---|---|
 {machine}
-One provider, in Go, over mutual TLS 1.3, that takes {PROVIDER_MS} ms; a bare client of it is on the servers' core; {TEMPLATES} templates, of which {ASKING} ask for {KEYS} keys each. Both servers on one core with one certificate, {BODIES_COUNT} Pods with keys of their own in turn. Rounds ask each server in turn: one request at a time for the median, {CONNECTIONS} for CPU. Servers, providers and clients go before all else on their cores where that is allowed. The others' latencies are taken of each server alone, on a fixed schedule at {OTHERS_SHARE:.0%} of what it could do; as many requests beside them, at {ASKING_SHARE:.0%}, ask or do not, and begin {LEAD_SECONDS:g} s before.
+One provider, in Go, over mutual TLS 1.3, that takes {PROVIDER_MS} ms; a bare client of it is on the servers' core; {TEMPLATES} templates, of which {ASKING} ask for {KEYS} keys each. Both servers on one core with one certificate, {BODIES_COUNT} Pods with keys of their own in turn. Rounds ask each server in turn: one request at a time for the median, {PACE:g} a second, so that all begin after the same silence; {CONNECTIONS} for CPU. Servers, providers and clients go before all else on their cores where that is allowed. The others' latencies are taken of each server alone, on a fixed schedule at {OTHERS_SHARE:.0%} of what it could do; as many requests beside them, at {ASKING_SHARE:.0%}, ask or do not, and begin {LEAD_SECONDS:g} s before.
 
 | what | Waddle | Gatekeeper | ratio | goal, at most | |
 |---|---|---|---|---|---|

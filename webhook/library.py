@@ -253,7 +253,7 @@ class Policies:
             named = ", ".join(map(str, (*paths, *(texts or ())))) or "the values"
             inventory = policies.snapshot.inventory
             reasons = [f"{kind}/{name}: {text}" for kind, name, text in foreign.warnings(inventory)]
-            raise InvalidPoliciesError([f"there is no constraint in {named}", *reasons])
+            raise InvalidPoliciesError(reasons or [f"there is no constraint in {named}"])
         for one in advice_on(policies.snapshot):
             warnings.warn(str(one), PolicyWarning, stacklevel=2)
         for kind, name, text in foreign.warnings(policies.snapshot.inventory):

@@ -354,7 +354,7 @@ def main() -> None:
         "--save", action="store_true", help=f"write {RESULTS.name}/cel.json and cel.md"
     )
     arguments = parser.parse_args()
-    gc.set_threshold(5_000, 5, 800)  # as `waddle serve` has it
+    gc.set_threshold(1_000, 5, 4_000)  # as `waddle serve` has it
     os.environ["WADDLE_CACHE"] = ""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # one core for both
     cases = [

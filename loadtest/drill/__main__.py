@@ -22,7 +22,7 @@ from loadtest.drill.attacks import (
     validation,
     written_sizes,
 )
-from loadtest.drill.drill import Attack, Row
+from loadtest.drill.drill import Attack, Row, Verdict
 
 ATTACKS = (
     Attack("validation", validation.run),
@@ -43,6 +43,8 @@ ATTACKS = (
     Attack("written-sizes", written_sizes.run),
 )
 
+EXIT_CODES: dict[Verdict, int] = {"broken": 1, "machine": 3, "holds": 0}
+"""Of a run, by the worst of its rows, which is first."""
 
 SWITCH_SECONDS = 0.0001
 """How long who measures waits for a thread that reads the server's log: thousands of lines beside a
@@ -50,21 +52,21 @@ flood of denials, of which the bare server writes none."""
 
 
 def main() -> int:
-    """Carry out the attacks named, or all; 1 where a bound does not hold."""
+    """Carry out the attacks named, or all; 1 where a bound does not hold, 3 where the machine is at fault."""
     parser = argparse.ArgumentParser(prog="python -m loadtest.drill", description=__doc__)
     parser.add_argument("attack", nargs="*", choices=[[], *(attack.name for attack in ATTACKS)])
     attacks = parser.parse_args().attack
     print("| attack | figure | result | bound | |")
     print("|---|---|---|---|---|")
     sys.setswitchinterval(SWITCH_SECONDS)
-    held = True
+    verdicts: set[Verdict] = {"holds"}
     for attack in ATTACKS:
         if attacks and attack.name not in attacks:
             continue
         for row in attack.run():
-            held = held and row.holds
+            verdicts.add(row.verdict)
             print(line(row), flush=True)
-    return 0 if held else 1
+    return next(code for verdict, code in EXIT_CODES.items() if verdict in verdicts)
 
 
 def line(row: Row) -> str:
@@ -73,7 +75,12 @@ def line(row: Row) -> str:
     if row.bound == math.inf:
         bound = verdict = ""
     else:
-        bound, verdict = f"{row.bound:g}{unit}", "holds" if row.holds else "**BROKEN**"
+        words = {
+            "holds": "holds",
+            "broken": "**BROKEN**",
+            "machine": f"the machine: the floor is {row.floor:.4g}{unit}",
+        }
+        bound, verdict = f"{row.bound:g}{unit}", words[row.verdict]
     return f"| {row.attack} | {row.figure} | {row.result:.4g}{unit} | {bound} | {verdict} |"
 
 

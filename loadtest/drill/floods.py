@@ -115,14 +115,17 @@ def flooded(
 
 
 def waits(name: str, quiet: Bystander, others: Bystander, floor: Bystander) -> Iterator[Row]:
-    """How long the others wait: against quiet, which is bounded, and against a bare server.
+    """How long the others wait: in quiet, beside the flood, and beside the same flood of a bare server.
 
-    The last row is what the machine and the client alone make of the same flood.
+    The bound is on how many times as long as in quiet. The bare server's wait is what the machine
+    and the client alone make of the flood.
     """
-    found, alone, machine = (one.milliseconds(0.99) for one in (others, quiet, floor))
-    yield Row(name, "p99 of the others against quiet", found / alone, RATIO_MAX, "times")
-    yield Row(name, "the same against a bare server's", found / machine, unit="times")
-    yield Row(name, "a bare server's p99 against quiet", machine / alone, unit="times")
+    alone, found, machine = (one.milliseconds(0.99) for one in (quiet, others, floor))
+    yield Row(name, "p99 of the others in quiet", alone, unit="ms")
+    yield Row(name, "p99 of the others beside the flood", found, unit="ms")
+    yield Row(name, "p99 of the others at a bare server", machine, unit="ms")
+    yield Row(name, "p99 against quiet", found / alone, RATIO_MAX, "times", floor=machine / alone)
+    yield Row(name, "p99 against a bare server's", found / machine, unit="times")
 
 
 @dataclass(frozen=True, slots=True)

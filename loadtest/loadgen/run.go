@@ -23,6 +23,7 @@ const samplesForP999 = 10000
 type measurement struct {
 	latencies  []time.Duration
 	samples    []sample // as they were scheduled, for whoever asks for each
+	started    time.Time
 	elapsed    time.Duration
 	wrong      int64
 	failed     int64
@@ -87,7 +88,7 @@ func run(client *http.Client, o options) measurement {
 		})
 	}
 	workers.Wait()
-	m.elapsed = time.Since(started)
+	m.started, m.elapsed = started, time.Since(started)
 	m.samples = slices.Concat(samples...)
 	slices.SortFunc(m.samples, func(a, b sample) int { return cmp.Compare(a.due, b.due) })
 	for _, one := range m.samples {
@@ -128,7 +129,8 @@ func send(client *http.Client, url string, b body) (size int, problem string, tr
 func (m measurement) report() map[string]any {
 	count := len(m.latencies)
 	report := map[string]any{
-		"requests": count, "seconds": m.elapsed.Seconds(), "requests_per_second": float64(count) / m.elapsed.Seconds(),
+		"started_unix_s": float64(m.started.UnixMicro()) / 1e6,
+		"requests":       count, "seconds": m.elapsed.Seconds(), "requests_per_second": float64(count) / m.elapsed.Seconds(),
 		"p50_ms": m.percentile(0.50), "p90_ms": m.percentile(0.90), "p99_ms": m.percentile(0.99), "max_ms": m.percentile(1),
 		"wrong": m.wrong, "failed": m.failed, "answer_bytes": m.bytes / int64(max(1, count)),
 	}

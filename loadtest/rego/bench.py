@@ -274,7 +274,7 @@ def main() -> None:
     parser.add_argument("--filter", default="")
     parser.add_argument("--save", action="store_true", help=f"write {RESULTS.name}/rego.json")
     arguments = parser.parse_args()
-    gc.set_threshold(5_000, 5, 800)  # as `waddle serve` has it
+    gc.set_threshold(1_000, 5, 4_000)  # as `waddle serve` has it
     os.sched_setaffinity(
         0, {max(os.sched_getaffinity(0))}
     )  # the peer inherits it: one core for all

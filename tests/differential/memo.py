@@ -2,9 +2,10 @@
 
 Two replicas get the same policies and synced objects. One keeps what evaluations found, and of synced
 objects only what templates read; the other evaluates everything on whole objects. Policies of both
-languages are made by chance, some read the clock or synced data; those of the library are among them.
-Objects are much like others before, or the same in another order; policies, parameters and data
-change meanwhile. Exit code 1 where a single result differs.
+languages are made by chance, Rego in both of its versions; some read the clock or synced data, and
+those of the library are among them. Some worlds have ConstraintGroups and exceptions, too. Objects are
+much like others before, or the same in another order; policies, parameters and data change meanwhile.
+Exit code 1 where a single result differs.
 """
 
 from __future__ import annotations
@@ -33,12 +34,19 @@ from webhook.constraint.client import Client
 from webhook.constraint.drivers import reads
 from webhook.constraint.enforcement import WEBHOOK
 from webhook.constraint.errors import ConstraintFrameworkError
-from webhook.constraint.limits import Limits
+from webhook.constraint.limits import UNLIMITED, Limits
 from webhook.constraint.memo import Memo, MemoPace
 from webhook.constraint.review import AugmentedReview
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.controllers.apply import projection
+from webhook.exceptions.reading import read_exception
+from webhook.exceptions.stage import Excusing
 from webhook.policy_kinds.known import TEMPLATE, constraint_gvk
+from webhook.policy_kinds.table import CONSTRAINT_GROUPS
+from webhook.review.outcome import Found
+from webhook.review.policy_set import PolicySet
+from webhook.review.subject import Subject
+from webhook.review.walk import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,8 +132,13 @@ _CEL: Final = (
 )
 
 
-def rego(random: Random) -> str:
-    """A policy by chance."""
+def rego(random: Random, version: str = "v0") -> str:
+    """A policy by chance, in this version of Rego."""
+    is_v1 = version == "v1"
+    given, equals = (" if ", ":=") if is_v1 else (" ", "=")
+
+    def partial(name: str, member: str) -> str:
+        return f"{name} contains {member} if" if is_v1 else f"{name}[{member}]"
 
     def filled(text: str) -> str:
         paths = [random.choice(_PATHS) for _ in range(2)]
@@ -139,25 +152,21 @@ def rego(random: Random) -> str:
         tests.insert(random.randint(0, len(tests)), f"msg := {filled(random.choice(_MESSAGES))}")
         body = "\n  ".join("; ".join(tests).split("; "))
         details = random.choice(("", ', "details": {"value": msg}'))
-        rules.append(f'violation[{{"msg": msg{details}}}] {{\n  {body}\n}}')
+        head = partial("violation", f'{{"msg": msg{details}}}')
+        rules.append(f"{head} {{\n  {body}\n}}")
     if random.random() < 0.35:
-        rules.append(_about_synced(random))
+        rules.append(_about_synced(random, partial("violation", '{"msg": msg}'), is_v1=is_v1))
+    general = partial("general", '{"msg": m, "field": f}')
+    fields = filled('f := {x}; m := sprintf("%v", [{y}])')
     return "\n".join(
         (
             "package p",
             *rules,
-            f"helper(x) {{ x == {random.choice(_VALUES)} }}",
-            f"helper(x) {{ x != {random.choice(_VALUES)}; is_string(x) }}",
-            "text(x) = t { is_string(x); t := x }",
-            'text(x) = t { not is_string(x); t := sprintf("(%v)", [x]) }',
-            filled(
-                'general[{"msg": m, "field": f}] { f := {x}; m := sprintf("%v", [{y}]) }'.replace(
-                    "{", "{{"
-                )
-                .replace("}", "}}")
-                .replace("{{x}}", "{x}")
-                .replace("{{y}}", "{y}")
-            ),
+            f"helper(x){given}{{ x == {random.choice(_VALUES)} }}",
+            f"helper(x){given}{{ x != {random.choice(_VALUES)}; is_string(x) }}",
+            f"text(x) {equals} t{given}{{ is_string(x); t := x }}",
+            f'text(x) {equals} t{given}{{ not is_string(x); t := sprintf("(%v)", [x]) }}',
+            f"{general} {{ {fields} }}",
         )
     )
 
@@ -168,13 +177,14 @@ _ABOUT_SYNCED: Final = tuple(
 """Those of them that Rego of version 0 has without imports."""
 
 
-def _about_synced(random: Random) -> str:
-    """A rule that reads synced objects, and perhaps what the review is about."""
+def _about_synced(random: Random, head: str, *, is_v1: bool) -> str:
+    """A rule with this head that reads synced objects, and perhaps what the review is about."""
     names = projected_replica.some_names(random)
-    condition = random.choice(_ABOUT_SYNCED).format(**names)
+    conditions = projected_replica.REGO if is_v1 else _ABOUT_SYNCED
+    condition = random.choice(conditions).format(**names)
     where = random.choice(("[_]", '["one"]', "[input.review.namespace]"))
     message = random.choice(('"synced"', 'sprintf("synced %v", [of.metadata.name])'))
-    return f"""violation[{{"msg": msg}}] {{
+    return f"""{head} {{
   of := data.inventory.namespace{where}.v1.ConfigMap[_]
   {condition}
   msg := {message}
@@ -228,12 +238,14 @@ def _template(kind: str, random: Random) -> Json:
     """A template by chance that compiles."""
     client = Client(targets=[AdmissionTarget()], drivers=[InCel(), InRego()])
     while True:
-        is_cel = random.random() < 0.3
+        language = random.choices(("cel", "v0", "v1"), (3, 4, 3))[0]
+        code = {"engine": "Rego", "source": {"rego": rego(random, "v1"), "version": "v1"}}
         made = policies.template(
             kind,
-            "" if is_cel else rego(random),
-            cel=cel(random) if is_cel else None,
+            rego(random) if language == "v0" else "",
+            cel=cel(random) if language == "cel" else None,
             schema=policies.FREE,
+            target={"code": [code]} if language == "v1" else None,
         )
         try:
             client.add_template(made)
@@ -258,6 +270,12 @@ class World:
             self._add_policy()
         if self.random.random() < 0.1:
             self._add_library()
+        self.excusing: Excusing | None = None
+        if self.random.random() < 0.6:
+            self._change_exceptions()
+        self._groups = self.random.choice((0, 0, 1, 2))
+        for at in range(self._groups):
+            self._set_group(at)
         for _ in range(self.random.randrange(4)):
             self._change_object()
 
@@ -288,10 +306,67 @@ class World:
             kind,
             name,
             match=match,
+            metadata={"annotations": {"waddle.dev/exceptions": "all"}},
             enforcementAction=action,
             parameters={"value": random.choice(self.pool.values[kind])},
         )
         self._take(constraint_gvk(kind), made)
+
+    def _set_group(self, number: int) -> None:
+        """A group of members that are in force: of a formula, or of cases."""
+        random, kinds = self.random, self._kinds
+        members: Json = {}
+        for name in "abc"[: random.randint(1, 3)]:
+            kind = random.choice(kinds)
+            value = random.choice(self.pool.values[kind])
+            members[name] = random.choice(
+                (
+                    {"kind": kind, "parameters": {"value": value}},
+                    {"constraint": {"kind": kind, "name": "one"}},
+                )
+            )
+        called = [f"{random.choice(('', '!'))}{name}()" for name in members]
+        cases: list[Json] = [
+            {"match": {"labelSelector": {"matchLabels": {"app": "a"}}}, "member": "a"},
+            random.choice(({"member": next(reversed(members))}, {"accept": True})),
+        ]
+        spec = random.choice(
+            (
+                {"expression": random.choice((" && ", " || ", " == ")).join(called)},
+                {"firstMatch": cases},
+            )
+        )
+        document = {
+            "apiVersion": CONSTRAINT_GROUPS.gvk.group_version,
+            "kind": CONSTRAINT_GROUPS.kind,
+            "metadata": {"name": f"group-{number}"},
+            "spec": {"members": members, "message": random.choice(("", "no")), **spec},
+        }
+        self._take(CONSTRAINT_GROUPS.gvk, document)
+
+    def _change_exceptions(self) -> None:
+        """Exceptions by chance, the same at both replicas."""
+        random = self.random
+        made = [self._exception(f"e{number}") for number in range(random.randint(0, 4))]
+        self.excusing = Excusing(map(read_exception, made)) if made else None
+
+    def _exception(self, name: str) -> Json:
+        random = self.random
+        of = f"{random.choice(self._kinds)}/{random.choice(('one', 'two', '*', '*'))}"
+        spec: Json = random.choice(
+            (
+                {"match": {"name": "a"}},
+                {"match": {"labelSelector": {"matchLabels": {"app": "a"}}}},
+                {"parts": {"containers": ["a"]}},
+                {"parts": {"paths": ["metadata.labels"]}},
+                {"violations": [{"message": "*"}]},
+                {"violations": [{"message": "no*"}]},
+                {"subjects": [{"kind": "User", "name": "a"}]},
+                {"matchConditions": [{"name": "m", "expression": random.choice(_CEL[:3])}]},
+            )
+        )
+        effect = random.choice(("skip", "dryrun", "warn"))
+        return policies.exception(name, of, effect=effect, **spec)
 
     def _add_library(self) -> None:
         templates, constraints = library()
@@ -325,6 +400,10 @@ class World:
             self._set_template(kind)
         elif chance < 0.6 and len(self._kinds) < KINDS:
             self._add_policy()
+        elif chance < 0.65:
+            self._change_exceptions()
+        elif chance < 0.7 and self._groups:
+            self._set_group(random.randrange(self._groups))
         else:
             self._change_object()
 
@@ -336,11 +415,25 @@ class World:
             self.projected.policies.retry()
 
     def kinds_alike(self) -> set[str] | None:
-        """Returns the kinds that both replicas enforce by one template; None while data comes late."""
+        """Returns the kinds that both replicas enforce by one template; None while data comes late.
+
+        Groups, which may be of all kinds, are among them where all others are.
+        """
         ours, theirs = self.projected.in_force(), self.whole.in_force()
         if self.projected.policies.data_digest != self.whole.policies.data_digest:
             return None
-        return {kind for kind in ours if ours[kind] == theirs.get(kind)}
+        alike = {kind for kind in ours if ours[kind] == theirs.get(kind)}
+        return alike | {CONSTRAINT_GROUPS.kind} if ours == theirs else alike
+
+    def found(
+        self, replica: Replica, value: AugmentedReview, limits: Limits = UNLIMITED
+    ) -> Responses:
+        """Returns what a replica finds, once exceptions have excused some of it."""
+        stages = () if self.excusing is None else (self.excusing,)
+        policy_set = PolicySet(replica.client.snapshot, stages=stages)
+        found = walk(policy_set, Subject(value, WEBHOOK, limits, mutates=False, expands=False))
+        assert type(found) is Found
+        return found.responses
 
     def request(self) -> bytes:
         """A review, which is often much like one before."""
@@ -445,6 +538,10 @@ class Compared(NamedTuple):
     """Reviews that were not compared, as data of one replica came late."""
     waiting: int = 0
     """Reviews while a template waited for data."""
+    excused: int = 0
+    """Reviews of which an exception excused something."""
+    by_group: int = 0
+    """Reviews with a violation of a group."""
     differences: Sequence[Difference] = ()
 
     def and_also(self, other: Compared) -> Compared:
@@ -455,6 +552,8 @@ class Compared(NamedTuple):
             self.recalled + other.recalled,
             self.late + other.late,
             self.waiting + other.waiting,
+            self.excused + other.excused,
+            self.by_group + other.by_group,
             [*self.differences, *other.differences],
         )
 
@@ -465,11 +564,12 @@ def seen(responses: Responses, kinds: set[str] | None = None) -> Any:
         (
             one.constraint.key,
             _without_reason(one.msg),
-            json.dumps(one.details, sort_keys=True) if one.details else one.details,
+            json.dumps(_plain(one.details), sort_keys=True) if one.details else one.details,
             one.actions,
             one.cause,
+            one.excuse,
         )
-        for one in responses.results
+        for one in (*responses.results, *responses.excused)
         if kinds is None or one.constraint.kind in kinds
     ]
     undecided = [
@@ -486,6 +586,15 @@ def _without_reason(message: str) -> str:
     """A message, without which of several errors it names where objects come in another order."""
     before, error, _ = message.partition(" resulted in error")
     return before if error and "variables.inventory" in before else message
+
+
+def _plain(details: Any) -> Any:
+    """Details, of a group those of its members, with messages as :func:`_without_reason` has them."""
+    if isinstance(details, dict):
+        return {name: _plain(value) for name, value in details.items()}
+    if isinstance(details, (list, tuple)):
+        return [_plain(value) for value in details]
+    return _without_reason(details) if isinstance(details, str) else details
 
 
 class Derived:
@@ -555,7 +664,7 @@ def compare(numbers: Sequence[int], reviews: int = REVIEWS) -> Compared:
 
 def _played(world: World, number: int, reviews: int, derived: Derived) -> Compared:
     """Play one world."""
-    count = violating = recalled = late = waiting = 0
+    count = violating = recalled = late = waiting = excused = by_group = 0
     differences = []
     alike = world.kinds_alike()
     for turn in range(reviews):
@@ -576,18 +685,20 @@ def _played(world: World, number: int, reviews: int, derived: Derived) -> Compar
         except InvalidReview:
             continue
         value = AugmentedReview(decoded)
-        whole = world.whole.client.snapshot.review(value, enforcement_point=WEBHOOK)
-        kept = world.projected.client.snapshot.review(
-            value, enforcement_point=WEBHOOK, limits=Limits(memo=world.memo)
-        )
+        whole = world.found(world.whole, value)
+        kept = world.found(world.projected, value, Limits(memo=world.memo))
         count += 1
         violating += bool(whole.results)
+        excused += bool(whole.excused)
+        by_group += any(one.constraint.kind == CONSTRAINT_GROUPS.kind for one in whole.results)
         recalled += kept.recalled
         if seen(whole, alike) != seen(kept, alike):
             differences.append(
                 Difference(number, turn, request, seen(whole, alike), seen(kept, alike))
             )
-    return Compared(count, violating, recalled, late, waiting, differences)
+    return Compared(
+        count, violating, recalled, late, waiting, excused, by_group, tuple(differences)
+    )
 
 
 _REVIEW: Final = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":%s}'
@@ -611,7 +722,8 @@ def main() -> int:
         print(
             f"{total.reviews} reviews of {number - arguments.first} worlds, {total.violating} with "
             f"violations, {total.recalled} constraints not evaluated, {total.waiting} while a "
-            f"template waited, {total.late} not compared as data came late: "
+            f"template waited, {total.excused} with something excused, {total.by_group} with a "
+            f"violation of a group, {total.late} not compared as data came late: "
             f"{len(total.differences)} differences; {time.process_time():.0f} s of CPU",
             flush=True,
         )

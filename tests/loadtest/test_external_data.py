@@ -72,9 +72,10 @@ def test_both_round_trips_are_shown_and_the_goal_is_in_those_of_requests_at_once
 ) -> None:
     run = run_of(tmp_path, Trips(20.0, 22.0))
     still, asking = [Taken(0.1, 1.0), Taken(5.0, 5.0)], [Taken(1.0, 23.2), Taken(10.0, 95.0)]
-    one, together, *_ = external_data.uncached(run, still, asking)
+    one, together, in_series, *_ = external_data.uncached(run, still, asking)
     assert (round(one.ratio, 2), one.goal, one.holds) == (1.11, None, True)
     assert (round(together.ratio, 3), together.goal, together.holds) == (1.009, 1.0, False)
+    assert (round(in_series.ratio, 3), in_series.goal) == (0.987, None)
     shown = external_data.page([one, together])
     assert "round trips of one request, 20.0 ms | 22.2 ms | 90.0 ms | 1.110 | | |" in shown
     assert "of 4 at once, 22.0 ms | 22.2 ms | 90.0 ms | 1.009 | 1 | missed |" in shown

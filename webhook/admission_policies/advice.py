@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS
+from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, gone_since
 from webhook.api.gvk import plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
 
@@ -29,7 +29,8 @@ def unserved_resources(document: Mapping[str, Any]) -> Iterator[str]:
     """Warn of resources that no API server serves, in rules of its own policies or of Kyverno's.
 
     Of groups that are not Kubernetes' own nothing is said: what a custom resource is called is not
-    known. Nor is it of a name without a near one: an API server may be newer than this list.
+    known. Nor is it of a name without a near one, and of versions but those that were given up: an
+    API server may be newer than this list.
     """
     constraints = object_of(object_of(document.get("spec")).get("matchConstraints"))
     for number, rule in enumerate(objects_of(constraints.get("resourceRules"))):
@@ -39,9 +40,34 @@ def unserved_resources(document: Mapping[str, Any]) -> Iterator[str]:
         served = sorted({plural_of(kind) for group, kind in BUILTIN_KINDS if group in groups})
         of_groups = ", ".join(group for group in groups if group)
         shown = f" of {of_groups}" if of_groups else ""
+        field = f"matchConstraints.resourceRules[{number}]"
         for resource in texts_of(rule.get("resources")):
             name = resource.partition("/")[0]
             near = [] if name == "*" else get_close_matches(name.lower(), served, 1, NEAR)
             if near and name not in served:
-                field = f"matchConstraints.resourceRules[{number}].resources"
-                yield f'its {field} names "{name}"{shown}: is {near[0]} meant?'
+                yield f'its {field}.resources names "{name}"{shown}: is {near[0]} meant?'
+            elif elsewhere := [] if name in served else _groups_with(name):
+                of_group = shown or ' of the group ""'
+                known = " or ".join(f'"{group}"' for group in elsewhere)
+                yield f'its {field}.resources names "{name}"{of_group}: is the group {known} meant?'
+        yield from _given_up(field, rule)
+
+
+def _groups_with(resource: str) -> list[str]:
+    """The groups of Kubernetes' own that still have a resource of this name."""
+    known = sorted({group for group, kind in BUILTIN_KINDS if plural_of(kind) == resource})
+    return [group for group in known if not gone_since({"apiVersions": ["*"]}, group, resource)]
+
+
+def _given_up(field: str, rule: Mapping[str, Any]) -> Iterator[str]:
+    """Warn of resources that a rule names in no version that is still served."""
+    groups, versions = texts_of(rule.get("apiGroups")), texts_of(rule.get("apiVersions"))
+    for resource in texts_of(rule.get("resources")):
+        releases = [gone_since(rule, group, resource) for group in groups]
+        if releases and all(releases):
+            named = ", ".join(f"{group}/{version}" for group in groups for version in versions)
+            absent = "nothing" if resource == "*" else f"no {resource}"
+            yield (
+                f"its {field}.apiVersions: an API server serves {absent} of {named} since Kubernetes "
+                f"{releases[0]}: name a version that it serves, or *"
+            )

@@ -131,14 +131,18 @@ class Matching:
 
 
 def requested_resource(request: Json) -> RequestedResource:
-    """Reads the resource of a request as rules name it."""
+    """Reads the resource of a request as rules name it.
+
+    An object of a subresource may be of another group: a Scale of Deployments is of autoscaling.
+    """
     kind = request.get("kind") or {}
     given = request.get("resource") or {}
     resource = given.get("resource") or plural_of(kind.get("kind") or "")
-    group = kind.get("group") or ""
+    named = given if given.get("resource") else kind
+    group = named.get("group") or ""
     return RequestedResource(
         group=group,
-        version=kind.get("version") or "",
+        version=named.get("version") or "",
         resource=resource,
         sub=request.get("subResource") or "",
         name=request.get("name") or "",

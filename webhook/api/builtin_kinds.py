@@ -1,10 +1,14 @@
-"""The kinds of Kubernetes' own API by group, and those of which no webhook is ever asked."""
+"""Kubernetes' own API: its kinds by group, those that no webhook is asked about, versions that are gone."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api.scope import CLUSTER_SCOPED
+from webhook.api.shapes import texts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _NAMESPACED: Final = {
     "": (
@@ -64,3 +68,65 @@ NEVER_ASKED: Final = frozenset(
 """Of what guards admission itself the API server asks no webhook (apiserver 1.37, rules.go,
 IsExemptAdmissionConfigurationResource). Of questions about users it asks none from 1.37 on, and most
 webhooks' rules spare them before that."""
+
+_GONE: Final = """
+admissionregistration.k8s.io/v1beta1 1.22 mutatingwebhookconfigurations
+  validatingwebhookconfigurations
+apiextensions.k8s.io/v1beta1 1.22 customresourcedefinitions *
+apiregistration.k8s.io/v1beta1 1.22 apiservices *
+apps/v1beta1 1.16 controllerrevisions deployments statefulsets *
+apps/v1beta2 1.16 controllerrevisions daemonsets deployments replicasets statefulsets *
+authentication.k8s.io/v1beta1 1.22 tokenreviews
+authorization.k8s.io/v1beta1 1.22 localsubjectaccessreviews selfsubjectaccessreviews
+  selfsubjectrulesreviews subjectaccessreviews *
+autoscaling/v2beta1 1.25 horizontalpodautoscalers *
+autoscaling/v2beta2 1.26 horizontalpodautoscalers *
+batch/v1beta1 1.25 cronjobs *
+batch/v2alpha1 1.21 cronjobs *
+certificates.k8s.io/v1beta1 1.22 certificatesigningrequests
+coordination.k8s.io/v1beta1 1.22 leases
+discovery.k8s.io/v1beta1 1.25 endpointslices *
+events.k8s.io/v1beta1 1.25 events *
+extensions/v1beta1 1.16 daemonsets deployments networkpolicies podsecuritypolicies replicasets
+extensions/v1beta1 1.22 ingresses *
+flowcontrol.apiserver.k8s.io/v1beta1 1.26 flowschemas prioritylevelconfigurations *
+flowcontrol.apiserver.k8s.io/v1beta2 1.29 flowschemas prioritylevelconfigurations *
+flowcontrol.apiserver.k8s.io/v1beta3 1.32 flowschemas prioritylevelconfigurations *
+networking.k8s.io/v1beta1 1.22 ingressclasses ingresses
+node.k8s.io/v1beta1 1.25 runtimeclasses *
+policy/v1beta1 1.25 poddisruptionbudgets podsecuritypolicies *
+rbac.authorization.k8s.io/v1beta1 1.22 clusterrolebindings clusterroles rolebindings roles *
+scheduling.k8s.io/v1beta1 1.22 priorityclasses
+storage.k8s.io/v1beta1 1.22 csidrivers csinodes storageclasses volumeattachments
+storage.k8s.io/v1beta1 1.27 csistoragecapacities
+"""
+"""A version, the release that serves its resources no longer, and these; ``*`` if nothing is left of it."""
+
+
+def _gone() -> Iterator[tuple[tuple[str, str, str], str]]:
+    for line in _GONE.replace("\n  ", " ").strip().splitlines():
+        group_version, release, *resources = line.split()
+        group, _, version = group_version.partition("/")
+        for resource in resources:
+            yield (group, version, resource), release
+            if group == "extensions":
+                yield (group, "*", resource), release
+
+
+_GONE_SINCE: Final = dict(_gone())
+
+
+def gone_since(rule: Mapping[str, Any], group: str, resource: str) -> str:
+    """The release since which no API server serves what a rule names of a group; empty if one may.
+
+    A version alone is no guess: an API server that is newer than this table serves it neither.
+    """
+    name = resource.partition("/")[0]
+    releases = [
+        _GONE_SINCE.get((group, version, name), "") for version in texts_of(rule.get("apiVersions"))
+    ]
+    return max(releases, key=_number) if releases and all(releases) else ""
+
+
+def _number(release: str) -> int:
+    return int(release.partition(".")[2])

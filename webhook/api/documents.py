@@ -26,7 +26,7 @@ _TYPES: Final[dict[type, str]] = {
     int: "a number",
     float: "a number",
     str: "a text",
-    list: "an array",
+    list: "a list",
 }
 
 

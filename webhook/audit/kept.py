@@ -141,9 +141,10 @@ class KeptKind:
         digest: bytes = hashed.digest()
         return digest
 
-    def is_kept(self, item: Object) -> bool:
-        """Whether an object is known; its metadata will do where it is known by its version."""
-        return self.digest(item) in self._kept
+    def known(self, item: Object) -> bytes | None:
+        """The digest of an object of which something is kept; its metadata will do by version."""
+        digest = self.digest(item)
+        return digest if digest in self._kept else None
 
     def recall(self, digest: bytes) -> Responses | None:
         """Return the kept results of an object; None where it has to be reviewed."""

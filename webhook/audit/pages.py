@@ -18,7 +18,7 @@ from webhook.cluster.pages import check_object, read_page
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from webhook.api.resource import Resource
     from webhook.cluster.client import ClusterClient
@@ -44,8 +44,8 @@ _PARTIAL: Final = f"application/json;as={_PARTIAL_LIST};g=meta.k8s.io;v=v1,appli
 class Partial:
     """How a list works that fetches metadata first."""
 
-    is_enough: Callable[[Object], bool]
-    """Whether the metadata of an object will do."""
+    known: Callable[[Object], bytes | None]
+    """By what an object is known whose metadata will do; None for any other."""
     size: PageSize
 
 
@@ -60,7 +60,13 @@ class ListStatistics:
 
 
 class PartialObject(dict[str, Any]):
-    """An object whose metadata alone was fetched."""
+    """An object whose metadata alone was fetched, since it is known by its digest."""
+
+    __slots__ = ("digest",)
+
+    def __init__(self, obj: Object, digest: bytes) -> None:
+        super().__init__(obj)
+        self.digest = digest
 
 
 class Pages:
@@ -112,8 +118,8 @@ class Pages:
                 objects = [obj for obj in objects if _key(obj) > self._skip_to]
             last_key = _key(objects[-1]) if objects else self._last_key
             if self._partial is not None and page.get("kind") == _PARTIAL_LIST:
-                known = [self._partial.is_enough(obj) for obj in objects]
-                if known.count(False) * GET_COST > len(objects):
+                known = [self._partial.known(obj) for obj in objects]
+                if known.count(None) * GET_COST > len(objects):
                     # Nor is it worth while for the pages behind it.
                     self._partial = None
                     continue
@@ -127,12 +133,12 @@ class Pages:
             if not self._token:
                 return
 
-    async def _filled(self, objects: list[Object], known: list[bool]) -> list[Object]:
+    async def _filled(self, objects: list[Object], known: Sequence[bytes | None]) -> list[Object]:
         """Objects whose metadata will do, and all others whole; without those that are gone."""
         filled: list[Object] = []
-        for obj, is_known in zip(objects, known, strict=True):
-            if is_known:
-                filled.append(PartialObject(obj))
+        for obj, digest in zip(objects, known, strict=True):
+            if digest is not None:
+                filled.append(PartialObject(obj, digest))
             elif (whole := await self._fetched(obj)) is not None and self._is_sound(whole):
                 filled.append(whole)
         return filled

@@ -22,18 +22,13 @@ if TYPE_CHECKING:
 
 
 class Identity(NamedTuple):
-    """An object's identity: enough to name it, to own something by it, and to tell it from a namesake.
-
-    ``ownerless`` says that no other object made it (it has no controller): a Pod
-    of a Deployment is not.
-    """
+    """An object's identity: enough to name it, to own something by it, and to tell it from a namesake."""
 
     gvk: GroupVersionKind
     namespace: str
     name: str
     uid: str
     resource_version: str = ""
-    ownerless: bool = True
 
     @property
     def api_version(self) -> str:
@@ -48,15 +43,12 @@ class Identity(NamedTuple):
 
 def identity_of(obj: Mapping[str, Any]) -> Identity:
     """The identity of an object as it was listed or watched."""
-    metadata = obj.get("metadata") or {}
-    owners = metadata.get("ownerReferences") or ()
     return Identity(
         gvk_of(obj),
         namespace_of(obj),
         name_of(obj),
         text(obj, "metadata", "uid"),
         text(obj, "metadata", "resourceVersion"),
-        not any(owner.get("controller") for owner in owners),
     )
 
 

@@ -122,7 +122,7 @@ class ListSource:
             statistics=self.statistics,
             forbidden_seconds=self._patience_with(gvk),
             # Of a kind that is new to it all would have to be fetched twice.
-            partial=Partial(kept.is_kept, self._partial_size(gvk))
+            partial=Partial(kept.known, self._partial_size(gvk))
             if kept is not None and len(kept)
             else None,
             listed=None if kept is None else kept.listed,

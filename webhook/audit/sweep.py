@@ -272,8 +272,10 @@ class Sweep:
             return
         # Items of a built-in kind's list do not say their kind.
         obj = {"apiVersion": gvk.group_version, "kind": gvk.kind, **item}
+        digest: bytes | None = None
         if type(item) is PartialObject:
             obj |= {"apiVersion": gvk.group_version, "kind": gvk.kind}
+            digest = item.digest
         self._tick()
         if time.monotonic() > self._turn_ends:
             await asyncio.sleep(0)
@@ -285,7 +287,8 @@ class Sweep:
             return
         begun = time.monotonic_ns()
         kept = self._kept_kind
-        digest = None if kept is None else kept.digest(item)
+        if kept is not None and digest is None:
+            digest = kept.digest(item)
         known = None if kept is None or digest is None else kept.recall(digest)
         if known is not None:
             self._recalled += 1

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cel.check.types import STRING
 from webhook.cel.syntax.ast import (
+    Bind,
     Call,
     Constant,
     Fold,
@@ -120,6 +121,8 @@ class _Estimate:
                 return self.cost(node.range) + self.size(node.range) * self.turn(node) + 1
             case OptMap():
                 return self.cost(node.target) + self.cost(node.body) + 10
+            case Bind():
+                return self.within(node)
             case SortBy():
                 turns = self.size(node.target) * (12 + self.cost(node.key))
                 return self.cost(node.target) + turns + 3
@@ -204,6 +207,8 @@ class _Estimate:
                 return self.size(node.range)
             case SortBy():
                 return self.size(node.target)
+            case Bind():
+                return self.size(node.body)
             case Call(function="_+_"):
                 return sum(map(self.size, node.args))
             case Call(function="_?_:_"):

@@ -22,7 +22,7 @@ from webhook.cel.fast.expression import fast_form
 from webhook.cel.run.inputs import given_of
 from webhook.cel.run.texts import with_shown_value
 from webhook.cel.run.values import lost_within
-from webhook.cel.syntax.ast import Call, Constant, Fold, children
+from webhook.cel.syntax.ast import Bind, Call, Constant, Fold, children
 from webhook.cel.syntax.parser import parse
 from webhook.values import dataclass
 
@@ -122,7 +122,7 @@ def _tells_errors(checked: Checked) -> bool:
                 return False  # of an optional without value nobody asks for the key
             case Fold(kind="map" | "list", test=None):
                 pass
-            case Fold():
+            case Fold() | Bind():
                 return False
         waiting.extend(children(node))
     return True
@@ -130,7 +130,7 @@ def _tells_errors(checked: Checked) -> bool:
 
 def checked_expression(source: str, environment: Environment) -> Checked:
     """An expression with its types, likewise."""
-    parsed = parse(source)
+    parsed = parse(source, binds=environment.binds)
     checked, problems = check(parsed, environment)
     problems = problems or problems_of_literals(checked)
     if problems:

@@ -30,6 +30,7 @@ from webhook.cel.check.estimates import (
 )
 from webhook.cel.check.types import list_of
 from webhook.cel.syntax.ast import (
+    Bind,
     Call,
     Constant,
     Fold,
@@ -108,7 +109,7 @@ class _Estimate:
                 return self.sort_by(node)
         return plus(MESSAGE, self.within(node))
 
-    def within(self, node: Message) -> int:
+    def within(self, node: Message | Bind) -> int:
         return min(sum(map(self.cost, children(node))), MOST)
 
     # --- what is known of nodes -----------------------------------------------------------------

@@ -67,7 +67,6 @@ class CertificateStatistics:
     bundle_writes: int = 0
     conflicts: int = 0
     failures: int = 0
-    installed: int = 0
 
 
 class _Seen:
@@ -305,7 +304,6 @@ class ServingCertificate:
             self._tell_fault(f"the certificate cannot be served: {error}")
             return
         self._served, self._fault = pair, ""
-        self._statistics.installed += 1
         self._log.info("certificate installed", secret=self._place.secret)
 
     def _tell_fault(self, fault: str) -> None:

@@ -24,6 +24,7 @@ from webhook.policies.manifests import (
     expand_lists,
     find_files,
     has_format,
+    is_list_of_others,
     is_object,
     is_of_samples,
     parse,
@@ -127,7 +128,7 @@ def read_sources(
                     "is there a --- missing?"
                 )
             try:
-                _sort(sources, text, file, any_value=any_value, keeps=keeps)
+                _sort(sources, text, file, named=named, any_value=any_value, keeps=keeps)
             except CannotTest as error:
                 _refuse(sources, str(error), keep_going=keep_going)
     if not sources.manifests and not sources.documents and not sources.targets:
@@ -192,8 +193,19 @@ def _read_path(
     return texts
 
 
-def _sort(sources: Sources, text: FileDocument, file: str, *, any_value: bool, keeps: bool) -> None:
+def _sort(
+    sources: Sources,
+    text: FileDocument,
+    file: str,
+    *,
+    named: bool,
+    any_value: bool,
+    keeps: bool,
+) -> None:
     value = text.value
+    if not (named or any_value or keeps) and is_list_of_others(value):
+        _add_once(sources.skipped, file)
+        return
     is_foreign = keeps and not (type(value) is dict and is_object(value))
     if type(value) is dict and not is_foreign:
         manifests = list(expand_lists([Manifest(value, file, text.line)]))

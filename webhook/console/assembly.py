@@ -23,6 +23,7 @@ from webhook.console.violations import gravity
 from webhook.console.visitor import Right
 from webhook.constraint.rollout import read_record, stage_of
 from webhook.controllers.status.convergence import by_subject, converge, subject_for
+from webhook.controllers.status.synced_kinds import SyncFacts, waiting_for_data, whole_flag
 from webhook.policies.advice import advice_on_document
 from webhook.policies.request_coverage import is_judged, read_coverage
 from webhook.policy_kinds.table import EXCEPTIONS
@@ -68,6 +69,8 @@ class ClusterObjects:
     around: Sequence[Object] = ()
     """The objects that say which policies decide a request: configurations, Config and
     Namespaces."""
+    sync_sources: Sequence[Object] = ()
+    """The Config and SyncSets."""
     around_read: Sequence[str] = ()
     """The kinds of configurations that have been listed."""
     kinds: Sequence[Mapping[str, Any]] = ()
@@ -91,7 +94,7 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
     coverage = read_coverage(
         [*objects.policies, *objects.around], objects.namespace, objects.around_read
     )
-    policies = []
+    policies, standings = [], []
     for document in objects.policies:
         category = category_of(document)
         if category is None:
@@ -100,6 +103,7 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
             policies.append(_exception(document))
             continue
         converged = converge(document, statuses.get(subject_for(document), ()), replicas)
+        standings.append(converged)
         asking = coverage(document) if is_judged(document) else None
         policies.append(_policy(document, category, converged, revisions, asking))
     policies += (foreign or ForeignRows()).shown(objects.foreign, coverage)
@@ -122,6 +126,9 @@ def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> P
         namespace=objects.namespace,
         context=objects.context,
         carriers=tuple(objects.carriers),
+        sync=SyncFacts(
+            tuple(objects.sync_sources), whole_flag(objects.pods), waiting_for_data(standings)
+        ),
         by_key=by_key,
     )
 

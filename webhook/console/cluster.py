@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.api import timestamp
-from webhook.api.config import CONFIG, CONFIG_NAME
+from webhook.api.config import CONFIG, CONFIG_NAME, SYNC_SET
 from webhook.api.gvk import GroupVersionKind, gvk_of, name_of
 from webhook.api.revision import GROUP, KIND, VERSION
 from webhook.api.shapes import objects_of
@@ -80,7 +80,7 @@ AROUND: Final = (CONFIGURATIONS, MUTATING, CONFIG, NAMESPACE)
 
 FIXED: Final = (
     *(TEMPLATES, CONSTRAINT_GROUPS.gvk, *(row.gvk for row in EXTENSIONS), REVISIONS, *STATUSES),
-    *(PODS.gvk, *AROUND),
+    *(PODS.gvk, SYNC_SET, *AROUND),
 )
 ADMISSION_POLICIES: Final = tuple(
     row for row in table.ADMISSION_POLICY_KINDS if row is not table.ANSWERS
@@ -354,6 +354,7 @@ class ClusterSource:
                 item for gvk, listed in groups.items() if is_foreign_policy(gvk) for item in listed
             ],
             around=[item for gvk in AROUND for item in groups.get(gvk, ())],
+            sync_sources=[item for gvk in (CONFIG, SYNC_SET) for item in groups.get(gvk, ())],
             around_read=[
                 gvk.kind
                 for gvk in AROUND

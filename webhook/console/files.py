@@ -25,7 +25,7 @@ from webhook.policies.manifests import (
     expand_lists,
     find_files,
     is_object,
-    read_file,
+    read_found,
 )
 from webhook.policies.policy_files import PolicyFiles
 from webhook.policies.validation import is_policy
@@ -222,7 +222,7 @@ def _objects(paths: Iterable[Path]) -> tuple[list[Manifest], list[str]]:
             continue
         for file in files:
             try:
-                manifests = list(expand_lists(read_file(file)))
+                manifests = list(expand_lists(read_found(file, path)))
             except UnreadableFile as error:
                 trouble.append(str(error))
             else:

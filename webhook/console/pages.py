@@ -18,6 +18,7 @@ from webhook.console.source_text import as_yaml, numbered, sources
 from webhook.console.violations import Search, counted, groups
 from webhook.constraint.errors import InvalidConstraint
 from webhook.constraint.rollout import ANNOTATION, read_rollout
+from webhook.controllers.status.synced_kinds import rows_of
 from webhook.exceptions.exception import ANY
 from webhook.policy_kinds.table import EXCEPTIONS
 
@@ -481,8 +482,25 @@ def health(picture: Picture, query: Query) -> ObjectDocument:
             for one in picture.pods
         ],
         "kinds": [dict(one) for one in picture.kinds],
+        "syncedKinds": _synced(picture),
         "faults": list(picture.faults),
     }
+
+
+def _synced(picture: Picture) -> list[ObjectDocument]:
+    """Return what replicas keep of each synced kind's objects, and the templates that wait for more."""
+    if picture.sync is None:
+        return []
+    templates = [item.document for item in picture.policies if item.category == "template"]
+    return [
+        {
+            "kind": f"{one.gvk.group_version}/{one.gvk.kind}",
+            "paths": list(one.paths),
+            "whyWhole": one.why_whole,
+            "waitingTemplates": list(one.waiting),
+        }
+        for one in rows_of(picture.sync, templates)
+    ]
 
 
 def page_number(query: Query) -> int:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from webhook.api.gvk import GroupVersionKind
     from webhook.api.revision import PolicyRevision
     from webhook.console.visitor import Right
+    from webhook.controllers.status.synced_kinds import SyncFacts
 
 PictureState = Literal["active", "degraded", "error", "not asked", "not for admission", "pending"]
 
@@ -168,6 +169,8 @@ class Picture:
     """The kubeconfig's context of this cluster, where one was named."""
     carriers: tuple[Right, ...] = ()
     """By which all policy reports are read, where violations are told by these."""
+    sync: SyncFacts | None = None
+    """The facts about synced data; None where they may not be seen, or there is no cluster."""
     sees_pods: bool = True
     hidden: tuple[str, ...] = ()
     """Rights that whoever asks would need to see the rest."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.api.config import CONFIG, SYNC_SET
 from webhook.api.gvk import gvk_of
 from webhook.api.revision import GROUP as REVISION_GROUP
 from webhook.console.visitor import Right
@@ -105,6 +106,7 @@ def seen(picture: Picture, granted: Collection[Right], unasked: int = 0) -> Pict
         violations=violations,
         why_no_violations=why,
         pods=picture.pods if sees_pods else (),
+        sync=picture.sync if all(has(granted, one) for one in _of_sync(picture)) else None,
         sees_pods=sees_pods,
         faults=picture.faults if has(granted, REVISIONS) else (),
         certificates=picture.certificates if has(granted, CONFIGURATIONS) else (),
@@ -112,6 +114,12 @@ def seen(picture: Picture, granted: Collection[Right], unasked: int = 0) -> Pict
         by_key={item.key: item for item in policies},
         hidden=tuple(hidden),
     )
+
+
+def _of_sync(picture: Picture) -> tuple[Right, ...]:
+    """By which it is seen what is kept of synced objects."""
+    configs = Right(CONFIG.group, "configs", picture.namespace)
+    return TEMPLATES, configs, Right(SYNC_SET.group, "syncsets")
 
 
 def _violations(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -55,9 +56,14 @@ _Evaluate: TypeAlias = "Callable[[Any, Any, Any], Sequence[DriverViolation]]"
 _message: Final = attrgetter("msg")
 _action: Final = attrgetter("enforcement_action")
 
+WAITING_RESULTS_MAX: Final = 100
+"""The most results, some 20 KiB, that are kept while providers answer; a review with more starts again."""
+
 _UNBEGUN: Final = object()
 
 _Groups = tuple[tuple["Constraint", ...], ...]
+_Step = tuple["Review", "Entry", _Groups]
+"""A template's constraints to evaluate for a review."""
 
 
 class PlannedSnapshot(Protocol):
@@ -98,6 +104,7 @@ class Findings:
         "_recall",
         "_shared",
         "_shares",
+        "_unanswered",
         "_watches",
         "deadline_exceeded",
         "deferred",
@@ -116,26 +123,17 @@ class Findings:
     def __init__(self, snapshot: PlannedSnapshot, point: str, limits: Limits) -> None:
         self.snapshot = snapshot
         self.point = point
-        self.limits = limits
-        budget = limits.budget
-        self.guard: Guard | None = None if budget is None else budget.guard
-        self._shares = (
-            point == enforcement.WEBHOOK
-            and self.guard is not None
-            and budget is not None
-            and not budget.deferrable
-        )
-        """Whether an evaluation leaves a part of the time to the others."""
+        self._begin(limits)
         self.results: list[Result] = []
         self.faults: list[Fault] = []
         self.undecided: list[Undecided] = _NONE
         self.requests = _NO_REQUESTS
         """The provider requests without which not everything can be decided."""
+        self._unanswered: tuple[_Step, ...] = ()
+        """The templates that made these requests."""
         self.deadline_exceeded = False
         self.deferred = False
         self.evaluated = 0
-        self._long_since: float | None = None
-        """The thread's processor time after half of the review's allowance had passed."""
         self.recalled = 0
         self._recall: Recall | None = None
         self._watches = False
@@ -143,6 +141,21 @@ class Findings:
         """Whether each action's results are in order of their constraints' kinds and names."""
         self._last = _NO_KEYS
         """The last constraint with results, by action."""
+
+    def _begin(self, limits: Limits) -> None:
+        """Sets the limits of the evaluations that follow."""
+        self.limits = limits
+        budget = limits.budget
+        self.guard: Guard | None = None if budget is None else budget.guard
+        self._shares = (
+            self.point == enforcement.WEBHOOK
+            and self.guard is not None
+            and budget is not None
+            and not budget.deferrable
+        )
+        """Whether an evaluation leaves a part of the time to the others."""
+        self._long_since: float | None = None
+        """The thread's processor time after half of the review's allowance had passed."""
 
     def review(self, review: Review) -> None:
         """Adds the findings of a review; sets ``deferred`` if it takes too long on this thread."""
@@ -159,23 +172,66 @@ class Findings:
         for item in selection.broken:
             broken = item.broken
             self._undecide(review, item.entry, (item.constraint,), broken.stage, broken.message)
-        matching = selection.matching
+        matching, memo = selection.matching, self.limits.memo
+        if selection.asking:
+            matching = (*selection.asking, *matching)
         deadline, began = self.limits.deadline, time.monotonic()
         if deadline is not None and began > deadline:
-            for entry, groups in matching:
-                self._run_out(review, entry, groups)
+            self._run_out(review, matching)
             return
         if self.guard is not None and self.guard.breakers:
             if self._is_slow(self.guard, matching, review):
                 self.deferred = True
                 return
             matching = self._admitted(self.guard, matching, review)
-        elif self.limits.memo is not None:
-            matching = self._recalled(self.limits.memo, selection, review)
+        elif memo is not None:
+            if selection.asking and not self._ask(selection, review, began):
+                return
+            matching = self._recalled(memo, selection, review)
         self._evaluate_matching(matching, review, began)
-        if self._recall is not None and self.limits.memo is not None:
-            self.limits.memo.keep(self._recall)
+        if self._recall is not None and memo is not None:
+            memo.keep(self._recall)
             self._recall = None
+
+    def _ask(self, selection: Planned, review: Review, began: float) -> bool:
+        """Evaluates the templates that ask providers, before kept results of the others are looked up.
+
+        Returns whether time is left for the others on this thread.
+        """
+        self._evaluate_matching(selection.asking, review, began)
+        deadline = self.limits.deadline
+        if deadline is None or time.monotonic() <= deadline:
+            return not self.deferred
+        self._run_out(review, selection.matching)
+        return False
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the review can go on from here once providers have answered.
+
+        It cannot if anything but answers is missing, if many results would have to be kept
+        meanwhile, or if policies print: their lines come from one evaluation of everything.
+        """
+        return (
+            len(self.results) <= WAITING_RESULTS_MAX
+            and not (self.faults or self.undecided or self.deadline_exceeded or self.deferred)
+            and self.limits.print_ is None
+            and all(review is self._unanswered[0][0] for review, _, _ in self._unanswered)
+        )
+
+    def go_on(self, limits: Limits) -> None:
+        """Evaluates the templates again that lacked answers, and keeps all other results."""
+        self._begin(limits)
+        unanswered, self._unanswered, self.requests = self._unanswered, (), _NO_REQUESTS
+        again = {item.key for _, _, groups in unanswered for group in groups for item in group}
+        self.results = [one for one in self.results if one.constraint.key not in again]
+        self.evaluated -= len(again)
+        matching = tuple((entry, groups) for _, entry, groups in unanswered)
+        review, began = unanswered[0][0], time.monotonic()
+        if limits.deadline is not None and began > limits.deadline:
+            self._run_out(review, matching)
+        else:
+            self._evaluate_matching(matching, review, began)
 
     def _recalled(
         self, memo: Remembering, selection: Planned, review: Review
@@ -205,11 +261,10 @@ class Findings:
                 self.deferred = True
                 return
             if unfinished:
-                self._run_out(review, entry, unfinished)
+                self._run_out(review, ((entry, unfinished),))
             now = time.monotonic()
             if deadline is not None and now > deadline:
-                for later, groups_later in matching[matching.index(step) + 1 :]:
-                    self._run_out(review, later, groups_later)
+                self._run_out(review, matching[matching.index(step) + 1 :])
                 return
             if step is not matching[-1] and self._is_long(now - began):
                 self._note_long(entry, groups[0], review)
@@ -291,7 +346,7 @@ class Findings:
                 given = group[0].document if is_whole else group[0].parameters
                 violations = evaluate(given, document, state)
             except Unanswered as wanting:
-                self._want(wanting.requests)
+                self._want(wanting.requests, (review, entry, groups))
                 continue
             except Exception as raised:  # noqa: BLE001  # whatever it is costs this policy alone
                 error = quoting_no_secret(containment.of_evaluation(raised), review.document)
@@ -316,9 +371,11 @@ class Findings:
             self._finish(self.guard, entry, groups[: len(groups) - len(unfinished)], review.size)
         return unfinished
 
-    def _want(self, requests: tuple[ProviderRequest, ...]) -> None:
+    def _want(self, requests: tuple[ProviderRequest, ...], step: _Step) -> None:
         """Records provider requests, and sends them while other constraints are evaluated."""
         self.requests += requests
+        if not self._unanswered or self._unanswered[-1][1] is not step[1]:
+            self._unanswered += (step,)
         if self.limits.begin is not None:
             self.limits.begin(requests)
 
@@ -442,10 +499,10 @@ class Findings:
                 if constraint.key not in overrun:
                     guard.finished(entry, constraint, size, self.limits.requester)
 
-    def _run_out(self, review: Review, entry: Entry, groups: _Groups) -> None:
+    def _run_out(self, review: Review, matching: tuple[tuple[Entry, _Groups], ...]) -> None:
         """Records constraints that the request's time did not suffice for."""
-        for group in groups:
-            for constraint in group:
+        for entry, groups in matching:
+            for constraint in chain.from_iterable(groups):
                 if "deny" in self._actions(constraint):
                     self.deadline_exceeded = True
                     if self.point != enforcement.WEBHOOK:

@@ -9,6 +9,7 @@ cannot match there.
 from __future__ import annotations
 
 from dataclasses import field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.constraint import enforcement
@@ -62,10 +63,12 @@ class Planned:
     ``matching`` are the constraints to evaluate, by template, and with equal parameters together,
     since one evaluation serves them all. Constraints that may deny come first, because the time may
     run out. Within these, constraints that ask providers come first, so that the providers answer
-    while others are evaluated. ``unmatchable`` are constraints whose matcher failed, with the
+    while others are evaluated; ``asking`` are those of them that come before all of ``matching``.
+    ``unmatchable`` are constraints whose matcher failed, with the
     reason; ``broken`` are matching constraints that cannot be evaluated.
     """
 
+    asking: tuple[tuple[Entry, tuple[tuple[Constraint, ...], ...]], ...]
     matching: tuple[tuple[Entry, tuple[tuple[Constraint, ...], ...]], ...]
     unmatchable: tuple[tuple[Constraint, str], ...]
     broken: tuple[BrokenStep, ...]
@@ -176,7 +179,9 @@ class Plan:
                 broken.append(item)
             else:
                 unmatchable.append((item.constraint, outcome))
-        return Planned(tuple(matching), tuple(unmatchable), tuple(broken))
+        asking = tuple(takewhile(lambda step: asks_providers(step[0].evaluator), matching))
+        others = tuple(matching[len(asking) :])
+        return Planned(asking, others, tuple(unmatchable), tuple(broken))
 
     def _allows(self, group: tuple[Constraint, ...]) -> bool:
         return not any(constraint.key in self.denying for constraint in group)

@@ -7,7 +7,7 @@ and kind) and each enforcement point the snapshot caches a *plan* (:mod:`webhook
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from webhook.constraint import enforcement, group
 from webhook.constraint.errors import ReviewError, UnsupportedEnforcementPoint
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Responses
     from webhook.constraint.target import Target
     from webhook.constraint.template import Template
+    from webhook.external_data.exchange import ReviewMoment
 
 
 class Snapshot:
@@ -181,6 +182,12 @@ class Snapshot:
                 "enforcement point not supported by client, supported enforcement points: "
                 f"[{' '.join(self.enforcement_points)}]"
             )
+        moment = limits.moment
+        if moment is not None and moment.begun is not None:
+            begun = self._begun(moment, value, enforcement_point)
+            if begun is not None:
+                begun.go_on(limits)
+                return _kept(begun, moment, value)
         findings = Findings(self, enforcement_point, limits)
         for target in self.targets.values():
             try:
@@ -193,7 +200,18 @@ class Snapshot:
                 findings.review(review)
                 if findings.deadline_exceeded or findings.deferred:
                     break
+        if findings.requests and moment is not None:
+            return _kept(findings, moment, value)
         return findings.responses()
+
+    def _begun(self, moment: ReviewMoment, value: Any, point: str) -> Findings | None:
+        """Take what was found of a review that had to wait for providers; None for any other."""
+        assert moment.begun is not None  # Else all begins here.
+        reviewed, findings = moment.begun
+        if reviewed is not value or findings.snapshot is not self or findings.point != point:
+            return None
+        moment.begun = None
+        return cast("Findings", findings)
 
     def plan(self, point: str, target: str, key: Hashable) -> Plan:
         """Returns the plan for a key of the index; key None is for reviews without one."""
@@ -214,6 +232,15 @@ class Snapshot:
                 self._plans.clear()
             self._plans[point, target, key] = plan
         return plan
+
+
+def _kept(findings: Findings, moment: ReviewMoment, value: Any) -> Responses:
+    """Everything found; where only answers are missing it is kept, and the review goes on by them."""
+    if findings.requests and moment.begun is None and findings.may_go_on:
+        # They refer back to the moment: with them it would stay until a full collection of garbage.
+        findings.limits = UNLIMITED
+        moment.begun = value, findings
+    return findings.responses()
 
 
 def _quote(text: str) -> str:

@@ -13,11 +13,12 @@ from webhook.exceptions.permission import closed_by
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from webhook.api.shapes import Json
     from webhook.constraint.constraint import Constraint
     from webhook.exceptions.exception import PolicyException
+    from webhook.exceptions.stage import Excusing
 
 ExceptionState: TypeAlias = Literal["Pending", "Active", "Unused", "Expired", "Invalid"]
 
@@ -82,11 +83,10 @@ def judge(document: Mapping[str, Any], facts: ExceptionFacts, now: float) -> Exc
         return ExceptionVerdict("Expired", f"it ended at {item.excuse.expires}")
     if (why := _nothing_to_excuse(item, facts.constraints)) is not None:
         return ExceptionVerdict("Invalid", why)
-    notes = [*reading.warnings_of_exception(document)]
-    if missing := missing_constraints(item, facts.constraints):
-        notes.append(f"there is no constraint {', '.join(missing)}")
-    if facts.condition_fault:
-        notes.append(f"not excused, for its conditions could not be known: {facts.condition_fault}")
+    notes = [
+        *reading.warnings_of_exception(document),
+        *_notes(item, facts.constraints, facts.condition_fault),
+    ]
     if item.begins > now:
         return ExceptionVerdict(
             "Pending", _BETWEEN.join([f"it begins at {text_of(item.begins)}", *notes])
@@ -100,6 +100,27 @@ def judge(document: Mapping[str, Any], facts: ExceptionFacts, now: float) -> Exc
         notes.insert(0, f"it has excused nothing for {days} days: it may not be needed any more")
         return ExceptionVerdict("Unused", _BETWEEN.join(notes))
     return ExceptionVerdict("Active", _BETWEEN.join(notes))
+
+
+def _notes(
+    item: PolicyException, constraints: Mapping[tuple[str, str], Constraint], condition_fault: str
+) -> Iterator[str]:
+    """Why it may not excuse all that it is meant to."""
+    if missing := missing_constraints(item, constraints):
+        yield f"there is no constraint {', '.join(missing)}"
+    if condition_fault:
+        yield f"not excused, for its conditions could not be known: {condition_fault}"
+
+
+def warnings_after_reviews(
+    excusing: Excusing, constraints: Mapping[tuple[str, str], Constraint]
+) -> Iterator[tuple[PolicyException, str]]:
+    """Return each exception that excuses less than it says, with the reason."""
+    for item in excusing.exceptions:
+        if (fault := closed_by(item, constraints.values())) is not None:
+            yield item, fault.message
+        for note in _notes(item, constraints, excusing.condition_faults.get(item.excuse.title, "")):
+            yield item, note
 
 
 def missing_constraints(

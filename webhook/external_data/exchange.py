@@ -116,9 +116,13 @@ class ReviewMoment:
     Keys may be made of them: with another time in each round none would ever be answered.
     """
 
-    __slots__ = ("_taken",)
+    __slots__ = ("_taken", "begun")
 
     _taken: tuple[int, int]
+
+    def __init__(self) -> None:
+        self.begun: tuple[Any, Any] | None = None
+        """The value under review and what was found of it, where only answers are missing."""
 
     def take(self) -> tuple[int, int]:
         """Nanoseconds since 1970, and a seed: as they were when first asked for."""

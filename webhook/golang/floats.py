@@ -1,6 +1,8 @@
-"""Floats as Go writes them: strconv's shortest digits, in the form ``g``."""
+"""Floats as Go writes them: strconv's shortest digits, in the form ``g`` and in JSON."""
 
 from __future__ import annotations
+
+from decimal import Decimal
 
 
 def float_text(value: float) -> str:
@@ -35,3 +37,14 @@ def general(digits: str, point: int, *, negative: bool) -> str:
     if point >= len(digits):
         return sign + digits + "0" * (point - len(digits))
     return f"{sign}{digits[:point]}.{digits[point:]}"
+
+
+def json_number(value: float) -> str:
+    """Format a finite float as ``encoding/json``: an exponent below 1e-6 and from 1e21."""
+    if not value:
+        return "-0" if str(value)[0] == "-" else "0"
+    if 1e-6 <= abs(value) < 1e21:
+        text = f"{Decimal(repr(value)):f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    mantissa, _, exponent = repr(value).partition("e")
+    return f"{mantissa.removesuffix('.0')}e{exponent[0]}{exponent[1:].lstrip('0')}"

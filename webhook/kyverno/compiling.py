@@ -54,6 +54,7 @@ def environment(types: Mapping[str, Type], *, namespaced: bool = False) -> Envir
             },
         },
         functions=library.kyverno_functions(namespaced=namespaced),
+        binds=True,
     )
 
 
@@ -76,9 +77,9 @@ def compiled(
     try:
         expression, checked = compile_checked(text, given)
     except CompileError as error:
-        named = _NOT_BUILT.search(str(error))
-        why = library.REFUSED.get(named[1] or named[2]) if named is not None else None
-        raise InvalidPolicy(f"spec.{noun}.{field}: {why or error}") from None
+        names = [one[1] or one[2] for one in _NOT_BUILT.finditer(str(error))]
+        refused = (library.REFUSED[name] for name in names if name in library.REFUSED)
+        raise InvalidPolicy(f"spec.{noun}.{field}: {next(refused, error)}") from None
     if expected is not None and expression.type != expected and not expression.type.is_dyn:
         raise InvalidPolicy(
             f"spec.{noun}.{field}: must evaluate to {expected} but gives {expression.type}"

@@ -10,11 +10,10 @@ from webhook.values import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_REFERENCE: Final = re.compile(
-    r"(?P<path>[a-zA-Z0-9][a-zA-Z0-9._-]*(?::[0-9]+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*)"
-    r"(?::(?P<tag>[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}))?"
-    r"(?:@(?P<digest>[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9a-fA-F]{32,}))?"
-)
+_TAG: Final = re.compile("[a-zA-Z0-9_.-]{1,128}")
+_REPOSITORY: Final = re.compile("[a-z0-9_./-]{2,255}")
+_HOST: Final = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9_.~!$&'()*+,;=-]*)(?::[0-9]*)?")
+_DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
 
 DOCKER_HUB: Final = "index.docker.io"
 """As go-containerregistry names the registry of a reference that has none."""
@@ -40,23 +39,22 @@ class ImageReference:
 
 
 def read_reference(reference: str) -> ImageReference | None:
-    """The parts of a reference; None of what is none."""
-    match = _REFERENCE.fullmatch(reference)
-    if match is None:
+    """Returns the parts of a reference, None of what is none (go-containerregistry, pkg/name)."""
+    path, at, digest = reference.partition("@")
+    if at and _DIGEST.fullmatch(digest) is None:
         return None
-    first, slash, rest = match["path"].partition("/")
-    is_host = "." in first or ":" in first or first == "localhost"
-    if not slash and ":" in first:  # a port without a path is a tag
-        first, _, tag = first.partition(":")
-        return ImageReference(DOCKER_HUB, f"library/{first}", tag, match["digest"] or "")
-    if slash and is_host:
+    name, colon, tag = path.rpartition(":")
+    if not colon or "/" in tag:  # of a registry's port
+        name, tag = path, ""
+    elif _TAG.fullmatch(tag) is None:
+        return None
+    first, slash, rest = name.partition("/")
+    registry, repository = DOCKER_HUB, name
+    if slash and (first == "localhost" or "." in first or ":" in first):
         registry, repository = first, rest
-    else:
-        registry, repository = DOCKER_HUB, match["path"]
+    if _REPOSITORY.fullmatch(repository) is None or _HOST.fullmatch(registry) is None:
+        return None
     if registry in {"docker.io", DOCKER_HUB}:
         registry = DOCKER_HUB
         repository = repository if "/" in repository else f"library/{repository}"
-    digest = match["digest"] or ""
-    return ImageReference(
-        registry, repository, match["tag"] or ("" if digest else "latest"), digest
-    )
+    return ImageReference(registry, repository, tag or ("" if digest else "latest"), digest)

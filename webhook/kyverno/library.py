@@ -24,6 +24,8 @@ from webhook.cel.run.values import NOTHING, Opaque, Optional
 from webhook.golang.strings import from_utf8, utf8
 from webhook.kyverno import extensions, world
 from webhook.kyverno.images import ImageReference, read_reference
+from webhook.kyverno.json_texts import JSON
+from webhook.kyverno.json_texts import OVERLOADS as _OF_JSON
 from webhook.rego.errors import BuiltinError
 
 if TYPE_CHECKING:
@@ -33,12 +35,9 @@ if TYPE_CHECKING:
 
 _INVALID: Final = "given regex is invalid: "
 IMAGE: Final = "kyverno.image"
-JSON: Final = "kyverno.json"
 YAML: Final = "kyverno.yaml"
 
 _OVERLOADS: Final = """
-unmarshal .(kyverno.json, dyn) dyn
-marshal .(kyverno.json, dyn) string
 parse .(kyverno.yaml, string) dyn
 image (string) kyverno.image
 parseImageReference (string) kyverno.image
@@ -46,6 +45,7 @@ isImage (string) bool
 registry .(kyverno.image) string
 repository .(kyverno.image) string
 identifier .(kyverno.image) string
+identifierWithSeparator .(kyverno.image) string
 tag .(kyverno.image) string
 digest .(kyverno.image) string
 containsDigest .(kyverno.image) bool
@@ -79,8 +79,9 @@ REFUSED: Final = {
     "random": "random() gives another value each time, and a decision must be the same each time",
     "post": "resource.Post() would write to the cluster, and a review writes nothing",
     "Post": "resource.Post() would write to the cluster, and a review writes nothing",
-    "compress": "gzip.compress() is not built",
-    "cel": "cel.bind() is not built: give the value a name among spec.variables",
+    "hasExt": "proto.hasExt() is for messages of protobuf, and objects are none",
+    "getExt": "proto.getExt() is for messages of protobuf, and objects are none",
+    "compress": "gzip.compress() is not built: its bytes are those of Go's compressor",
 }
 """Functions of Kyverno that no policy may use here, and why."""
 
@@ -89,42 +90,14 @@ REFUSED: Final = {
 def kyverno_functions(*, namespaced: bool) -> Mapping[str, tuple[Overload, ...]]:
     """The functions of Kubernetes' environment and Kyverno's own, for a policy of that scope."""
     declared = dict(functions())
-    own = f"{_OVERLOADS.strip()}\n{extensions.OVERLOADS}\n"
+    own = f"{_OVERLOADS}{_OF_JSON}{extensions.OVERLOADS}\n"
     table = own + world.overloads(namespaced=namespaced)
     for name, overloads in read_overloads("\n".join(filter(None, table.splitlines()))).items():
         declared[name] = (*declared.get(name, ()), *overloads)
     return declared
 
 
-# --- JSON and YAML --------------------------------------------------------------------------------
-
-_ESCAPES: Final = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
-"""As Go's json.Marshal writes them."""
-
-
-@form("unmarshal", JSON, str, charges=True)
-def unmarshal(meter: Meter, _: Opaque, text: str) -> Any:
-    """Decodes JSON; numbers are doubles, as Go reads them into what has no type."""
-    meter.charge(len(text) // 10)
-    try:
-        return json.loads(text, parse_int=float, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise EvaluationError(f"json.unmarshal: {error}") from None
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"invalid literal {name}")
-
-
-@form("marshal", JSON, None, charges=True)
-def marshal(meter: Meter, _: Opaque, value: Any) -> str:
-    """A value as JSON, its names in order."""
-    try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise EvaluationError(f"json.marshal: {error}") from None
-    meter.charge(len(text) // 10)
-    return text.translate(_ESCAPES)
+# --- YAML -----------------------------------------------------------------------------------------
 
 
 @form("parse", YAML, str, charges=True)
@@ -178,8 +151,16 @@ def repository(one: Opaque) -> str:
 
 @form("identifier", IMAGE)
 def identifier(one: Opaque) -> str:
-    """The digest, or else the tag."""
-    return _image(one).digest or _image(one).tag
+    """The tag, or the digest, or both with ``@`` between them."""
+    image = _image(one)
+    return "@".join(filter(None, (image.tag, image.digest)))
+
+
+@form("identifierWithSeparator", IMAGE)
+def identifier_with_separator(one: Opaque) -> str:
+    """The digest behind ``@``, or else the tag behind ``:``."""
+    image = _image(one)
+    return f"@{image.digest}" if image.digest else f":{image.tag}"
 
 
 @form("tag", IMAGE)

@@ -295,8 +295,9 @@ def _message(one: _Validation, at: int, composed: Composed, meter: Meter) -> str
 
 
 def _message_of(one: _Validation, at: int) -> str:
-    """The message of a validation that has none of its messageExpression."""
-    return one.message or f"CEL expression validation failed at index {at}"
+    """Returns the message of a validation whose messageExpression, if any, gives none."""
+    text = one.message if one.message_expression is None else ""
+    return text or f"CEL expression validation failed at index {at}"
 
 
 def read_kyverno(document: Json) -> ValidatingPolicy | KyvernoMutatingPolicy | KyvernoException:

@@ -11,6 +11,7 @@ knows policies.
 from __future__ import annotations
 
 import codecs
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,6 +49,15 @@ LEFT_OUT: Final = {
     "vcl": "no library of Python's parses VCL",
 }
 """conftest's parsers that are not here, and why."""
+
+_ENCODING_OF_XML: Final = re.compile(
+    rb"""<\?xml[ \t\r\n][^>]{0,200}?\bencoding[ \t\r\n]*=[ \t\r\n]*["']([A-Za-z0-9._:-]{1,40})["']"""
+)
+_CODECS_OF_XML: Final = (
+    *("ascii", "big5", "cp125", "cp866", "euc_", "gb", "iso2022_jp", "iso8859", "koi8", "mac"),
+    *("shift_jis", "utf-8", "utf-16"),
+)
+"""How the names of codecs begin that an XML document may name: those of conftest."""
 
 _BY_EXTENSION: Final = {
     "yml": "yaml",
@@ -131,12 +141,14 @@ def parser(name: str) -> Callable[[bytes, str], Any]:
 def utf8_of(raw: bytes) -> bytes:
     """A file's bytes as UTF-8 without a mark at their beginning; raises :class:`ParseError`.
 
-    UTF-16 is known by its mark, as Windows' editors write it. What is neither is refused: read
-    otherwise, names would be others than they are.
+    UTF-16 is known by its mark, as Windows' editors write it, and XML says its encoding. What is
+    none of them is refused: read otherwise, names would be others than they are.
     """
     try:
         if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return raw.decode("utf-16").encode()
+        if encoding := _ENCODING_OF_XML.match(raw):
+            return raw.decode(_codec(encoding[1].decode())).encode()
         raw = raw.removeprefix(codecs.BOM_UTF8)
         raw.decode()
     except UnicodeError as error:
@@ -144,3 +156,19 @@ def utf8_of(raw: bytes) -> bytes:
         line = raw.count(b"\n", 0, error.start) + 1 if at else 0  # type: ignore[attr-defined]
         raise ParseError(f"not UTF-8{at}: save the file as UTF-8", line) from None
     return raw
+
+
+def _codec(name: str) -> str:
+    """Return Python's codec for an XML document's encoding; raises :class:`ParseError`.
+
+    As browsers and conftest have it, ISO-8859-1 is Windows' set, which is larger by some letters.
+    """
+    try:
+        codec = codecs.lookup(name).name
+    except LookupError:
+        codec = ""
+    if not codec.startswith(_CODECS_OF_XML):
+        raise ParseError(f"unknown encoding {name!r}: save the file as UTF-8", 1)
+    if codec.startswith("utf"):
+        return "utf-8"  # A declaration that can be read byte by byte is in no other of them.
+    return "cp1252" if codec in ("iso8859-1", "ascii") else codec

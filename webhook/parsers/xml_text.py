@@ -72,7 +72,7 @@ class _Reader:
         self._pieces: list[str] = []
         self._declared: Counter[str] = Counter()
         self._defaults = 0
-        self.parser = parser = expat.ParserCreate()
+        self.parser = parser = expat.ParserCreate("utf-8")
         parser.ordered_attributes = False
         # As for Go, what is not written is not there: a few lines give defaults to every element.
         parser.specified_attributes = True

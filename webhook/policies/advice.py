@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission_policies.advice import NEAR
-from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, NEVER_ASKED
-from webhook.api.gvk import gvk_of, name_of
+from webhook.api.builtin_kinds import BUILTIN_GROUPS, BUILTIN_KINDS, NEVER_ASKED, gone_since
+from webhook.api.gvk import gvk_of, name_of, plural_of
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.constraint import enforcement, group
 from webhook.constraint.targets import admission
@@ -47,6 +47,8 @@ GROUP: Final = "group"
 """Codes of problems."""
 
 _POLICY_KINDS: Final = frozenset((row.group, row.kind) for row in POLICY_KINDS)
+
+_ANY: Final = {"apiVersions": ["*"]}
 
 PLACES_SHOWN: Final = 5
 """Rules that one line names; more would hide what to do."""
@@ -125,11 +127,33 @@ def advice_on_document(
                 problems.append(Problem(*key, "warning", KINDS, message))
             if field in ("match", "applyTo"):
                 never += _never_sent(groups, kind)
+    problems += [Problem(*key, "warning", KINDS, text) for text in _given_up(document)]
     if never:
         listed = ", ".join(dict.fromkeys(never))
         message = f"API servers ask no webhook about {listed}: it enforces nothing for it"
         problems.append(Problem(*key, "warning", NEVER, message))
     return problems
+
+
+def _given_up(document: Mapping[str, Any]) -> Iterator[str]:
+    """Warn of kinds that are named in no group and version that an API server still serves."""
+    spec = object_of(document.get("spec"))
+    matches = objects_of(object_of(spec.get("match")).get("kinds"))
+    for field, key, item in (
+        *(("match", "apiGroups", one) for one in matches),
+        *(("applyTo", "groups", one) for one in objects_of(spec.get("applyTo"))),
+    ):
+        groups, versions = texts_of(item.get(key)), texts_of(item.get("versions")) or ["*"]
+        rule = {"apiVersions": versions}
+        for kind in texts_of(item.get("kinds")):
+            resource = kind if kind == "*" else plural_of(kind)
+            releases = [gone_since(rule, one, resource) for one in groups]
+            if releases and all(releases):
+                named = [f"{one}/{version}" for one in groups for version in versions]
+                yield (
+                    f"its {field} names {'every kind' if kind == '*' else kind} of "
+                    f"{', '.join(named)}, which no API server serves since Kubernetes {releases[0]}"
+                )
 
 
 def advice_on_groups(
@@ -239,7 +263,8 @@ def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] =
             return ""
         if all(_is_foreign(group) for group in groups):
             return ""
-        return " or ".join(f'{kind} of the group "{group}"' for group in of_kind)
+        left = [group for group in of_kind if not gone_since(_ANY, group, plural_of(kind))]
+        return " or ".join(f'{kind} of the group "{group}"' for group in left or of_kind)
     if not everywhere and all(_is_foreign(group) for group in groups):
         return ""
     names = sorted(

@@ -25,7 +25,7 @@ from webhook.policies.manifests import (
     expand_lists,
     find_files,
     is_object,
-    read_file,
+    read_found,
 )
 from webhook.policies.supporting_files import IGNORED_GROUPS, is_input, suite_inputs
 from webhook.policy_kinds.known import BESIDE_POLICIES
@@ -159,7 +159,7 @@ class PolicyDirectory:
                 continue
             for file in files:
                 try:
-                    by_file[str(file)] = list(expand_lists(read_file(file)))
+                    by_file[str(file)] = list(expand_lists(read_found(file, path)))
                 except UnreadableFile as error:
                     by_file[str(file)] = self._files.get(str(file), [])
                     faults.append(replace(error.fault, stays=bool(by_file[str(file)])))

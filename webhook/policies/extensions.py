@@ -66,10 +66,15 @@ class Extensions:
         return expansion
 
     @property
+    def excusing(self) -> Excusing | None:
+        """The stage that excuses as of the last load; None without exceptions."""
+        excusing: Excusing | None = self._parts[EXCEPTIONS].value
+        return excusing
+
+    @property
     def exceptions(self) -> tuple[PolicyException, ...]:
         """The exceptions that can be used as of the last load, whenever they hold."""
-        excusing: Excusing | None = self._parts[EXCEPTIONS].value
-        return () if excusing is None else excusing.exceptions
+        return () if self.excusing is None else self.excusing.exceptions
 
     def policy_set(self, snapshot: Snapshot, exclusions: Exclusions | None = None) -> PolicySet:
         """All that decides: a snapshot, and what was loaded here."""
@@ -178,4 +183,6 @@ def _fault(manifest: Manifest, text: str, *, stays: bool = False) -> PolicyFault
     line = manifest.line
     if is_foreign_policy(manifest.gvk):  # whose texts begin with the field
         line = FilesFieldLines().line(manifest.file, line, manifest.document, text, None)
+    # Admission says nothing before it: then kind and name are in the text.
+    text = text.removeprefix(f"{manifest.gvk.kind} {name_of(manifest.document)}: ")
     return PolicyFault(manifest.file, line, manifest.title, text, stays=stays)

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from webhook.admission_policies.kinds import MUTATED_OPERATIONS, ConfigurationFault
+from webhook.admission_policies.kinds import (
+    BINDING,
+    MUTATED_OPERATIONS,
+    ConfigurationFault,
+    InvalidAdmissionPolicy,
+)
 from webhook.admission_policies.mutating import change
 from webhook.admission_policies.parameters import DEFINITIONS, NOTHING, parameters_of
 from webhook.admission_policies.reading import AdmissionPolicy, MutatingPolicy
 from webhook.admission_policies.verdict import evaluate, misconfigured
 from webhook.api.gvk import gvk_of
-from webhook.api.shapes import annotations_of
+from webhook.api.shapes import annotations_of, object_of, objects_of
 from webhook.kyverno.mutating_policy import KyvernoMutatingPolicy
 from webhook.kyverno.policy import JSON
 from webhook.kyverno.validating_policy import SKIPPED, ValidatingPolicy
+from webhook.policy_kinds.parts import read_admission_policy
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
@@ -116,6 +122,41 @@ class OwnPolicy:
         if faults:
             return CaseVerdict("error", "; ".join(faults), patched=obj, lacks=lacks)
         return CaseVerdict("skip" if is_skipped else "pass", patched=obj)
+
+
+def read_own(document: Json) -> tuple[Any, str]:
+    """Reads a policy of the API server's own, or a binding; also returns what it lacks.
+
+    Kyverno's command runs some that an API server would refuse: a rule without operations is for
+    all, a binding without actions denies. Raises :class:`InvalidAdmissionPolicy` for any other.
+    """
+    try:
+        return read_admission_policy(document), ""
+    except InvalidAdmissionPolicy as fault:
+        spec = object_of(document.get("spec"))
+        completed = {**spec, **_completed_binding(document)} if "policyName" in spec else spec
+        constraints = object_of(spec.get("matchConstraints"))
+        if rules := objects_of(constraints.get("resourceRules")):
+            all_operations = [{"operations": ["*"], **rule} for rule in rules]
+            completed = {
+                **spec,
+                "matchConstraints": {**constraints, "resourceRules": all_operations},
+            }
+        try:
+            return read_admission_policy({**document, "spec": completed}), str(fault)
+        except InvalidAdmissionPolicy:
+            raise fault from None
+
+
+def _completed_binding(document: Json) -> Json:
+    """Returns the fields that a binding lacks: actions, and one for parameters that are not there."""
+    spec = object_of(document.get("spec"))
+    fields: Json = {}
+    if gvk_of(document).kind == BINDING and not spec.get("validationActions"):
+        fields["validationActions"] = ["Deny"]
+    if parameters := object_of(spec.get("paramRef")):
+        fields["paramRef"] = {"parameterNotFoundAction": "Deny", **parameters}
+    return fields
 
 
 def _verdict(verdicts: Sequence[PolicyVerdict]) -> CaseVerdict:

@@ -42,13 +42,12 @@ from webhook.kyverno.validating_policy import ValidatingPolicy
 from webhook.kyverno.world import World, objects_known
 from webhook.policies.extensions import foreign_warnings, inventory_of
 from webhook.policies.field_lines import FieldLines
-from webhook.policies.kyverno_judging import OwnPolicy, judged, judged_document
+from webhook.policies.kyverno_judging import OwnPolicy, judged, judged_document, read_own
 from webhook.policies.manifests import Manifest, find_files, is_stream
 from webhook.policies.suite import InvalidSuite
 from webhook.policies.suite_mutation import expectation_fault
 from webhook.policies.suite_result import CaseResult, SuiteResult, SuiteTestResult
 from webhook.policy_kinds.known import is_admission_policy
-from webhook.policy_kinds.parts import read_admission_policy
 from webhook.review.admission_policies import AdmissionPolicies
 from webhook.review.kyverno_policies import KyvernoPolicies
 from webhook.review.policy_set import PolicySet
@@ -315,6 +314,7 @@ class _Run:
         self._not_run: dict[str, str] = {}
         self._cel_rules: set[str] = set()
         self._bindings: list[AdmissionBinding] = []
+        self._lacking: list[str] = []
         self._manifests = suite.manifests("policies")
         documents = [item.document for item in self._manifests]
         self._requester = _requester(suite.given("userinfo"))
@@ -368,6 +368,7 @@ class _Run:
         inventory = inventory_of(Manifest(one, "") for one in given)
         snapshot = Snapshot(targets={}, inventory=inventory)
         yield from foreign_warnings(PolicySet(snapshot, stages=stages), self._manifests)
+        yield from self._lacking
 
     def _add(self, document: Json) -> None:
         gvk, name = gvk_of(document), name_of(document)
@@ -382,7 +383,7 @@ class _Run:
             self._not_run[name] = f"{gvk.kind} {name} is not run: {why}"
         elif is_admission_policy(gvk) and gvk.kind in {BINDING, MUTATING_BINDING}:
             try:
-                self._bindings.append(read_admission_policy(document))
+                self._bindings.append(self._read_own(document))
             except InvalidAdmissionPolicy as error:
                 policy = str(object_of(document.get("spec")).get("policyName"))
                 self._not_run[policy] = f"{gvk.kind} {name}: {error}"
@@ -396,9 +397,18 @@ class _Run:
             one for one in self._bindings if (one.policy_kind, one.policy) == (gvk.kind, name)
         )
         try:
-            self._policies[name] = OwnPolicy(read_admission_policy(document), bound, parameters)
+            self._policies[name] = OwnPolicy(self._read_own(document), bound, parameters)
         except InvalidAdmissionPolicy as error:
             self._not_run[name] = f"{gvk.kind} {name}: {error}"
+
+    def _read_own(self, document: Json) -> Any:
+        """Returns a policy of the API server's own, or a binding; warns where it lacks something."""
+        policy, fault = read_own(document)
+        if fault:
+            place = next(one for one in self._manifests if one.document is document)
+            title = f"{place.file}:{place.line}: {gvk_of(document).kind}/{name_of(document)}"
+            self._lacking.append(f"{title}: an API server would refuse it: {fault}")
+        return policy
 
     def _convert(self, document: Json) -> None:
         """Take the rules of a ClusterPolicy that can be written as policies in CEL.
@@ -430,10 +440,16 @@ class _Run:
             self._namespaces[str(item.get("name"))] = {"metadata": metadata}
         for item in objects_of(spec.get("subresources")):
             named = object_of(item.get("subresource"))
-            self._subresources[str(named.get("kind"))] = named
+            self._subresources[str(named.get("kind"))] = item
         self._values += objects_of(spec.get("policies"))
-        given = object_of(spec.get("globalValues")).get("request.operation")
-        self._operation = str(given or self._operation)
+        given = object_of(spec.get("globalValues"))
+        self._operation = str(given.get("request.operation") or self._operation)
+        where = self._suite.where("values" if "values" in self._suite.document else "variables")
+        self._lacking += [
+            f"{where}: {name} is not set: write it into the object among the resources"
+            for name in given
+            if name.startswith(("request.object.", "request.oldObject."))
+        ]
 
     def cases(self, results: Iterable[KyvernoResult]) -> Iterator[CaseResult]:
         for expected in results:
@@ -491,9 +507,10 @@ class _Run:
                 return _LEFT_OUT
             if verdict.result == "error" and name in self._cel_rules and not verdict.lacks:
                 verdict = verdict._replace(result="fail")
-            wrong = ""
-            if expected.patched and verdict.patched is not None and verdict.is_about:
-                wrong = self._wrong_object(expected, verdict.patched)
+            wrong = _difference(expected.result, verdict) if verdict.result == "error" else ""
+            patched = verdict.patched if verdict.is_about and expected.patched else None
+            if not wrong and patched is not None:
+                wrong = self._wrong_object(expected, patched)
             if wrong := wrong or _difference(expected.result, verdict):
                 return wrong
         return ""
@@ -531,9 +548,13 @@ class _Run:
         gvk, item = gvk_of(item), placed(item)
         operation = operation or self._stated_operation(policy, item)
         kind = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
-        named = self._subresources.get(gvk.kind, {})
-        plural, _, part = str(named.get("name") or plural_of(gvk.kind)).partition("/")
-        resource = {"group": gvk.group, "version": gvk.version, "resource": plural}
+        stated = self._subresources.get(gvk.kind, {})
+        of, parent = object_of(stated.get("subresource")), object_of(stated.get("parentResource"))
+        plural, _, part = str(of.get("name") or plural_of(gvk.kind)).partition("/")
+        group, version = gvk.group, gvk.version
+        if parent:  # what a rule names: Deployments are of apps, and their Scale of autoscaling
+            group, version = str(parent.get("group") or ""), str(parent.get("version") or version)
+        resource = {"group": group, "version": version, "resource": plural}
         is_deleted = operation == "DELETE"
         return {
             "kind": kind,

@@ -43,7 +43,7 @@ _OF_CONSTRAINTS: Final = (constraint.GROUP, names.CONSTRAINT_GROUP)
 """The texts that a file with constraints or groups contains."""
 
 _HELM: Final = re.compile(
-    r"\{\{-? *(?:\.(?:Values|Release|Chart|Capabilities)\b|include |if |range |with )"
+    r"\{\{-? *(?:[^{}\n]*\.(?:Values|Release|Chart|Capabilities)\b|include |if |range |with )"
 )
 """The template expressions that nearly every file of a chart has, and no other file."""
 
@@ -156,6 +156,29 @@ def read_file(path: Path, dialect: Dialect = "kubernetes") -> list[Manifest]:
     return read_text(_read(path), str(path), dialect)
 
 
+def read_found(file: Path, path: Path) -> list[Manifest]:
+    """The manifests of a file that was found at ``path``; raises :class:`UnreadableFile`.
+
+    In a folder, a list of what are no objects counts as a document that is none.
+    """
+    if file == path:
+        return read_file(file)
+    text = _read(file)
+    documents = [
+        FileDocument({}, one.line) if is_list_of_others(one.value) else one
+        for one in parse(text, str(file))
+    ]
+    return _manifests(documents, str(file), text)
+
+
+def is_list_of_others(value: object) -> bool:
+    """Whether a document is a list, and no item of it is meant as an object of Kubernetes.
+
+    Kustomize's patches and Ansible's playbooks are such lists, beside manifests.
+    """
+    return type(value) is list and not any(type(one) is dict and is_object(one) for one in value)
+
+
 def read_values(path: Path) -> list[FileDocument]:
     """The documents of one file, of any type and format; raises :class:`UnreadableFile`."""
     if path.suffix == ".json":
@@ -217,7 +240,10 @@ def text_of(raw: bytes, file: str, bytes_max: int = FILE_BYTES_MAX) -> str:
 
 def read_text(text: str, file: str, dialect: Dialect = "kubernetes") -> list[Manifest]:
     """The manifests of a text that came from ``file``; raises :class:`UnreadableFile`."""
-    documents = parse(text, file, dialect)
+    return _manifests(parse(text, file, dialect), file, text)
+
+
+def _manifests(documents: list[FileDocument], file: str, text: str) -> list[Manifest]:
     try:
         only_objects(documents)
     except InvalidDocument as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from webhook.api.admission import AdmissionResponse
 from webhook.constraint import enforcement
@@ -63,9 +63,6 @@ _NOT_TRIED: Final = (
 )
 _TOO_LATE: Final = "the review did not end within its time"
 
-WAITED_SECONDS: Final = 0.005
-"""A request that waited longer than this before its review shows that others wait, too."""
-
 CROWDED_SECONDS: Final = 0.002
 """The budget of a review on the admission thread while others wait; checked after each template.
 Requests of other users wait for it: of 120 connections with Pods of 800 containers each had 20 ms.
@@ -117,6 +114,7 @@ class _Case:
         "revision",
         "slow",
         "span",
+        "value",
         "worked_seconds",
     )
 
@@ -124,8 +122,8 @@ class _Case:
         self, request: AdmissionRequest, received_at: float, providers: ProviderAsker | None
     ) -> None:
         self.request = request
-        self.namespace: dict[str, Any] | None = None
-        """The Namespace of the request, if it was read for it."""
+        self.value = AugmentedReview(placed(request))
+        """The request as it is reviewed, with its Namespace if that was read for it."""
         self.questions = Questions(providers, requester(request))
         self.slow: SlowReview[Found | Needs] | Delay | None = None
         """The review on another thread, or why there was no place for it."""
@@ -318,7 +316,7 @@ class Admission:
     def _subject(self, case: _Case, limits: Limits) -> Subject:
         options, questions = self._options, case.questions
         return Subject(
-            AugmentedReview(placed(case.request), case.namespace),
+            case.value,
             enforcement.WEBHOOK,
             limits,
             mutates=False,  # the mutating webhook did
@@ -359,7 +357,7 @@ class Admission:
                     fault = f'failed to create augmentedReview: namespaces "{name}" not found'
                     return verdict.errored(request.uid, 500, fault)
                 revision = case.revision = self._serving.revision or revision
-                case.namespace = answer
+                case.value = case.value._replace(namespace=answer)
                 walked = self._walk(case, revision)
             elif walked.requests:
                 until = answers_until(span, goes_beside=self._goes_beside(case))
@@ -381,19 +379,21 @@ class Admission:
         policies, failure_policy = revision.policies, self._failure_policy
         return policies if failure_policy is None else policies.part(failure_policy)
 
-    def _goes_beside(self, case: _Case) -> bool:
+    def _goes_beside(self, case: _Case, waited_seconds: float = 0.0) -> bool:
         """Whether the review runs on another thread, from the start or after the budget here."""
         if case.slow is not None:
             return True
-        return preparation.goes_beside(self._preparations.reviewer, case.request)
+        reviewer = self._preparations.reviewer
+        return preparation.goes_beside(reviewer, case.request, waited_seconds)
 
     def _walk(self, case: _Case, revision: Revision) -> Found | Needs:
         """Reviews on this thread, within the budget that other requests allow."""
         span, budget, user = case.span, self._options.budget, requester(case.request)
         case.began = began = time.monotonic()
-        if began < span.until and self._goes_beside(case):
+        waited = began - span.received_at
+        if began < span.until and self._goes_beside(case, waited):
             budget = ELSEWHERE
-        elif began - span.received_at > WAITED_SECONDS:
+        elif waited > preparation.WAITED_SECONDS:
             budget = self._crowded_budget
         limits = self._limits(case, span.until, budget, self._options.memo)
         worked_before = time.thread_time()

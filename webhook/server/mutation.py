@@ -226,20 +226,21 @@ class Mutation:
             rounds=case.questions.rounds,
         )
 
-    def _goes_beside(self, case: _Case) -> bool:
+    def _goes_beside(self, case: _Case, waited_seconds: float = 0.0) -> bool:
         """Whether its mutators are not begun on the admission thread, or were ended there."""
         if case.is_slow:
             return True
-        return preparation.goes_beside(self._preparations.reviewer, case.request)
+        reviewer = self._preparations.reviewer
+        return preparation.goes_beside(reviewer, case.request, waited_seconds)
 
     def _attempt(self, case: _Case, policies: PolicySet) -> _Attempt:
         """Mutate on this thread, for as long as others can wait."""
         budget, user = self._options.budget, requester(case.request)
+        case.began = time.monotonic()
         if self._preparations.reviewer is None:
             budget = None
-        elif self._goes_beside(case):
+        elif self._goes_beside(case, case.began - case.span.received_at):
             budget = ELSEWHERE
-        case.began = time.monotonic()
         worked_before = time.thread_time()
         subject = self._subject(case, case.span.until, budget)
         attempt = _changes(policies, subject, annotates=self._options.annotations)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from webhook.api.builtin_kinds import gone_since
 from webhook.api.gvk import name_of
 from webhook.api.shapes import object_of, objects_of, texts_of
 from webhook.constraint.errors import ConstraintFrameworkError
@@ -203,6 +204,9 @@ def _covers(rule: Mapping[str, Any], request: SentRequest) -> bool:
         return False
     if target.group != WILDCARD and not {target.group, WILDCARD}.intersection(groups):
         return False
+    is_of_all = WILDCARD in texts_of(rule.get("apiVersions"))
+    if not is_of_all and gone_since(rule, target.group, target.name):
+        return False  # nor are requests of other versions sent by it, whatever its matchPolicy
     scope = {True: "Namespaced", False: "Cluster"}.get(target.namespaced, WILDCARD)  # type: ignore[arg-type]
     if WILDCARD not in (scope, rule.get("scope") or WILDCARD) and scope != rule["scope"]:
         return False

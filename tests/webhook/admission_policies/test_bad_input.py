@@ -83,6 +83,25 @@ CASES: dict[str, tuple[list[Json], int, str]] = {
             '"deployment" of apps: is deployments meant?'
         ),
     ),
+    "a resource of another group": (
+        [policy("true", rule={"apiGroups": [""], "resources": ["deployments"]}), binding()],
+        1,
+        (
+            "ValidatingAdmissionPolicy/p: its matchConstraints.resourceRules[0].resources names "
+            '"deployments" of the group "": is the group "apps" meant?'
+        ),
+    ),
+    "a version that is served no longer": (
+        [
+            policy("true", rule={**DEPLOYMENT, "resources": ["*"], "apiVersions": ["v1beta1"]}),
+            binding(),
+        ],
+        1,
+        (
+            "ValidatingAdmissionPolicy/p: its matchConstraints.resourceRules[0].apiVersions: an API "
+            "server serves nothing of apps/v1beta1 since Kubernetes 1.16: name a version"
+        ),
+    ),
     "a warning of the type check": (
         [
             {**policy("true"), "status": {"typeChecking": {"expressionWarnings": [TYPES]}}},
@@ -112,7 +131,7 @@ def test_it_is_named_with_file_and_line_and_what_to_do(tmp_path: Path, case: str
     assert f"{file}:{line}: {text}" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("case", CASES.keys() - {"no binding", "no policy"})
+@pytest.mark.parametrize("case", sorted(CASES.keys() - {"no binding", "no policy"}))
 def test_verify_names_it_once_for_a_suite(tmp_path: Path, case: str):
     documents, number, text = CASES[case]
     file = written(tmp_path, documents[:2])

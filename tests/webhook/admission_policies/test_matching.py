@@ -1,5 +1,7 @@
 """Which requests rules and selectors are about."""
 
+from typing import Any
+
 import pytest
 
 from tests.webhook.admission_policies.making import PODS, pod, request
@@ -17,6 +19,16 @@ SCALER = {
 SCALERS = {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"]}
 CUSTOM = {"kind": {"group": "example.com", "version": "v2", "kind": "Thing"}, "resource": None}
 THINGS = {"apiGroups": ["example.com"], "resources": ["things"]}
+SCALE: dict[str, Any] = {
+    "kind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+    "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
+    "subResource": "scale",
+}
+EVICTION: dict[str, Any] = {
+    "kind": {"group": "policy", "version": "v1", "kind": "Eviction"},
+    "resource": {"group": "", "version": "v1", "resource": "pods"},
+    "subResource": "eviction",
+}
 
 
 def kind_of(group, kind):
@@ -39,6 +51,14 @@ def rules(**changed):
         (rules(resources=["*"]), request(subResource="status"), False),
         (rules(resources=["pods/*"]), request(subResource="status"), True),
         (rules(resources=["*/status"]), request(subResource="status"), True),
+        (rules(apiGroups=["apps"], resources=["deployments/scale"]), request(**SCALE), True),
+        (
+            rules(apiGroups=["autoscaling"], resources=["deployments/scale"]),
+            request(**SCALE),
+            False,
+        ),
+        (rules(resources=["pods/eviction"]), request(**EVICTION), True),
+        (rules(apiGroups=["policy"], resources=["*/*"]), request(**EVICTION), False),
         (rules(scope="Cluster"), request(), False),
         (rules(scope="Namespaced"), request(), True),
         (rules(resourceNames=["web"]), request(), True),

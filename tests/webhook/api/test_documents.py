@@ -98,7 +98,7 @@ def test_nesting_without_end_is_refused():
 
 
 def test_only_objects_may_be_asked_for():
-    with pytest.raises(InvalidDocument, match="line 2: expected an object, got an array"):
+    with pytest.raises(InvalidDocument, match="line 2: expected an object, got a list"):
         read_objects("---\n- 1")
 
 

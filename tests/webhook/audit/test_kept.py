@@ -20,7 +20,7 @@ from tests.webhook.audit.made import (
 from tests.webhook.audit.swept import Given, RecordingSink
 from webhook import log
 from webhook.api.gvk import GroupVersionKind
-from webhook.audit.kept import KeptResults, is_of_the_api_server
+from webhook.audit.kept import KeptKind, KeptResults, is_of_the_api_server
 from webhook.audit.namespaces import Namespaces
 from webhook.audit.pages import PartialObject
 from webhook.audit.scope import Scope
@@ -111,10 +111,11 @@ class Lists(Given):
         if kept is not None:
             kept.listed(self.version)
         for item in reversed(self.objects[resource.gvk]):
-            alone = PartialObject(kind="PartialObjectMetadata", metadata=item["metadata"])
-            if kept is not None and kept.is_kept(alone):
+            alone = {"kind": "PartialObjectMetadata", "metadata": item["metadata"]}
+            digest = None if kept is None else kept.known(alone)
+            if digest is not None:
                 self.partial += 1
-                page.append(alone)
+                page.append(PartialObject(alone, digest))
             else:
                 page.append(copy.deepcopy(item))
         yield page
@@ -170,6 +171,24 @@ def test_an_object_that_is_as_it_was_is_reported_without_a_review(by_version: bo
     assert shown(after) == shown(before)
     assert {one.object["kind"] for one in after.all} == {"Pod"}
     assert [one.responses.recalled for one in after.all] == [2, 2, 2]
+
+
+def test_an_object_that_is_known_by_its_metadata_is_digested_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    digested: list[str] = []
+    digest = KeptKind.digest
+
+    def counted(self: KeptKind, item: Any) -> bytes | None:
+        digested.append(item["metadata"]["name"])
+        return digest(self, item)
+
+    in_force, objects, kept = client(*PODS).snapshot, {POD: [pod("a"), pod("b")]}, keeping()
+    sweep(in_force, objects, kept)
+    monkeypatch.setattr(KeptKind, "digest", counted)
+    end, _ = sweep(in_force, objects, kept)
+    assert end.recalled == 2
+    assert sorted(digested) == ["a", "b"]
 
 
 def test_what_changed_is_reviewed_and_what_is_gone_is_forgotten() -> None:

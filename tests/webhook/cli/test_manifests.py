@@ -270,7 +270,7 @@ def test_a_check_names_every_file_that_cannot_be_read(tmp_path):
     manifest(tmp_path, template(), constraint())
     (tmp_path / "broken.yaml").write_text("a: [")
     (tmp_path / "binary.yaml").write_bytes(b"\x00\x01")
-    (tmp_path / "list.yaml").write_text("- a")
+    (tmp_path / "list.yaml").write_text("- {apiVersion: v1, kind: Pod}")
 
     run = waddle("check", "-f", tmp_path, "-f", tmp_path / "none.yaml")
 
@@ -362,6 +362,34 @@ def test_files_that_are_no_objects_are_named_once_and_skipped(policies, tmp_path
         assert line.endswith(" and 5 more")
         assert "Traceback" not in run.stderr
     assert gators_lines("-f", tmp_path).returncode == 1
+
+
+PATCHES = "- op: add\n  path: /metadata/labels/a\n  value: b\n"
+
+
+@pytest.mark.parametrize("command", ["test", "check", "mutate", "migrate gatekeeper"])
+def test_a_list_of_patches_in_a_folder_is_skipped_and_named(policies, tmp_path, command):
+    """A list of objects is no such file: they must not be lost."""
+    patches = tmp_path / "patches.yaml"
+    patches.write_text(PATCHES)
+    manifest(tmp_path, template(), pod())
+
+    run = waddle(*command.split(), tmp_path)
+
+    (line,) = (line for line in run.stderr.splitlines() if "not a Kubernetes object" in line)
+    assert line.endswith(f"{tmp_path}/patches.yaml")
+    assert "expected an object" not in run.stderr + run.stdout
+    named = waddle("test", "-f", policies, "-f", patches)
+    assert f'"{patches}": line 1: expected an object, got a list' in named.stderr
+    patches.write_text(f"- {json.dumps(pod())}")
+    assert "expected an object, got a list" in waddle(*command.split(), tmp_path).stderr
+
+
+def test_a_file_of_a_chart_is_known_by_what_it_takes_of_values(policies, tmp_path):
+    file = manifest(tmp_path, pod())
+    file.write_text("a: {{- toYaml .Values.zone | nindent 8 }}\n")
+
+    assert "Helm template: render it first" in waddle("test", "-f", policies, "-f", file).stderr
 
 
 def test_samples_and_inputs_of_suites_are_neither_policies_nor_objects(policies, tmp_path):

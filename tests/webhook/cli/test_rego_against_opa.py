@@ -235,6 +235,8 @@ allow if input.x
 # custom: {k: null}
 f(x) := x
 """,
+    "marked.rego": "package a\n\nx := 1 # pasted\ufeff\n\n\ty := 2\n",
+    "marks.rego": 'package a\n\n# \ufeff\nx := "a\ufeffb"\ny := `\ufeff`\n',
     "heads.rego": """package a
 p0 := 1
 p.q := 1
@@ -292,6 +294,8 @@ COMMANDS = [
     *(f"test p -r {name} --explain {mode}" for name in ONE for mode in ("full", "notes", "fails")),
     *(f"test p -r {name} --var-values" for name in ONE),
     "test p -r test_names --explain full --var-values",
+    "check marked.rego",
+    "eval -d marks.rego data",
     "check none.rego",
     "check none.rego -f json",
     "check comment.rego",

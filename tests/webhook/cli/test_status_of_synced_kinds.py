@@ -7,9 +7,9 @@ from typing import Any
 from tests import policies
 from webhook.api.gvk import GroupVersionKind
 from webhook.cli.status.report import ClusterStanding, as_json, as_table
-from webhook.cli.status.synced import SyncedKind, synced_kinds_of
 from webhook.controllers.requirements import missing_text
 from webhook.controllers.status.convergence import converge
+from webhook.controllers.status.synced_kinds import SyncedKind, synced_kinds_of
 from webhook.replicas.pods import Replica
 
 PODS = GroupVersionKind("", "v1", "Pod")

@@ -7,6 +7,7 @@ import json
 import pytest
 import yaml
 
+from tests.policies import exception
 from tests.webhook.cli.in_process import waddle
 from tests.webhook.constraint.policies import DENY, constraint, pod, template
 
@@ -83,3 +84,42 @@ def test_verify_runs_the_tests_of_the_others(tmp_path):
     assert "hooks.hooks_builtin" in run.stdout + run.stderr
     assert "PASS" in run.stdout
     assert "Traceback" not in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "spec", "warning"),
+    [
+        ("K8sDeny/gone", {}, "there is no constraint K8sDeny/gone"),
+        (
+            "K8sDeny/closed",
+            {},
+            "K8sDeny closed allows no exceptions: its annotation waddle.dev/exceptions says so",
+        ),
+        (
+            "K8sDeny/denies",
+            {"matchConditions": [{"name": "owned", "expression": "object.metadata.owner == 'me'"}]},
+            (
+                "not excused, for its conditions could not be known: "
+                "expression 'object.metadata.owner == 'me'' resulted in error: no such key: owner"
+            ),
+        ),
+    ],
+)
+def test_an_exception_that_excuses_less_than_it_says_is_named(tmp_path, given, spec, warning):
+    closed = constraint(
+        "K8sDeny", "closed", metadata={"annotations": {"waddle.dev/exceptions": "none"}}
+    )
+    pods = {"kinds": [{"apiGroups": [""], "kinds": ["Pod"]}]}
+    excuses = exception("e", given, match=pods, **spec)
+    run = waddle("test", "-f", folder_of(tmp_path, *GOOD, closed, pod(), excuses))
+    assert run.returncode == 1
+    assert "deny    K8sDeny/denies" in run.stdout
+    assert run.stderr == f"WARNING - ClusterPolicyException e: {warning}\n"
+
+
+def test_what_is_wrong_with_an_exception_is_said_after_its_name_once(tmp_path):
+    never = exception("e", "K8sDeny/denies", namespace="shop", expires=None)
+    run = waddle("test", "-f", folder_of(tmp_path, *GOOD, pod(), never))
+    fault = "3.yaml:1: PolicyException shop/e: spec.expires: Required value\n"
+    assert run.stderr.endswith(fault)
+    assert "PolicyException e" not in run.stderr

@@ -462,9 +462,83 @@ def test_policies_of_the_api_server_are_tested_with_bindings_and_parameters(fold
     scored = scored.replace("SCORED", "policies.kyverno.io/scored")
     warns = OWN_RESULTS.replace("result: pass", "result: warn")
     assert run(warns, "nginx:2", policy=scored + BOUND) == ""
-    broken = BOUND.replace("validationActions: [Deny]", "validationActions: []")
+    broken = BOUND.replace("validationActions: [Deny]", "validationActions: [Refuse]")
     output = run(OWN_RESULTS, "nginx:1", policy=OWN + broken)
-    assert "ValidatingAdmissionPolicyBinding b: spec.validationActions: is required" in output
+    assert "ValidatingAdmissionPolicyBinding b: spec.validationActions: " in output
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "fault"),
+    [
+        ("  validationActions: [Deny]\n", "", 12, "spec.validationActions: is required"),
+        (", parameterNotFoundAction: Deny", "", 12, "parameterNotFoundAction: is required"),
+        ("operations: [CREATE], ", "", 1, "resourceRules[0].operations: is not a list of names"),
+    ],
+)
+def test_what_the_api_server_requires_and_kyverno_does_not_is_a_warning(
+    folder: Path, old: str, new: str, line: int, fault: str
+) -> None:
+    policy = OWN + BOUND
+    assert old in policy
+    policy = policy.replace(old, new)
+    code, output = written(
+        folder, policy, HEAD + OWN_RESULTS, params=parameters("nginx:1"), values=VALUES
+    )
+    assert code == 0, output
+    assert f"policy.yaml:{line}: ValidatingAdmissionPolicy" in output
+    assert "an API server would refuse it: spec." in output
+    assert fault in output
+
+
+def test_an_error_of_a_policy_is_reported_before_what_it_made(folder: Path) -> None:
+    mutating = MUTATING.replace("MutatingPolicy", "MutatingAdmissionPolicy")
+    mutating = mutating.replace("policies.kyverno.io/v1", "admissionregistration.k8s.io/v1")
+    mutating += "  reinvocationPolicy: Never\n"
+    broken = mutating.replace('"low"', "string(object.spec.none)")
+    assert broken != mutating
+    code, output = written(folder, broken, HEAD + PATCHES, new=PATCHED)
+    assert code == 1
+    assert "got error: " in output
+    assert "no such key: none" in output
+
+
+SCALED = """\
+apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: no-latest}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [GROUP], apiVersions: [v1], operations: [UPDATE], resources: [deployments/scale]}
+  validations: [{expression: object.spec.replicas < 3, message: too many}]
+"""
+SCALE_RESULTS = """\
+resources: [scale.yaml]
+values:
+  globalValues: {request.operation: UPDATE, request.oldObject.spec.replicas: 1}
+  subresources:
+  - parentResource: {group: apps, version: v1, kind: Deployment, name: deployments}
+    subresource: {group: autoscaling, version: v1, kind: Scale, name: deployments/scale}
+results:
+- {policy: no-latest, kind: Scale, resources: [web], result: fail}
+"""
+SCALE = """\
+apiVersion: autoscaling/v1
+kind: Scale
+metadata: {name: web, namespace: default}
+spec: {replicas: 5}
+"""
+
+
+def test_a_subresource_is_of_the_group_of_what_it_belongs_to(folder: Path) -> None:
+    policy = SCALED.replace("GROUP", "apps")
+    code, output = written(folder, policy, HEAD + SCALE_RESULTS, scale=SCALE)
+    assert code == 0, output
+    assert ":5: values: request.oldObject.spec.replicas is not set: write it into the" in output
+    policy = SCALED.replace("GROUP", "autoscaling")
+    code, output = written(folder, policy, HEAD + SCALE_RESULTS, scale=SCALE)
+    assert code == 1
+    assert "expected fail, got skip" in output
 
 
 def test_a_policy_without_a_binding_is_tested_by_all_that_it_matches(folder: Path) -> None:

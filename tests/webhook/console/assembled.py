@@ -27,11 +27,16 @@ def pod(name: str, *, ready: bool = True) -> dict[str, Any]:
     }
 
 
-def status_by(name: str, document: dict[str, Any], **options: Any) -> dict[str, Any]:
+def status_by(
+    name: str,
+    document: dict[str, Any],
+    kind: pod_status.StatusKind = pod_status.CONSTRAINT,
+    **options: Any,
+) -> dict[str, Any]:
     options.setdefault("enforced", True)
     options.setdefault("additions", {"activeGeneration": 2, "since": "2026-01-01T00:00:00Z"})
     replica = Pod(name, "waddle-system", f"u-{name}", ("webhook",))
-    subject = pod_status.status_subject(pod_status.CONSTRAINT, document)
+    subject = pod_status.status_subject(kind, document)
     return pod_status.pod_status(replica, subject, **options)
 
 

@@ -5,6 +5,7 @@ The documents are those that the console makes: of files, of a cluster's objects
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import yaml
 from jinja2 import DictLoader
 
 from tests.behaviour.serving import REQUIRED_LABELS, SLOW, constraint, pod, thing, write_policies
-from tests.policies import exception
+from tests.policies import exception, template
 from tests.webhook.console import living
 from tests.webhook.console.asked import ask
 from tests.webhook.console.assembled import pod as replica
@@ -21,6 +22,8 @@ from tests.webhook.console.branches import MarkingEnvironment
 from tests.webhook.console.identity import RunningProvider
 from tests.webhook.console.typed import CONSTRAINT, POLICY, decision
 from tests.webhook.console.world import BELOW, DRAWING, WORLDS, World, marks
+from webhook.api import pod_status
+from webhook.api.gvk import GroupVersionKind
 from webhook.api.pod_status import StatusError
 from webhook.api.revision import digest_of, revision_object
 from webhook.console import clusters, decisions
@@ -31,6 +34,7 @@ from webhook.console.picture import Picture, ShownCertificate, clusters_of
 from webhook.console.provider import ProviderOptions
 from webhook.console.rights import Rights
 from webhook.console.sealing import Sealer
+from webhook.controllers.requirements import missing_text
 from webhook.reports.report_api import WGPOLICY
 
 PAGES = (
@@ -423,11 +427,45 @@ def a_cluster_with_exceptions(folder: Path) -> None:
 
 
 @state
+def a_cluster_that_syncs_objects(folder: Path) -> None:
+    kinds = ("Pod", "Service")
+    sync = {"syncOnly": [{"group": "", "version": "v1", "kind": kind} for kind in kinds]}
+    config = {"kind": "Config", "metadata": {"name": "config"}, "spec": {"sync": sync}}
+    reader = synced_reader("data.inventory.namespace[_].v1.Pod[_].spec.nodeName")
+    waits = status_by(
+        "a",
+        reader,
+        kind=pod_status.TEMPLATE,
+        errors=[StatusError("missing_data", missing_text((frozenset({PODS}),)))],
+        enforced=False,
+    )
+    objects = ClusterObjects([reader], [waits], [replica("a")], sync_sources=[config], **CLUSTER)
+    world = World(folder).read().show(picture_of(objects))
+    page = world.go("/health").text
+    assert "Kept of synced objects" in page
+    assert "<bdi>spec.nodeName</bdi>" in page
+    assert "names alone" in page
+    assert "/policy?kind=ConstraintTemplate&amp;name=reader" in page
+    whole = synced_reader("data.inventory.namespace[_].v1.Pod[_]")
+    world.show(picture_of(replace(objects, policies=[whole], statuses=[])))
+    assert "whole: <bdi>read by reader</bdi>" in world.go("/health").text
+
+
+@state
 def a_cluster_without_anything(folder: Path) -> None:
     world = World(folder).read().show(picture_of(ClusterObjects(**CLUSTER)))
     assert "There is no policy yet" in world.go("/").text
     assert "No replica of the webhook is known" in world.go("/health").text
     assert "No constraint is rolled out" in world.go("/rollouts").text
+
+
+PODS = GroupVersionKind("", "v1", "Pod")
+
+
+def synced_reader(path: str) -> dict[str, Any]:
+    """A template that compares synced objects with the reviewed one."""
+    rego = f'package p\nviolation[{{"msg": "no"}}] {{ {path} == input.review.object }}'
+    return template("Reader", rego, metadata={"uid": "u-reader", "generation": 1})
 
 
 class Grants:

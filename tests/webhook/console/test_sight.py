@@ -7,6 +7,7 @@ from webhook.console import pages
 from webhook.console import visibility as sight
 from webhook.console.picture import Picture
 from webhook.console.visitor import Right, Visitor
+from webhook.controllers.status.synced_kinds import SyncFacts
 
 REPORTS = Right("wgpolicyk8s.io", "policyreports")
 
@@ -45,3 +46,14 @@ def test_who_may_read_reports_everywhere_is_asked_about_no_namespace():
     granted = frozenset({REPORTS})
     assert sight.narrow(whole, granted) == ([], 0)
     assert sight.seen(whole, granted).violations == whole.violations
+
+
+def test_what_is_kept_of_synced_objects_is_seen_by_who_may_list_templates_configs_and_sync_sets():
+    whole = replace(picture(), namespace="waddle", sync=SyncFacts((), "", {}))
+    templates = Right("templates.gatekeeper.sh", "constrainttemplates")
+    configs = Right("config.gatekeeper.sh", "configs", "waddle")
+    sync_sets = Right("syncset.gatekeeper.sh", "syncsets")
+    every = frozenset({templates, configs, sync_sets})
+    assert sight.seen(whole, every).sync is whole.sync
+    for one in every:
+        assert sight.seen(whole, every - {one}).sync is None

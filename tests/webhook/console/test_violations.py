@@ -2,10 +2,17 @@
 
 import csv
 import io
+import threading
 from dataclasses import replace
 
+import pytest
+
+from tests.webhook.console.asked import ask
 from tests.webhook.console.pictures import HOSTILE, constraint, violation
+from tests.webhook.console.world import World
 from webhook.api.names import CLUSTER_WIDE
+from webhook.console import pages, violations
+from webhook.console.application import ConsoleOptions
 from webhook.console.violations import (
     FILTERS,
     Search,
@@ -110,3 +117,29 @@ def test_no_cell_of_csv_is_a_formula():
     found = [violation(text) for text in ("=1+1", "+1", "-1", "@a", "\tx")]
     for line in csv.DictReader(io.StringIO("".join(as_csv(found, {})))):
         assert line["message"].startswith("'")
+
+
+@pytest.mark.parametrize(
+    ("form", "module", "name"),
+    [
+        ("csv", violations, "as_csv"),
+        ("sarif", pages, "found_violations"),
+        ("", pages, "violation_page"),
+    ],
+)
+def test_many_violations_are_not_looked_through_on_the_thread_that_answers_probes(
+    form, module, name, monkeypatch, tmp_path
+):
+    threads = []
+    inner = getattr(module, name)
+
+    def seen(*arguments):
+        threads.append(threading.get_ident())
+        return inner(*arguments)
+
+    monkeypatch.setattr(module, name, seen)
+    world = World(tmp_path, ConsoleOptions(as_sarif=lambda *_: "{}")).read()
+    answer = ask(world.console.application(), "/violations", {"format": form})
+    assert answer.status == 200
+    assert threads
+    assert threading.get_ident() not in threads

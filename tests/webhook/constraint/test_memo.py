@@ -329,6 +329,8 @@ def test_reviews_with_and_without_a_memo_and_projected_data_answer_the_same(firs
     assert compared.violating > compared.reviews / 4
     assert compared.recalled > compared.reviews
     assert compared.waiting
+    assert compared.excused
+    assert compared.by_group
 
 
 def _lacking(reads, *path):

@@ -17,6 +17,8 @@ BROKEN = [
     ("properties", "a=1\nb=\\u12\n", 2),
     ("xml", "<a>\n<b></a>\n", 2),
     ("xml", '<!DOCTYPE a [\n<!ENTITY b "c">\n]><a>&b;</a>', 2),
+    ("xml", '<?xml version="1.0" encoding="zork"?><a/>', 1),
+    ("xml", '<?xml version="1.0" encoding="rot13"?><a/>', 1),
     ("hocon", "a {\n b = 1\n", 3),
     ("hocon", "a {\n b = ${c}\n}", 2),
     ("hcl2", "a = 1\nb = \n", 2),

@@ -139,3 +139,23 @@ def test_json_is_refused_in_the_words_of_go(text: str, words: str) -> None:
     with pytest.raises(ParseError) as refused:
         parsers.parse("json", text.encode())
     assert refused.value.message == f"unmarshal json: {words}"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "codec", "text"),
+    [
+        ("ISO-8859-1", "cp1252", "é’"),
+        ("iso-8859-15", "iso8859-15", "€"),
+        ("windows-1252", "cp1252", "€"),
+        ("US-ASCII", "ascii", "a"),
+        ("Shift_JIS", "shift_jis", "あ"),
+        ("KOI8-R", "koi8-r", "ж"),
+        ("UTF8", "utf-8", "é"),
+        ("UTF-16", "utf-16", "é"),
+        ("ISO-8859-1", "utf-8-sig", "é"),
+    ],
+)
+def test_xml_is_read_in_the_encoding_that_it_names(encoding: str, codec: str, text: str) -> None:
+    """A mark at its beginning counts for more than what it says."""
+    document = f'<?xml version="1.0" encoding="{encoding}"?><a>{text}</a>'
+    assert parsers.parse("xml", document.encode(codec)) == {"a": text}

@@ -25,11 +25,7 @@ from webhook.policies.request_reads import (
         ([""], "deployment", "Deployment"),
         (["apps"], "Deplyoment", "Deployment"),
         (["networking.k8s.io"], "networkpolicies", "NetworkPolicy"),
-        (
-            [""],
-            "Deployment",
-            'Deployment of the group "apps" or Deployment of the group "extensions"',
-        ),
+        ([""], "Deployment", 'Deployment of the group "apps"'),
         (["apps"], "Pod", 'Pod of the group ""'),
         (["v1"], "Pod", 'Pod of the group ""'),
         ([""], "Pod", ""),
@@ -47,6 +43,39 @@ def test_what_there_is_not_is_reported_with_the_nearest_kind(
     groups: list[str], kind: str, suggestion: str
 ) -> None:
     assert nearest(groups, kind) == suggestion
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        (
+            {"match": {"kinds": [{"apiGroups": ["extensions"], "kinds": ["Deployment"]}]}},
+            (
+                "its match names Deployment of extensions/*, which no API server serves since Kubernetes "
+                "1.16"
+            ),
+        ),
+        (
+            {"applyTo": [{"groups": ["batch"], "versions": ["v1beta1"], "kinds": ["CronJob"]}]},
+            (
+                "its applyTo names CronJob of batch/v1beta1, which no API server serves since Kubernetes "
+                "1.25"
+            ),
+        ),
+        (
+            {"match": {"kinds": [{"apiGroups": ["extensions", "apps"], "kinds": ["Deployment"]}]}},
+            "",
+        ),
+        (
+            {"applyTo": [{"groups": ["apps"], "versions": ["v1beta1", "v1"], "kinds": ["X"]}]},
+            "",
+        ),
+        ({"match": {"kinds": [{"apiGroups": ["*"], "kinds": ["*"]}]}}, ""),
+    ],
+)
+def test_versions_that_are_served_no_longer_are_named(spec: dict, text: str) -> None:
+    document = {"kind": "A", "metadata": {"name": "a"}, "spec": spec}
+    assert [one.message for one in advice_on_document(document)] == ([text] if text else [])
 
 
 def test_a_kind_that_was_seen_is_there() -> None:

@@ -217,12 +217,14 @@ def test_what_is_no_object_is_skipped_and_named_and_a_mistyped_object_is_a_fault
     folder.write("kustomization.yaml", {"resources": ["all.yaml"]})
     folder.write("chart/values.yaml", {"replicas": 3}, {"kind": "DaemonSet"})
     folder.write("chart/Chart.yaml", {"apiVersion": "v2", "name": "x", "version": "1"})
+    folder.write("patches.yaml", [{"op": "add", "path": "/a", "value": {"kind": "b"}}])
     folder.write("typo.yaml", {"apVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}})
 
     report = folder.load()
 
     assert [item.rpartition("/")[2] for item in report.skipped] == [
         "kustomization.yaml",
+        "patches.yaml",
         "Chart.yaml",
         "values.yaml",
     ]

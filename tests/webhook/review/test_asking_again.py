@@ -1,7 +1,14 @@
-"""Groups, exceptions and ratchets over policies that ask providers: an answer that lacks is no verdict."""
+"""Reviews that are made again once providers have answered: what is evaluated again, and what is found.
+
+Groups, exceptions and ratchets over policies that ask take an answer that lacks for no verdict.
+"""
 
 from __future__ import annotations
 
+import gc
+import random
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,15 +18,21 @@ from tests.webhook.external_data.recorded import Answers, refused
 from tests.webhook.mutation.documents import pod
 from webhook.constraint.client import Client
 from webhook.constraint.drivers.rego import RegoDriver
+from webhook.constraint.findings import WAITING_RESULTS_MAX, Findings
+from webhook.constraint.limits import UNTIL_NOW, Limits
 from webhook.constraint.review import AugmentedObject
 from webhook.constraint.targets.admission import AdmissionTarget
 from webhook.exceptions.reading import read_exception
 from webhook.exceptions.stage import Excusing
 from webhook.review.loops import review
+from webhook.review.outcome import Found, Needs
 from webhook.review.policy_set import PolicySet
 from webhook.review.subject import Subject, played
+from webhook.review.walk import walk
 
 if TYPE_CHECKING:
+    from webhook.constraint.constraint import Constraint
+    from webhook.constraint.result import Responses
     from webhook.external_data.exchange import ProviderRequest
 
 COUNTED = """package asks
@@ -102,3 +115,157 @@ def test_members_of_a_group_are_asked_together_and_none_is_decided_before(
         PolicySet(client.snapshot), Subject(AugmentedObject(pod("a"))), ask=Answers(unsigned)
     )
     assert bool(signed.responses.results) is (expression == "a() && b()")
+
+
+# --- what is evaluated again ------------------------------------------------------------------------
+
+CHAINED = """package chained
+violation[{"msg": msg}] {
+  image := input.review.object.spec.containers[_].image
+  owner := external_data({"provider": "p", "keys": [image]}).errors[_][1]
+  asked := external_data({"provider": "owners", "keys": [sprintf("%v of %v", [owner, image])]})
+  msg := sprintf("%v is %v", asked.errors[_])
+}"""
+CONFLICTING = """package conflicting
+verdict = "a" { asked.status_code == 200 }
+verdict = "b" { input.parameters.fails; count(asked.errors) > 0 }
+asked := external_data({"provider": "p", "keys": [input.parameters.key]})
+violation[{"msg": "no label"}] { verdict }"""
+PARTLY = """package partly
+violation[{"msg": "no label"}] { input.parameters.key == "" }
+violation[{"msg": "no label"}] {
+  input.parameters.fails
+  clash(input.parameters.count) > 0
+}
+violation[{"msg": msg}] {
+  not input.parameters.fails
+  input.parameters.key != ""
+  asked := external_data({"provider": "p", "keys": [input.parameters.key]})
+  msg := sprintf("%v: %v", asked.errors[_])
+}
+clash(n) = 1 { n > 0 }
+clash(n) = 2 { n > 1 }"""
+"""Without a key it asks nobody, and with several it fails before it asks."""
+MANY = """package many
+violation[{"msg": sprintf("%v", [n])}] { n := numbers.range(1, input.parameters.count)[_] }"""
+
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "key": {"type": "string"},
+        "fails": {"type": "boolean"},
+        "count": {"type": "integer"},
+    },
+}
+
+
+class Evaluations:
+    """Counts the evaluations of each constraint."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def evaluated(self, constraints: tuple[Constraint, ...], *_: Any) -> None:
+        self.counts.update(one.name for one in constraints)
+
+
+def mixed(*constraints: dict[str, Any]) -> Client:
+    """Templates that ask, and others, with these constraints."""
+    client = Client(targets=[AdmissionTarget()], drivers=[RegoDriver()])
+    texts = {"Asks": COUNTED, "Labelled": LABELLED, "Chained": CHAINED, "Many": MANY}
+    for kind, rego in {**texts, "Conflicting": CONFLICTING, "Partly": PARTLY}.items():
+        client.add_template(template(kind, rego, schema=PARAMETERS))
+    for one in constraints:
+        client.add_constraint(one)
+    return client
+
+
+@pytest.mark.parametrize(("count", "evaluations"), [(3, 1), (WAITING_RESULTS_MAX + 1, 2)])
+def test_only_what_asks_is_evaluated_again_unless_many_results_would_wait(
+    count: int, evaluations: int
+) -> None:
+    client = mixed(
+        constraint("Asks", "asks", enforcementAction="dryrun"),
+        constraint("Labelled", "labelled"),
+        constraint("Many", "many", parameters={"count": count}),
+    )
+    seen = Evaluations()
+    subject = Subject(AugmentedObject(pod("x")), limits=Limits(observer=seen))
+    found = review(PolicySet(client.snapshot), subject, ask=Answers(unsigned))
+    assert seen.counts == {"asks": 2, "labelled": evaluations, "many": evaluations}
+    assert found.responses.evaluated == 3
+    assert len(found.responses.results) == count + 2
+
+
+def test_the_time_of_a_review_counts_in_each_round() -> None:
+    """What asked in time and was answered too late is undecided, as all that is not evaluated."""
+    client = mixed(constraint("Asks", "asks"), constraint("Labelled", "labelled"))
+    subject = Subject(AugmentedObject(pod("x")))
+    needs = walk(PolicySet(client.snapshot), subject)
+    assert type(needs) is Needs
+    late = replace(subject.with_answers(Answers(unsigned)(needs.requests)), limits=UNTIL_NOW)
+    found = walk(PolicySet(client.snapshot), late)
+    assert type(found) is Found
+    assert found.responses.deadline_exceeded
+
+
+def test_what_waited_for_a_provider_is_let_go_without_a_collection_of_garbage() -> None:
+    client = mixed(constraint("Asks", "asks"), constraint("Labelled", "labelled"))
+    subject = Subject(AugmentedObject(pod("x")))
+    limits = Limits(moment=subject.moment, known=subject.known)
+    gc.collect()
+    gc.disable()
+    try:
+        client.snapshot.review(subject.value, limits=limits)
+        begun = subject.moment.begun
+        assert begun is not None
+        held = id(begun[1])
+        del subject, limits, begun
+        assert held not in [id(one) for one in gc.get_objects() if type(one) is Findings]
+    finally:
+        gc.enable()
+
+
+PARTS = ("Partly",) * 4
+
+
+def some_constraints(chance: random.Random) -> list[dict[str, Any]]:
+    made = []
+    for number in range(chance.randint(2, 9)):
+        kind = chance.choice(("Asks", "Labelled", "Chained", "Conflicting", "Many", *PARTS))
+        parameters: dict[str, Any] = {
+            "key": chance.choice(("a", "x", "")),
+            "fails": chance.random() < 0.5,
+            "count": chance.choice((1, 3, 60)),
+        }
+        action = chance.choice(("deny", "deny", "warn", "dryrun"))
+        name = f"{chance.choice('abc')}{number}"
+        metadata = (
+            {"annotations": {"waddle.dev/on-error": chance.choice(("reject", "allow"))}}
+            if chance.random() < 0.2
+            else {}
+        )
+        made.append(
+            constraint(
+                kind, name, metadata=metadata, enforcementAction=action, parameters=parameters
+            )
+        )
+    return made
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_rounds_find_what_is_found_where_all_answers_are_known(seed: int) -> None:
+    chance = random.Random(seed)  # a test's
+    snapshot = mixed(*some_constraints(chance)).snapshot
+    images = [f"{chance.choice('ax')}{number}" for number in range(chance.randint(1, 3))]
+    value = AugmentedObject(pod(*images))
+    ask = Answers(unsigned)
+    found = review(PolicySet(snapshot), Subject(value), ask=ask)
+    at_once = snapshot.review(value, limits=Limits(known=unsigned))
+    assert compared(found.responses) == compared(at_once)
+
+
+def compared(responses: Responses) -> tuple[Any, ...]:
+    """Everything but the answers of providers."""
+    return tuple(responses._replace(answers=None))

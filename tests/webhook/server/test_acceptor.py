@@ -210,6 +210,7 @@ def test_who_has_all_requests_under_way_leaves_some_to_others() -> None:
 
         before = NOTHING_KNOWN
         party = Party("a", "")
+        size = 0
         run_until = math.inf
 
         def run(self) -> None:
@@ -243,6 +244,7 @@ def test_requests_wait_for_no_more_handshakes_than_a_slice_of_time(
 
         before = NOTHING_KNOWN
         party = Party("a", "")
+        size = 0
         run_until = math.inf
 
         def run(self) -> None:

@@ -30,7 +30,7 @@ from webhook.server.deadline import RequestTime
 from webhook.server.decoding import LARGE_BYTES
 from webhook.server.denials import EVENTS_MAX
 from webhook.server.outcome import Pending, Unanswerable
-from webhook.server.preparation import SlowReview
+from webhook.server.preparation import CROWDED_BYTES, SlowReview
 from webhook.server.responsibility import ProcessorTime
 from webhook.server.submission import TriedSubmission
 from webhook.serving.recorder import Reviewed
@@ -349,6 +349,36 @@ def test_a_request_that_waited_gives_up_the_thread_sooner(
             budget=Budget.of(60.0, guard=Guard(), deferrable=True),
         )
         outcome = admitting.ask(request_of(pod()), late=waited)
+        if isinstance(outcome, Pending):
+            outcome = outcome.resume()
+        assert isinstance(outcome, AdmissionResponse)
+        assert not outcome.allowed
+        assert reviewer.done == elsewhere
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("size", "waited", "elsewhere"),
+    [
+        (CROWDED_BYTES + 1, -60.0, 0),  # as if it had come just now
+        (CROWDED_BYTES + 1, 1.0, 1),
+        (CROWDED_BYTES, 1.0, 0),
+    ],
+)
+def test_a_large_request_that_waited_is_not_begun_on_the_thread(
+    monkeypatch: pytest.MonkeyPatch, size: int, waited: float, elsewhere: int
+) -> None:
+    """Of seven users who sent 60 KB each the first took 5 ms of it before its others stood behind."""
+    monkeypatch.setattr(admission, "CROWDED_SECONDS", 60.0)
+
+    async def run() -> None:
+        reviewer = Elsewhere()
+        budget = Budget.of(60.0, guard=Guard(), deferrable=True)
+        admitting = Admitting(
+            REQUIRED_LABELS, constraint("a", "owner"), reviewer=reviewer, budget=budget
+        )
+        outcome = admitting.ask(request_of(pod())._replace(size=size), late=waited)
         if isinstance(outcome, Pending):
             outcome = outcome.resume()
         assert isinstance(outcome, AdmissionResponse)

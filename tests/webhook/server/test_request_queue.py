@@ -134,9 +134,16 @@ class Timed:
     run_until = math.inf
 
     def __init__(
-        self, clock: Clock, answered: list[str], user: str, seconds: float, worked: float
+        self,
+        clock: Clock,
+        answered: list[str],
+        user: str,
+        seconds: float,
+        worked: float,
+        size: int = 0,
     ) -> None:
         self.party = Party(user, "a")
+        self.size = size
         self._clock, self._answered = clock, answered
         self._seconds, self._worked = seconds, worked
 
@@ -173,3 +180,20 @@ def test_who_had_to_wait_for_a_processor_pays_nothing_for_it(
         queue.answer(0.005)
     assert not len(queue)
     assert answered == ["mallory", "mallory", "bob", "bob", "mallory", "mallory", "mallory"]
+
+
+def test_what_waits_behind_a_long_request_is_shared_out_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A small request stood behind those of 60 KB that came before it, of users nobody knew."""
+    clock, answered = Clock(), list[str]()
+    monkeypatch.setattr(request_queue, "time", clock)
+    queue = request_queue.RequestQueue(lambda error, _: pytest.fail(str(error)))
+    for number in range(3):
+        queue.put(Timed(clock, answered, f"mallory-{number}", 0.004, 0.004, size=60_000))
+    queue.put(Timed(clock, answered, "bob", 0.0003, 0.0003, size=600))
+    queue.answer(0.005)
+    assert answered[:2] == ["mallory-0", "bob"]
+    while queue:
+        queue.answer(0.005)
+    assert answered[2:] == ["mallory-1", "mallory-2"]

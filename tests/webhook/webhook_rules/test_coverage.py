@@ -118,6 +118,19 @@ def test_by_the_manifests(
     assert text in found[1]
 
 
+@pytest.mark.parametrize(
+    ("versions", "extent"),
+    [(["v1beta1", "v1beta2"], "not at all"), (["v1beta1", "v1"], "wholly"), (["*"], "wholly")],
+)
+def test_a_rule_for_versions_that_are_served_no_longer_sends_nothing(
+    versions: list[str], extent: str
+) -> None:
+    rules = [{**LISTS[0], "apiGroups": ["apps"], "apiVersions": versions}]
+    found = extent_and_text(kinds("apps", "Deployment"), configuration({"rules": rules}))
+    assert found[0] == extent
+    assert ("no rule of mesh sends CREATE" in found[1]) == (extent == "not at all")
+
+
 def test_several_configurations_ask_together() -> None:
     pods = [{**LISTS[0], "apiGroups": [""]}]
     apps = [{**LISTS[0], "apiGroups": ["apps"], "operations": ["CREATE"]}]

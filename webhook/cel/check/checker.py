@@ -17,6 +17,7 @@ from webhook.cel.errors import Problem
 from webhook.cel.library.all import narrowed
 from webhook.cel.run.values import TYPES, Optional, Uint
 from webhook.cel.syntax.ast import (
+    Bind,
     Call,
     Constant,
     Expr,
@@ -145,6 +146,8 @@ class _Checker:
                 checked_type = self.opt_map(node)
             case SortBy():
                 checked_type = self.sort_by(node)
+            case Bind():
+                checked_type = self.bind(node)
         self.types[node] = checked_type
         return checked_type
 
@@ -427,6 +430,13 @@ class _Checker:
         keys = self.fold(fold, node.at)
         args = [self.types[node.target], keys]
         return self.resolve(node.at, "@sortByAssociatedKeys", args, member=True, call=node)
+
+    def bind(self, node: Bind) -> Type:
+        self.mapping.new()  # of the empty list that the macro goes through
+        self.scopes.append({node.name: self.check(node.value)})
+        body = self.mapping.resolved(self.check(node.body))
+        self.scopes.pop()
+        return body
 
 
 def _replaced(of: Type, new: dict[Type, Type]) -> Type:

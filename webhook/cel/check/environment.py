@@ -126,6 +126,8 @@ class Environment:
     functions: Mapping[str, tuple[Overload, ...]] = field(default_factory=functions)
     patches: bool = False
     """Whether objects and JSON Patches can be written: ``Object{...}``, ``JSONPatch{...}``."""
+    binds: bool = False
+    """Whether a value can be named within an expression: ``cel.bind(name, value, body)``."""
 
     def candidates(self, name: str) -> Iterator[str]:
         """Return the possible meanings of a name, the longest first."""

@@ -29,6 +29,7 @@ from webhook.cel.run.values import (
     type_name,
 )
 from webhook.cel.syntax.ast import (
+    Bind,
     Call,
     Constant,
     Fold,
@@ -86,6 +87,8 @@ class _Builder:
         self.checked = checked
         self.scopes: list[dict[str, int]] = []
         self.slots = 0
+        self.bound: dict[int, Run] = {}
+        """The functions that compute the variables of ``cel.bind``, by slot."""
 
     def build(self, node: Expr) -> Run:
         """Build the function that computes a node."""
@@ -111,6 +114,8 @@ class _Builder:
                 return self.fold(node)
             case SortBy():
                 return self.sort_by(node)
+            case Bind():
+                return self.bind(node)
 
     # --- paths --------------------------------------------------------------------------------
 
@@ -182,7 +187,8 @@ class _Builder:
         if not meaning.startswith("."):
             for scope in reversed(self.scopes):
                 if meaning in scope:
-                    return nodes.local(scope[meaning])
+                    slot = scope[meaning]
+                    return nodes.local(slot, self.bound.get(slot))
         return nodes.variable(meaning.removeprefix("."))
 
     def slot(self, *names: str) -> list[int]:
@@ -364,6 +370,19 @@ class _Builder:
             return mapped if flat else Optional(mapped)
 
         return mapped
+
+    def bind(self, node: Bind) -> Run:
+        value = self.build(node.value)
+        (slot,) = self.slot(node.name)
+        self.bound[slot] = value
+        body = self.build(node.body)
+        self.scopes.pop()
+
+        def bound(env: dict[Any, Value], meter: Meter) -> Value:
+            env[slot] = NOTHING
+            return body(env, meter)
+
+        return bound
 
     def sort_by(self, node: SortBy) -> Run:
         target = self.build(node.target)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.cel.errors import EvaluationError
+from webhook.cel.errors import Ended, EvaluationError
 from webhook.cel.exact import costed
 from webhook.cel.library.all import invoke
 from webhook.cel.run import access, membership
-from webhook.cel.run.values import there
+from webhook.cel.run.values import NOTHING, Lost, there
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,9 +44,26 @@ def constant(value: Value) -> Run:
     return constant
 
 
-def local(slot: int) -> Run:
-    """Read the variable of a macro; it costs nothing."""
-    return lambda env, _meter: there(env[slot])
+def local(slot: int, value: Run | None = None) -> Run:
+    """Read the variable of a macro; it costs nothing.
+
+    ``value`` computes the variable of ``cel.bind``, the first time that it is read.
+    """
+    if value is None:
+        return lambda env, _meter: there(env[slot])
+
+    def bound(env: dict[Any, Value], meter: Meter) -> Value:
+        if env[slot] is NOTHING:
+            try:
+                env[slot] = value(env, meter)
+            except Ended:
+                raise
+            except EvaluationError as error:
+                env[slot] = Lost(str(error))
+                raise
+        return there(env[slot])
+
+    return bound
 
 
 def variable(name: str) -> Run:

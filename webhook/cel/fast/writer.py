@@ -20,6 +20,7 @@ from webhook.cel.library.regex import compiled
 from webhook.cel.paths import goes_on, may_change, may_nest
 from webhook.cel.run.values import VARIABLES
 from webhook.cel.syntax.ast import (
+    Bind,
     Call,
     Constant,
     Fold,
@@ -154,6 +155,8 @@ class Writer(LoopLines):
                 return self.map_of(node)
             case Fold():
                 return self.fold(node)
+            case Bind():
+                return self.bind(node)
         raise Unwritten
 
     def constant(self, value: Any) -> Expression:
@@ -269,6 +272,16 @@ class Writer(LoopLines):
             raise Unwritten
         values = self.operands([entry.value for entry in node.entries])
         return source.dict_of(zip(map(source.scalar, texts), values, strict=True))
+
+    def bind(self, node: Bind) -> Expression:
+        """``cel.bind``: its value is computed, whether or not it is read."""
+        value = self.held(node.value)
+        if self.is_plain(node.value):
+            self.plain.add(value.source)
+        self.scopes.append({node.name: value})
+        body = self.value(node.body)
+        self.scopes.pop()
+        return body
 
     # --- conditions ---------------------------------------------------------------------------
 

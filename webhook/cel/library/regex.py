@@ -36,8 +36,13 @@ def paid(
 ) -> Pattern:
     """Compile a pattern, and pay for a search of the text that finds ``spans`` of groups."""
     meter.charge(1 + len(text) // 10 + len(expression) // 4)
-    regex = compiled(expression, prefix)
+    try:
+        regex = compiled(expression, prefix)
+    except EvaluationError:
+        meter.check()  # RE2 takes 35 ms to find some too large.
+        raise
     if regex.instructions:
+        meter.check()  # Perhaps it was compiled just now: of eight characters that may take 40 ms.
         groups = 1 + regex.compiled.groups // GROUPS_A_LOOK if spans else 1
         meter.charge(len(text) * regex.instructions * groups // LOOKS_A_UNIT)
     return regex

@@ -147,8 +147,17 @@ class SortBy(Node):
     key: Expr
 
 
+@dataclass(slots=True, eq=False)
+class Bind(Node):
+    """``cel.bind(name, value, body)``: the value is computed where the body reads it first."""
+
+    name: str
+    value: Expr
+    body: Expr
+
+
 Expr: TypeAlias = (
-    "Constant | Name | Select | Call | ListOf | MapOf | Message | Fold | OptMap | SortBy"
+    "Constant | Name | Select | Call | ListOf | MapOf | Message | Fold | OptMap | SortBy | Bind"
 )
 
 
@@ -189,9 +198,9 @@ def children(node: Expr) -> Iterator[Expr]:
             yield node.target
             yield node.variable
             yield node.body
-        case SortBy():
-            yield node.target
-            yield node.key
+        case SortBy(target=first, key=second) | Bind(value=first, body=second):
+            yield first
+            yield second
         case _:
             return
 

@@ -1,10 +1,21 @@
-"""Macros: calls that are no calls (cel-go, parser/macro.go, ext/comprehensions.go, ext/lists.go)."""
+"""Macros: calls that are no calls (cel-go, parser/macro.go, and of ext: bindings, comprehensions, lists)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.cel.syntax.ast import Constant, Fold, MapOf, Message, Name, OptMap, Select, SortBy
+from webhook.cel.syntax.ast import (
+    Bind,
+    Constant,
+    Fold,
+    MapOf,
+    Message,
+    Name,
+    OptMap,
+    Select,
+    SortBy,
+    qualified,
+)
 
 if TYPE_CHECKING:
     from webhook.cel.syntax.ast import Call, Expr, FoldKind
@@ -36,12 +47,18 @@ class MacroError(Exception):
         self.text = text
 
 
-def expand(call: Call) -> Expr:
-    """Expand a call; a call that is no macro stays. Raises :class:`MacroError`."""
+def expand(call: Call, *, binds: bool = False) -> Expr:
+    """Expand a call; a call that is no macro stays. Raises :class:`MacroError`.
+
+    ``binds`` is whether there is a macro ``cel.bind``, which Kubernetes has not.
+    """
     name, args = call.function, call.args
     if call.target is None:
         return _presence(call) if name == "has" and len(args) == 1 else call
     target = call.target
+    if binds and name == "bind" and len(args) == 3 and qualified(target) == "cel":
+        fault = "cel.bind() variable names must be simple identifiers"
+        return Bind(call.at, _named(args[0], fault), args[1], args[2])
     if name in _QUANTIFIERS and len(args) == 2:
         variable = _variable(args[0], "argument must be a simple name")
         return Fold(call.at, _QUANTIFIERS[name], target, variable, None, None, args[1])

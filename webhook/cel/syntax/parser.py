@@ -98,13 +98,16 @@ _OPERATORS: Final = frozenset(
 """The tokens that may follow a member."""
 
 
-def parse(source: str) -> Parsed:
-    """Parse; raises :class:`~webhook.cel.errors.ParseError`."""
+def parse(source: str, *, binds: bool = False) -> Parsed:
+    """Parse; raises :class:`~webhook.cel.errors.ParseError`.
+
+    ``binds`` is whether ``cel.bind`` is a macro.
+    """
     if len(source) > MAX_SOURCE:
         text = f"expression code point size exceeds limit: size: {len(source)}, limit {MAX_SOURCE}"
         raise ParseError(source[:1], [Problem(0, 0, text)])
     tokens, problems = tokens_of(source)
-    parser = _Parser(source, tokens, problems)
+    parser = _Parser(source, tokens, problems, binds=binds)
     try:
         root = parser.expression()
         parser.end()
@@ -144,8 +147,11 @@ def _listed(expected: AbstractSet[str]) -> str:
 
 
 class _Parser:
-    def __init__(self, source: str, tokens: list[Token], problems: list[Problem]) -> None:
+    def __init__(
+        self, source: str, tokens: list[Token], problems: list[Problem], *, binds: bool
+    ) -> None:
         self.source = source
+        self.binds = binds
         self.tokens = tokens
         self.problems = problems
         self.place = 0
@@ -402,7 +408,7 @@ class _Parser:
 
     def expanded(self, call: Call) -> Expr:
         try:
-            return expand(call)
+            return expand(call, binds=self.binds)
         except MacroError as error:
             self.report(error.at, error.text)
             return Constant(error.at, None)  # whatever is asked of it is told at the fault's place

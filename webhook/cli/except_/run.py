@@ -21,7 +21,7 @@ from webhook.constraint import constraint
 from webhook.duration import duration_seconds
 from webhook.exceptions.reading import seconds_of
 from webhook.exceptions.writing import KnownViolation, narrow_exceptions
-from webhook.policies.manifests import UnreadableFile, find_files, read_file
+from webhook.policies.manifests import UnreadableFile, find_files, read_found
 from webhook.policies.manifests import text_of as text_of_bytes
 from webhook.printable import reason_of
 from webhook.reports.known import results_by_subject
@@ -188,6 +188,6 @@ def _kinds(filenames: Iterable[Path]) -> dict[str, str]:
         name_of(item.document): item.gvk.kind
         for filename in filenames
         for path in find_files(filename)
-        for item in read_file(path)
+        for item in read_found(path, filename)
         if constraint.is_constraint(item.gvk)
     }

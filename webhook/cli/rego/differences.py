@@ -127,10 +127,6 @@ class _Way:
         self.reached[most + 1] = 0
         self.first = self.last = 0
 
-    def diagonals(self, steps: int) -> range:
-        """The diagonals to go on from; the bounds grow while they are walked."""
-        return range(-steps + self.first, steps + 1 - self.last, 2)
-
     def step(self, steps: int, diagonal: int) -> tuple[int, int]:
         """Go one step further and then along what is alike: the place."""
         reached, at = self.reached, self.middle + diagonal

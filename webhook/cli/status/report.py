@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from webhook.cli.cluster_policies import KyvernoStanding
     from webhook.cli.status.admission_policies import AdmissionPolicyStanding
-    from webhook.cli.status.synced import SyncedKind
     from webhook.controllers.status.convergence import (
         Convergence,
         ExceptionStanding,
         Standing,
     )
+    from webhook.controllers.status.synced_kinds import SyncedKind
     from webhook.replicas.pods import Replica
     from webhook.webhook_rules.coverage import CoverageState
 

@@ -19,6 +19,7 @@ from webhook.constraint.limits import Limits
 from webhook.constraint.targets import admission
 from webhook.constraint.targets.known import NAME as JSON
 from webhook.exceptions.reading import warnings_in_files
+from webhook.exceptions.state import warnings_after_reviews
 from webhook.mutation.patch import make_patch
 from webhook.policies.advice import Matched, advice_on_document, unmatched, unsent_kinds
 from webhook.policies.directory import CONFIGURATION_GROUPS
@@ -33,7 +34,7 @@ from webhook.review.subject import Subject, is_admission_review, shown_object, v
 from webhook.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from webhook.cli.run_times import RunTimes
     from webhook.cli.sources import Other, Sources
@@ -101,6 +102,8 @@ class CheckOutcome:
     """The steps of each evaluation in Rego, likewise."""
     excused: Sequence[CheckedViolation] = ()
     """The violations that exceptions excuse."""
+    idle: Sequence[str] = ()
+    """The policies of others that nothing is reviewed by, as ``Kind/name``; a warning says why."""
 
     @property
     def shown(self) -> Sequence[CheckedViolation]:
@@ -119,6 +122,8 @@ class CheckOutcome:
         """Why nothing was checked, or an empty text: that would pass whatever is wrong."""
         if self.faults:
             return ""
+        if self.idle and not self.constraints:
+            return f"nothing was checked: nothing is reviewed by {listed(self.idle)}"
         if not self.constraints:
             return "nothing was checked: there is no constraint"
         if self.reviewed:
@@ -181,6 +186,7 @@ def review_objects(
         for item in sources.manifests
     )
     reviewing.advise()
+    sources.warnings.extend(_warnings_of_exceptions(extensions, client))
     return CheckOutcome(
         _ordered([item.violation for item in findings]),
         [*_constraints(client), *reviewing.foreign],
@@ -194,9 +200,19 @@ def review_objects(
         mutated=reviewing.mutated,
         excused=reviewing.excused,
         left_out=_left_out(sources, reviewing.excluded),
+        idle=[f"{kind}/{name}" for kind, name, _ in policies.foreign.loose()],
         descriptions=_descriptions(client),
         times=None if times is None else times.entries(client.snapshot),
     )
+
+
+def _warnings_of_exceptions(extensions: Extensions, client: Client) -> Iterator[str]:
+    """Warn of exceptions that excuse less than they say, once all objects were reviewed."""
+    if extensions.excusing is not None:
+        broken = (one for one, _ in client.snapshot.broken)
+        known = {one.key: one for one in (*client.snapshot.constraints, *broken)}
+        for item, warning in warnings_after_reviews(extensions.excusing, known):
+            yield f"WARNING - {item.excuse.title}: {warning}"
 
 
 def _is_data(document: dict[str, Any]) -> bool:

@@ -96,7 +96,6 @@ class Counters:
     sent: int = 0
     retried: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
-    connects: int = 0
     connect_failures: int = 0
     faults: int = 0
 
@@ -486,7 +485,6 @@ class Exporter:
 
     async def _converse(self, connection: SidecarConnection) -> None:
         """Use one connection until it fails, the address changes, or all is done."""
-        self._counters.connects += 1
         if self._settings.acknowledged:
             await self._greet(connection)
         self._counters.retried += self.outbox.rewind()

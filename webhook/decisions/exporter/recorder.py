@@ -134,18 +134,19 @@ class AdmissionRecorder:
             if (is_open and responses is not None and not responses.answers) or self._is_noted(
                 Reviewed(request, responses, snapshot, (received, began)), response
             ):
+                assert responses is not None
+                results, faults, late, evaluated, undecided, excused, _, _, _, recalled = responses
                 # fmt: off
                 (document, uid, (group, version, kind), _, sub_resource, name, namespace, operation,
-                 username, dry_run, subject, old, *_, failure_policy) = request
+                 username, dry_run, subject, old, _, _, _, failure_policy) = request
                 subject = old if subject is None else subject  # of a DELETE it is oldObject
                 metadata = None if subject is None else subject.get("metadata")
                 user = document["userInfo"] or _NOBODY
-                assert responses is not None
-                more = MEMO if responses.recalled else None
+                more = MEMO if recalled else None
                 if failure_policy:
                     more = {"failurePolicy": failure_policy, **(more or {})}
-                if (code != 200 or not allowed or responses.results or responses.faults
-                        or responses.undecided or responses.excused or responses.deadline_exceeded):
+                if (code != 200 or not allowed or results or faults
+                        or undecided or excused or late):
                     more = {**(more or {}), **noted.more(responses, allowed, code, message)}
                 row = (
                     received, began, monotonic(), more, decision_id,
@@ -153,7 +154,7 @@ class AdmissionRecorder:
                     name or ("" if subject is None else name_of(subject)),
                     metadata.get("labels") if type(metadata) is dict else None,
                     document["resource"], sub_resource,
-                    username, user.get("uid", ""), user.get("groups"), responses.evaluated,
+                    username, user.get("uid", ""), user.get("groups"), evaluated,
                 )
                 # fmt: on
                 size = noted.write(dumps(row))

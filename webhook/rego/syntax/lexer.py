@@ -42,6 +42,9 @@ _NUMBER_LIKE: Final = re.compile(
 _TEMPLATE_TEXT: Final = re.compile(r'[^"\\\n{]*+(?:\\[^\n][^"\\\n{]*+)*+')
 _RAW_TEMPLATE_TEXT: Final = re.compile(r"[^`\\{]*+(?:\\\{?+[^`\\{]*+)*+")
 _BAD_ESCAPE: Final = re.compile(r'\\[^\\"/bfnrtu]')
+_NO_CHARACTER: Final = re.compile("[\0\ufeff\ud800-\udfff]")
+"""A character that no text of Rego has, nor a comment; half a surrogate is a byte of no UTF-8."""
+
 _BAD_TEMPLATE_ESCAPE: Final = re.compile(r'\\[^\\"/bfnrtu{]')
 
 
@@ -164,7 +167,28 @@ def tokenize(source: Source, keywords: dict[str, int]) -> Tokens:
     tokens.texts.append("")
     tokens.starts.append(len(text))
     tokens.ends.append(len(text))
+    if _NO_CHARACTER.search(text, 1):
+        _refuse_characters(tokens)
     return tokens
+
+
+def _refuse_characters(tokens: Tokens) -> None:
+    """Make tokens, and comments, illegal that hold characters which no text of Rego may have."""
+    text, kinds = tokens.source.text, tokens.kinds
+    for at, kind in enumerate(kinds):
+        faults = _NO_CHARACTER.findall(text, tokens.starts[at], tokens.ends[at])
+        if faults and kind != t.ILLEGAL:
+            kinds[at], tokens.texts[at] = t.ILLEGAL, "\n".join(map(_complaint, faults))
+    for location, comment in tokens.comments:
+        faults = _NO_CHARACTER.findall(comment)
+        if faults:
+            start = location.offset
+            at = bisect_right(tokens.starts, start)
+            kinds.insert(at, t.ILLEGAL)
+            tokens.texts.insert(at, "\n".join(map(_complaint, faults)))
+            tokens.starts.insert(at, start)
+            tokens.ends.insert(at, start + 1)
+            tokens.newlines = {place + (place >= at) for place in tokens.newlines} | {at}
 
 
 def _run(  # noqa: PLR0912  # the hot loop: one branch for each kind of token
@@ -273,6 +297,13 @@ def _illegal(text: str, start: int) -> tuple[str, int]:
         if letters:
             faults.append("illegal number format")
         return "\n".join(faults), number.end()
+    return _complaint(first), start + 1
+
+
+def _complaint(character: str) -> str:
+    """Return the fault of a character that no token has, or no text."""
+    if "\ud800" <= character <= "\udfff":
+        return "illegal utf-8 character"
     complaints = {
         "!": "illegal ! character",
         "$": "illegal $ character",
@@ -280,4 +311,4 @@ def _illegal(text: str, start: int) -> tuple[str, int]:
         "\ufeff": "illegal byte-order mark",
         "\xa0": "illegal non-breaking space character, use a regular space instead",
     }
-    return complaints.get(first, ""), start + 1
+    return complaints.get(character, "")

@@ -134,6 +134,11 @@ class Exchange:
         return party_of(self.body, self.scope.get(STRANGER, ""))
 
     @property
+    def size(self) -> int:
+        """See :class:`~webhook.server.http.request_queue.Waiting`."""
+        return len(self.body)
+
+    @property
     def run_until(self) -> float:
         """See :class:`~webhook.server.http.request_queue.Waiting`."""
         if self._run_until is None:

@@ -46,10 +46,11 @@ def party_of(body: bytes | bytearray, stranger: str) -> Party:
 
 
 class _Item(NamedTuple, Generic[T]):
-    """Waiting work, with the bytes that it may come to hold."""
+    """Waiting work, with the bytes that it may come to hold and its likely processor time."""
 
     work: T
     weight: int
+    expected_seconds: float
 
 
 class _User(Generic[T]):
@@ -79,10 +80,10 @@ class FairQueue(Generic[T]):
     """Waiting work by user and namespace. Not thread-safe.
 
     The user that used the least processor time is served first; among equals the one with the
-    shortest last request. The namespaces of a user take turns, because many controllers work for
-    everybody under one name. A party runs at most one request at a time, and a user leaves a worker
-    to others. Heavy requests leave a worker to light ones, and together never exceed
-    ``weight_max``.
+    shortest last request, or, without one, the shortest expected one. The namespaces of a user take
+    turns, because many controllers work for everybody under one name. A party runs at most one
+    request at a time, and a user leaves a worker to others. Heavy requests leave a worker to light
+    ones, and together never exceed ``weight_max``.
     """
 
     def __init__(self, *, waiting_max: int, workers: int, weight_max: int = 0) -> None:
@@ -101,7 +102,9 @@ class FairQueue(Generic[T]):
         self.size = 0
         """The number of waiting items."""
 
-    def put(self, party: Party, work: T, weight: int = 0) -> T | None:
+    def put(
+        self, party: Party, work: T, weight: int = 0, expected_seconds: float = 0.0
+    ) -> T | None:
         """Queues work; returns work without a place, which may be another item.
 
         If the queue is full, the user with the most items loses one.
@@ -119,7 +122,8 @@ class FairQueue(Generic[T]):
                 self._forget()
                 return work
             displaced = self._drop_newest(crowd)
-        user.namespaces.setdefault(party.namespace, deque()).append(_Item(work, weight))
+        item = _Item(work, weight, expected_seconds)
+        user.namespaces.setdefault(party.namespace, deque()).append(item)
         user.waiting += 1
         self.size += 1
         return displaced
@@ -156,7 +160,7 @@ class FairQueue(Generic[T]):
                 party = Party(name, namespace)
                 if party in self._busy or not self._may_begin(works[0].weight):
                     continue
-                work, weight = works.popleft()
+                work, weight, _ = works.popleft()
                 user.waiting -= 1
                 self.size -= 1
                 if works:
@@ -173,9 +177,12 @@ class FairQueue(Generic[T]):
         return None
 
     def _order(self, item: tuple[str, _User[T]]) -> tuple[float, float]:
-        """Returns a user's rank: by use, and among equals by the time of the last work."""
+        """Returns a user's rank: by use, and among equals by the time of the last or expected work."""
         name, user = item
-        return user.seconds, self._costs.get(name, 0.0)
+        seconds = self._costs.get(name)
+        if seconds is None:
+            seconds = next(iter(user.namespaces.values()))[0].expected_seconds
+        return user.seconds, seconds
 
     def _may_begin(self, weight: int) -> bool:
         """Whether there is room for a heavy request; a single one always has room."""

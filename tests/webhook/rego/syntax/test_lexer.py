@@ -41,6 +41,12 @@ def test_tokens_that_begin_a_line_are_known():
         ("$x", "illegal $ character"),
         ("\0", "illegal null character"),
         ("a\ufeff", "illegal byte-order mark"),
+        ('x "a\ufeffb"', "illegal byte-order mark"),
+        ("x # a\ufeffb\ny", "illegal byte-order mark"),
+        ("x `a\0b`", "illegal null character"),
+        ('"\udcff"', "illegal utf-8 character"),
+        ("\udcff", "illegal utf-8 character"),
+        ('$"a\udcff{1}"', "illegal utf-8 character"),
         ("\xa0", "illegal non-breaking space character, use a regular space instead"),
     ],
 )

@@ -6,10 +6,10 @@ nearest ``$id`` around it.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urldefrag, urljoin, urlsplit
 
+from webhook.golang.floats import json_number
 from webhook.rego.builtins.json_schema.keywords import (
     array_keyword,
     array_keywords,
@@ -68,13 +68,7 @@ def _float_json(value: float) -> str:
         plain = float(numbers.exact(value))
     except OverflowError:
         return numbers.number_text(value)
-    if plain == 0:
-        return "0"
-    if 1e-6 <= abs(plain) < 1e21:
-        text = f"{Decimal(repr(plain)):f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    mantissa, _, exponent = repr(plain).partition("e")
-    return f"{mantissa.removesuffix('.0')}e{exponent[0]}{exponent[1:].lstrip('0')}"
+    return json_number(plain) if plain else "0"
 
 
 def _draft(document: Any) -> Draft | None:

@@ -1,0 +1,155 @@
+"""Synced kinds: which paths of their objects replicas keep, and which templates wait for more.
+
+Replicas derive the paths from the templates (:mod:`webhook.controllers.apply.projection`). Whoever shows
+them derives the same from the same templates, so no replica writes it down.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.api.config import synced_kinds
+from webhook.api.encoding import decode, encode
+from webhook.api.gvk import name_of, text
+from webhook.api.shapes import object_of, objects_of, texts_of
+from webhook.constraint.errors import ConstraintFrameworkError
+from webhook.constraint.template import read_template
+from webhook.reads.read_set import WHOLE
+from webhook.reads.storage import NOTHING, of_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from webhook.api.gvk import GroupVersionKind
+    from webhook.controllers.status.convergence import Convergence
+    from webhook.reads.read_set import ReadSet
+
+_WHOLE_FLAGS: Final = (
+    ("--sync-projection=false",),
+    ("--enable-validate-policy", "--enable-validate-policy=true"),
+    ("--kyverno-policies=audit", "--kyverno-policies=enforce"),
+)
+"""Arguments of a replica with which objects are kept whole, in the order in which they are named."""
+
+_KINDS: Final = re.compile("; | or ")
+"""Between the kinds in the text of ``missing_data`` (:func:`webhook.controllers.requirements.missing_text`)."""
+
+
+class SyncedKind(NamedTuple):
+    """One synced kind.
+
+    ``paths`` is ``("*",)`` for whole objects, and ``why_whole`` then says why; no path means that
+    only the presence of objects is kept. ``objects`` is how many there are, None where that may not
+    be read. ``waiting`` are the templates that wait for this kind's data.
+    """
+
+    gvk: GroupVersionKind
+    paths: tuple[str, ...]
+    why_whole: str
+    objects: int | None
+    waiting: tuple[str, ...]
+
+
+def synced_kinds_of(
+    sources: Iterable[Mapping[str, Any]],
+    templates: Sequence[Mapping[str, Any]],
+    pods: Iterable[Mapping[str, Any]],
+    converged: Iterable[Convergence],
+    counts: Mapping[GroupVersionKind, int],
+) -> list[SyncedKind]:
+    """Return a row for each kind that ``sources`` (the Config and SyncSets) name, in order."""
+    return rows_of(
+        SyncFacts(tuple(sources), whole_flag(pods), waiting_for_data(converged)), templates, counts
+    )
+
+
+class SyncFacts(NamedTuple):
+    """The facts about synced data of a cluster beside its templates.
+
+    ``sources`` are the Config and SyncSets, ``flag`` the argument of replicas with which they keep whole
+    objects, ``waiting`` the kinds that each template waits for.
+    """
+
+    sources: tuple[Mapping[str, Any], ...]
+    flag: str
+    waiting: Mapping[str, frozenset[str]]
+
+
+def rows_of(
+    facts: SyncFacts,
+    templates: Sequence[Mapping[str, Any]],
+    counts: Mapping[GroupVersionKind, int] = MappingProxyType({}),
+) -> list[SyncedKind]:
+    """Return a row for each synced kind, in order; ``counts`` is how many objects there are of some."""
+    kinds = sorted(frozenset().union(*map(synced_kinds, facts.sources)))
+    reads = _reads_by_template(templates) if kinds else {}
+    return [_row(gvk, reads, facts.flag, counts.get(gvk), facts.waiting) for gvk in kinds]
+
+
+def _row(
+    gvk: GroupVersionKind,
+    reads: Mapping[str, ReadSet],
+    flag: str,
+    count: int | None,
+    waiting: Mapping[str, frozenset[str]],
+) -> SyncedKind:
+    kept, readers = NOTHING, []
+    for name, one in reads.items():
+        of = of_kind(one, gvk.group_version, gvk.kind)
+        kept = kept | of
+        readers += [name] * of.whole
+    why = flag or (f"read by {', '.join(readers)}" if readers else "")
+    if not why and (gvk.group_kind == ("", "Namespace") or gvk.group.endswith("gatekeeper.sh")):
+        why = "replicas need them"
+    paths = ("*",) if why else tuple(kept.texts)
+    names = tuple(sorted(name for name, kinds in waiting.items() if str(gvk) in kinds))
+    return SyncedKind(gvk, paths, why, count, names)
+
+
+def _reads_by_template(templates: Sequence[Mapping[str, Any]]) -> dict[str, ReadSet]:
+    """Return what each template reads of synced data: nothing where it cannot be used."""
+    fields = ("apiVersion", "kind", "metadata", "spec")
+    return {
+        name_of(document): _reads_of(encode({name: document.get(name) for name in fields}))
+        for document in templates
+    }
+
+
+@lru_cache(maxsize=512)
+def _reads_of(template: bytes) -> ReadSet:
+    """Derive what a template reads, which takes some 20 ms where it names synced data."""
+    # Here and not above: it brings the compiler.
+    from webhook.constraint.drivers.reads import inventory_reads  # noqa: PLC0415
+
+    try:
+        read = inventory_reads(read_template(decode(template)))
+    except ConstraintFrameworkError:
+        return NOTHING
+    return WHOLE if read is None else read
+
+
+def whole_flag(pods: Iterable[Mapping[str, Any]]) -> str:
+    """Return the argument of a replica with which all objects are kept whole; empty for none."""
+    given = {
+        one
+        for pod in pods
+        for container in objects_of(object_of(pod.get("spec")).get("containers"))
+        for field in ("command", "args")
+        for one in texts_of(container.get(field))
+    }
+    return next((one for group in _WHOLE_FLAGS for one in group if one in given), "")
+
+
+def waiting_for_data(converged: Iterable[Convergence]) -> dict[str, frozenset[str]]:
+    """Return the templates that a replica withholds until data has come, each with its kinds."""
+    waiting: dict[str, frozenset[str]] = {}
+    for item in converged:
+        for standing in item.standings:
+            for error in standing.errors:
+                if error.get("code") == "missing_data":
+                    kinds = _KINDS.split(text(error, "message").partition(": ")[2])
+                    waiting[item.name] = waiting.get(item.name, frozenset()).union(kinds)
+    return waiting
