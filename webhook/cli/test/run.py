@@ -167,12 +167,7 @@ def review_objects(
     policies = extensions.policy_set(
         client.snapshot, exclusions_of(item.document for item in sources.manifests)
     )
-    sources.warnings.extend(
-        f"WARNING - {item.title}: {warning}"
-        for item in sources.manifests
-        if kind_of(item.gvk) in EXCEPTION_KINDS and not any(item.title in one for one in faults)
-        for warning in warnings_in_files(item.document, time.time())
-    )
+    sources.warnings.extend(_warnings_of_manifests(sources, faults))
     reviewing = _Reviewing(policies, sources, printed, ask, times)
     objects = [item for item in sources.manifests if not is_answer(item.document)]
     for manifest in watched(objects, "objects"):
@@ -204,6 +199,16 @@ def review_objects(
         descriptions=_descriptions(client),
         times=None if times is None else times.entries(client.snapshot),
     )
+
+
+def _warnings_of_manifests(sources: Sources, faults: Sequence[str]) -> list[str]:
+    """Returns the warnings about exceptions that can be used as they are written."""
+    return [
+        f"WARNING - {item.title}: {warning}"
+        for item in sources.manifests
+        if kind_of(item.gvk) in EXCEPTION_KINDS and not any(item.title in one for one in faults)
+        for warning in warnings_in_files(item.document, time.time())
+    ]
 
 
 def _warnings_of_exceptions(extensions: Extensions, client: Client) -> Iterator[str]:
