@@ -39,11 +39,10 @@ if TYPE_CHECKING:
 
 
 class DecisionLog:
-    """The exporter with its configuration file, metrics and end.
+    """The exporter with its configuration file, its metrics and its shutdown.
 
-    Raises :class:`~webhook.decisions.configuration.InvalidConfiguration`: a file
-    that is wrong at the start is an error, a wrong one later is logged and the
-    settings before it are kept.
+    Raises :class:`~webhook.decisions.configuration.InvalidConfiguration` for an invalid file at
+    start. A file that becomes invalid later is logged, and the previous settings stay.
     """
 
     def __init__(self, path: Path, grace_seconds: float, registry: Registry, log: Logger) -> None:
@@ -58,7 +57,7 @@ class DecisionLog:
         self.recorder = AdmissionRecorder(self._exporter)
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take records for this loop from now on: before any other thread may have one."""
+        """Takes records on this loop from now on; must run before other threads send records."""
         self._loop = loop
 
     async def run(self) -> None:
@@ -78,7 +77,7 @@ class DecisionLog:
         return self._exporter.settings.include_objects
 
     def await_exports(self, tracer: Tracer) -> AwaitedExports:
-        """Return what gives traces a span for their records."""
+        """Returns the tracker that adds a span for records to traces."""
         from webhook.decisions.exporter.exporter import AwaitedExports  # noqa: PLC0415  # to trace
 
         return AwaitedExports(self._exporter, tracer)

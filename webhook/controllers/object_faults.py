@@ -69,8 +69,8 @@ Follower: TypeAlias = Literal[
 """The controller that could not take an object: the metrics' label."""
 
 REMEMBERED_MAX: Final = 1_000
-"""Objects whose fault is remembered, so that it is logged once. Beyond that a fault is logged each
-time that it occurs."""
+"""The most objects whose fault is remembered, so that it is logged once. Beyond that a fault is
+logged each time it occurs."""
 
 DETAIL_CHARACTERS_MAX: Final = 300
 """Characters of an error's own text in a status: some errors print the whole object."""
@@ -87,7 +87,7 @@ def described(error: Exception) -> str:
 
 
 class ObjectFaults:
-    """Remembers the objects whose reading failed. For one task, or the tasks of one loop."""
+    """The objects that raised an error. For one task, or the tasks of one loop."""
 
     def __init__(self, log: Logger | None = None, registry: Registry | None = None) -> None:
         self._log = log
@@ -101,7 +101,7 @@ class ObjectFaults:
         *name: str,
         otherwise: Callable[[Exception], object] | None = None,
     ) -> Iterator[None]:
-        """Run the block for one object. Its error ends here, and ``otherwise`` is called with it."""
+        """Runs the block for one object. Its error ends here and is passed to ``otherwise``."""
         try:
             yield
         except (ApiError, ApiUnreachable):
@@ -128,9 +128,9 @@ class ObjectFaults:
     def attempt(
         self, follower: Follower, name: tuple[str, ...], do: Callable[[], T]
     ) -> T | Exception:
-        """Return the result of ``do``, or the error that it raised.
+        """Returns the result of ``do``, or the error that it raised.
 
-        A success does not clear the object's fault, since a caller may attempt several things for
+        A success does not clear the object's fault, since a caller may make several attempts for
         one object. The caller calls :meth:`clear` once none of them has failed.
         """
         try:
@@ -191,5 +191,5 @@ class ObjectFaults:
 
 
 def _name_of(key: Any) -> tuple[str, ...]:
-    """Return the parts of a queue's key as one flat tuple."""
+    """Returns the parts of a queue's key as a flat tuple."""
     return (key,) if type(key) is str else tuple(part for item in key for part in _name_of(item))

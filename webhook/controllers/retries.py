@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FIRST_SECONDS: Final = 5.0
-"""The longest first wait: what a machine lacks for a moment it has again soon after."""
+"""The longest first wait: a short lack of resources is over soon."""
 
 MAX_SECONDS: Final = 300.0
 """The longest wait; each attempt writes a status, and may take as much memory as was missing."""
@@ -27,7 +27,7 @@ class _Retry:
 
 
 class Retries:
-    """Used by one task. ``clock`` is in seconds since the epoch, since statuses say when."""
+    """Used by one task. ``clock`` is in seconds since the epoch, as statuses show the time."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -55,6 +55,6 @@ class Retries:
         return None if retry is None else retry.at
 
     def due(self) -> list[str]:
-        """Returns the keys whose time has come."""
+        """Returns the keys whose retry is due."""
         now = self._clock()
         return [name for name, retry in self._waiting.items() if retry.at <= now]

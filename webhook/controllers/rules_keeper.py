@@ -1,7 +1,8 @@
-"""Keeps the rules of our webhook configurations at what policies in force need (``--webhook-rules``).
+"""Keeps the rules of our webhook configurations in step with policies (``--webhook-rules``).
 
-Without a leader: each replica works out the same from what it enforces, compares, and swaps what
-differs. Nothing of a configuration is written but the rules of entries that call us.
+There is no leader. Each replica derives the same rules from the policies that it enforces, and
+writes the differences by compare-and-swap. Only the rules of entries that call this webhook are
+written.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from webhook.webhook_rules.rules import RulePart
 
 GATHER_SECONDS: Final = 0.05
-"""How long changes are gathered: many that follow one another are one write."""
+"""How long changes are gathered into one write."""
 
 LOOK_SECONDS: Final = 20.0
 """How often a replica looks again while there is something to take away."""
@@ -68,7 +69,7 @@ class RuleOptions:
 
 
 class _Configuration(FollowedObject):
-    """One of our configurations, followed."""
+    """One of our webhook configurations, with its watch."""
 
     def __init__(
         self, client: ClusterClient, resource: Resource, name: str, tell: Callable[[], None]
@@ -212,7 +213,7 @@ class RulesKeeper:
         return plan
 
     async def _write(self, process: str, configuration: _Configuration) -> bool:
-        """Swap the rules by what the API server has now; False where it is tried again."""
+        """Writes the planned rules over the current configuration; False if it must be tried again."""
         store = configuration.reflector.store
         mark = store.mark("", configuration.name)
         plan = _Plan()

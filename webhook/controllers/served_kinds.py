@@ -29,7 +29,7 @@ MISSING_SECONDS: Final = 10.0
 
 
 async def served_targets(discovery: Discovery, group: str, kind: str) -> tuple[RuleTarget, ...]:
-    """Look up a custom kind at the API server; raises what requests raise."""
+    """Looks up a custom kind at the API server; raises the errors of requests."""
     resources = await discovery.of_kind(group, kind)
     scopes = {one.plural: one.namespaced for one in resources}
     return tuple(
@@ -39,7 +39,7 @@ async def served_targets(discovery: Discovery, group: str, kind: str) -> tuple[R
 
 
 class ServedKinds:
-    """Keeps the answers of discovery about custom kinds. Used on one event loop."""
+    """The answers of discovery about custom kinds. Used on one event loop."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._discovery = Discovery(client)
@@ -61,7 +61,7 @@ class ServedKinds:
                     async with asyncio.timeout(LOOK_UP_SECONDS):
                         targets = await served_targets(self._discovery, group, kind)
                 except (ApiError, ApiUnreachable, TimeoutError):
-                    targets = None  # its name is guessed, as where nobody can be asked
+                    targets = None  # its plural is guessed, as without an API server
                 self._served[group, kind] = now, targets
             is_whole = is_whole and bool(targets)
         return is_whole

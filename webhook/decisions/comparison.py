@@ -47,14 +47,14 @@ ComparedViolation = tuple[str, ...]
 
 @dataclass(slots=True)
 class LogComparison:
-    """Violations by how often each of both told them."""
+    """Violations, with the number of reports in each of both logs."""
 
     ours: Counter[ComparedViolation] = field(default_factory=Counter)
     theirs: Counter[ComparedViolation] = field(default_factory=Counter)
 
     @property
     def agreed(self) -> int:
-        """How many both told."""
+        """The number of violations in both logs."""
         return (self.ours & self.theirs).total()
 
     @property
@@ -77,9 +77,9 @@ class LogComparison:
 
 
 def compare(records: Iterable[Mapping[str, Any]], lines: Iterable[str]) -> LogComparison:
-    """Count what records of admissions have, and what a log of Gatekeeper's has.
+    """Counts the violations in records of admissions, and in a log of Gatekeeper's.
 
-    A record that was delivered twice counts once; lines of anything else are passed over.
+    A record that was delivered twice counts once; other lines are skipped.
     """
     return LogComparison(Counter(_of_records(records)), Counter(_of_log(lines)))
 

@@ -42,8 +42,8 @@ class InvalidConfiguration(Exception):
 class Section:
     """One mapping of a configuration file.
 
-    Every key is read once; :meth:`finish` refuses those that nobody read, here and in the
-    mappings below, so that a misspelt key is an error and not a default.
+    Every key is read once. :meth:`finish` refuses unread keys, here and in the mappings below, so
+    that a misspelt key is an error and not a default.
     """
 
     __slots__ = ("_below", "_read", "_values", "place")
@@ -64,9 +64,10 @@ class Section:
         return self._values
 
     def read(self, shape: type[Shape], **given: Any) -> Shape:
-        """A value whose fields say by :func:`~webhook.decisions.declaration.setting` what is read.
+        """Returns an object from the keys of this mapping.
 
-        Fields that are ``given`` are not read.
+        Its fields are declared with :func:`~webhook.decisions.declaration.setting`. Fields in
+        ``given`` are not read.
         """
         for item in fields(shape):
             declared = item.metadata.get(SETTING)
@@ -152,7 +153,7 @@ class Section:
         return value
 
     def choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
-        """One of a few words."""
+        """Returns one of several permitted words."""
         value = self._take(key, default)
         if value not in choices:
             raise self.error(key, f"expected one of {', '.join(choices)}")
@@ -209,7 +210,7 @@ class Section:
         return key in self._values
 
     def finish(self) -> None:
-        """Refuse keys that nobody asked for."""
+        """Refuses keys that were not read."""
         unknown = sorted(str(key) for key in self._values.keys() - self._read)
         if unknown:
             raise InvalidConfiguration(f"{self.place}: unknown key {', '.join(unknown)}")
@@ -242,7 +243,7 @@ def load(path: Path) -> Section:
 
 
 def load_all(paths: Sequence[Path]) -> Section:
-    """Several files as one: lists of later ones are added, other values take an earlier one's place.
+    """Loads several files as one: lists are joined, other values of later files take precedence.
 
     Raises :class:`InvalidConfiguration`.
     """

@@ -40,7 +40,7 @@ class DecisionStatistics:
 
 
 def count(records: Iterable[Mapping[str, Any]]) -> DecisionStatistics:
-    """Count decisions; one that was delivered twice counts once."""
+    """Counts decisions; a decision that was delivered twice counts once."""
     statistics = DecisionStatistics()
     seen: set[tuple[Any, ...]] = set()
     for record in records:

@@ -1,4 +1,4 @@
-"""A party that wants kinds, and what it hears about them."""
+"""A consumer of kinds, and the events that it receives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Object
 
 Transform: TypeAlias = "Callable[[Object], Object]"
-"""Takes an object and returns what of it is kept."""
+"""Takes an object and returns the fields to keep."""
 
 
 class Watches(Protocol):
@@ -32,8 +32,8 @@ class Watches(Protocol):
 class Registrar:
     """One consumer's intents; made by :meth:`~webhook.watch.manager.Manager.registrar`.
 
-    :meth:`next` gives its events one by one. Intents take effect at once: what is
-    known of a kind that others watch already is replayed from the store.
+    :meth:`next` returns its events one by one. Intents take effect at once: the known objects of an
+    already watched kind are replayed from the store.
     """
 
     def __init__(self, name: str, manager: Watches) -> None:
@@ -60,7 +60,7 @@ class Registrar:
             self._manager.joined(self, gvk)
 
     def remove_watch(self, gvk: GroupVersionKind) -> None:
-        """Want a kind no more. Nothing is told of it any more, not that its objects are gone."""
+        """Ends the interest in a kind. No more events follow, not even deletions."""
         if gvk in self._requested:
             self._requested.remove(gvk)
             self.queue.forget(gvk)
@@ -70,11 +70,12 @@ class Registrar:
     def project(
         self, gvk: GroupVersionKind, projection: Transform | None, *, is_narrower: bool = False
     ) -> None:
-        """Hear no more of a kind's objects than a projection keeps; None for all of them.
+        """Limits a kind's objects to the fields that a projection keeps; None for all.
 
-        The projection keeps what identifies an object. Unless it ``is_narrower`` than the one before,
-        all objects are listed and told anew, and "synced" comes after them: no state that comes after
-        this call was made by another projection. Where others want the kind, objects stay whole.
+        The projection keeps the fields that identify an object. Unless it ``is_narrower`` than the
+        one before, all objects are listed and delivered anew, followed by "synced". No state after
+        this call is made by another projection. If other registrars have the kind, objects stay
+        whole.
         """
         if projection is None:
             self.projections.pop(gvk, None)

@@ -1,10 +1,10 @@
-"""The CRDs of constraints: one for each template, made by whichever replica is first.
+"""The CRDs of constraints, one for each template. The first replica to find one missing creates it.
 
-The API server fills in much that a template does not say, and others may label
-what they did not make; so a CRD is right when it has everything that is desired
-of it, whatever else it has. And it is left alone where it was made from a newer
-generation of the template than the one in force here: a replica that is behind,
-or cannot use the newest, must not undo what the others made.
+The API server fills in fields that a template leaves out, and other tools may add labels. So a CRD
+is right if it has all desired fields; further fields are ignored.
+
+A CRD from a newer generation of the template than this replica's is left alone. A replica that is
+behind, or cannot use the newest generation, must not undo the work of other replicas.
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ def owned(crd: Mapping[str, Any], template: Mapping[str, Any]) -> Json:
 
 
 def overlay_crd(desired: Json, current: Json) -> Json | None:
-    """Return the desired CRD over the current one; None where the current one has all of it.
+    """Returns the desired CRD merged over the current one; None if no write is needed.
 
-    Or is of the same template, and newer.
+    No write is needed in two cases: the current CRD has all desired fields; or it was made from a
+    newer generation of the same template.
     """
     if _is_newer(current, desired):
         return None
@@ -82,10 +83,10 @@ def _column_names(crd: Mapping[str, Any]) -> str:
 
 
 def _with_columns_as_they_are(desired: Json, current: Json) -> Json:
-    """Return the desired CRD without its columns, where they have been written before.
+    """Returns the desired CRD without its printer columns, if they have been written before.
 
-    Gatekeeper replaces the spec of CRDs whole when it makes them too: who puts columns back
-    that somebody took away would write for ever, and so would it.
+    A Gatekeeper that also writes CRDs replaces the whole spec, without our columns. If both
+    restored their own version, they would write for ever.
     """
     if not _was_written(COLUMNS, desired, current):
         return desired
@@ -184,10 +185,10 @@ def _undescribed(schema: Any) -> Any:
 
 
 def _over(desired: Any, current: Any) -> Any:
-    """Wanted fields over current ones, except that a schema is taken whole.
+    """Merges the desired fields over the current ones; a schema is replaced as a whole.
 
-    A property that the template no longer has must go; elsewhere what is there
-    and not spoken of is the API server's default.
+    A property that the template has dropped must disappear from the schema. Elsewhere a field that
+    is not desired is the API server's default, and stays.
     """
     if isinstance(desired, dict) and isinstance(current, dict):
         merged = dict(current)

@@ -1,4 +1,4 @@
-"""The observations of constraints that a replica's statuses show, besides what it enforces."""
+"""The observations of constraints in a replica's statuses, such as audit results."""
 
 from __future__ import annotations
 

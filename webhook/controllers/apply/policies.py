@@ -78,10 +78,10 @@ class PolicyController:
     ) -> None:
         """``now`` gives the time for statuses, in RFC 3339; ``revisions`` are the kept ones.
 
-        ``object_faults`` takes unforeseen errors. ``retries`` knows which templates the machine could
-        not compile, and when to try again. With ``wait_for_broken`` a broken object holds readiness
-        back; else readiness stops waiting for it, as Gatekeeper does by default. ``projection`` says
-        what is kept of synced objects.
+        ``object_faults`` takes unforeseen errors. ``retries`` has the templates that could not be
+        compiled for lack of machine resources, and when to try them again. With ``wait_for_broken``
+        a broken object holds readiness back; otherwise readiness stops waiting for it, as in
+        Gatekeeper by default. ``projection`` selects the fields of synced objects that are kept.
         """
         self._client = client
         self._tracker = tracker
@@ -105,7 +105,7 @@ class PolicyController:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The constraint kinds to watch: those of all templates, broken ones included."""
+        """Returns the constraint kinds to watch: those of all templates, including broken ones."""
         return frozenset(
             kind for state in self._templates.values() if (kind := state.kind) is not None
         )
@@ -169,7 +169,7 @@ class PolicyController:
         if before is not None and same_policy(before.document, document):
             return
         if before is not None and before.uid != document["metadata"].get("uid", ""):
-            # Deleted and created again: nothing of the old one counts.
+            # Deleted and created again: the state of the old object no longer counts.
             self._drop_template(name)
             before = None
         known = State(document) if before is None else replace(before, document=document)
@@ -250,7 +250,7 @@ class PolicyController:
         self._mark_changed(self._around.take_breakers(breakers))
 
     def enforced(self) -> InForceNow:
-        """Return what is in force: templates by name, constraints by kind and name."""
+        """Returns the templates in force by name, and the constraints by kind and name."""
         return enforced(self._templates, self._all_constraints())
 
     def take_generated(self, statuses: Statuses) -> None:
@@ -269,14 +269,17 @@ class PolicyController:
         self._changed |= {(group, name) for group, name in keys if name in self._known(group)}
 
     def audited(self, results: Mapping[PolicyKey, Json | None]) -> None:
-        """Take what this replica's share of the audit found, by constraint; None where it found nothing."""
+        """Takes the results of this replica's share of the audit; None for no violation."""
         for (kind, name), result in results.items():
             state = self._constraints.get(kind, {}).get(name)
             if state is not None and self._observations.audited(state.uid, result):
                 self._changed.add((kind, name))
 
     def revised(self, subjects: Iterable[PolicyKey]) -> None:
-        """Apply objects again whose kept revisions changed, where a rollback or a restart may need one."""
+        """Applies objects again whose kept revisions changed, if they need one.
+
+        An object needs one if it is rolled back by annotation, or if nothing of it is in force.
+        """
         for group, name in subjects:
             states = self._known(group)
             state = states.get(name)
@@ -337,7 +340,7 @@ class PolicyController:
         self._apply_groups(name)
 
     def _apply_groups(self, kind: str) -> None:
-        """Apply the groups again that have members of this constraint kind, in whatever case."""
+        """Applies the groups again that name this constraint kind, in upper or lower case."""
         known = self._constraints.get(CONSTRAINT_GROUP, {})
         for name, state in known.items():
             if kind.lower() in templates_of(state.document):
@@ -399,7 +402,7 @@ class PolicyController:
         return is_changed
 
     def take_good(self) -> dict[PolicyKey, InForce | None]:
-        """Return what is in force of each object that changed since the last call; None for nothing."""
+        """Returns what came into force since the last call, by object; None if it was withdrawn."""
         return self._published.take_news()
 
     def _update_readiness(self, kind: str, name: str, state: State | None) -> None:

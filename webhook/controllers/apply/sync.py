@@ -58,7 +58,7 @@ class SyncController:
         pod: Pod,
         projection: SyncProjection | None = None,
     ) -> None:
-        """``projection`` says what of each object is kept; without one that is all of it."""
+        """``projection`` selects the kept fields of each object; without it whole objects are kept."""
         self.projection = projection
         if projection is not None:
             projection.has_objects = lambda gvk: bool(self._objects.get(gvk))
@@ -69,9 +69,10 @@ class SyncController:
         self._config_error = ""
         self._config_kinds: frozenset[GroupVersionKind] = frozenset()
         self._sync_sets: dict[str, frozenset[GroupVersionKind]] = {}
-        """The kinds that each SyncSet names: read once, so that a broken one affects no other."""
+        """The kinds that each SyncSet names. Each SyncSet is read by itself, so a broken one
+        affects no other."""
         self._objects: dict[GroupVersionKind, dict[_Key, int]] = {}
-        """The hash of each object, and the bytes that are kept of it: one number, for it is kept often."""
+        """The hash of each object and its kept bytes, packed into one number to save memory."""
         self._hidden: dict[GroupVersionKind, dict[_Key, Any]] = {}
         """The objects kept of excluded namespaces, by kind and key."""
         self._sizes: Counter[GroupVersionKind] = Counter()
@@ -89,12 +90,12 @@ class SyncController:
 
     @property
     def kinds(self) -> frozenset[GroupVersionKind]:
-        """The kinds whose objects policies may read."""
+        """Returns the kinds whose objects policies may read."""
         return frozenset().union(self._config_kinds, *self._sync_sets.values())
 
     @property
     def synced(self) -> frozenset[GroupVersionKind]:
-        """The kinds whose objects have all come."""
+        """Returns the kinds whose objects have all arrived."""
         return frozenset(self._synced)
 
     def config(self, document: Mapping[str, Any] | None) -> None:
@@ -147,7 +148,7 @@ class SyncController:
                 self.projection.follow(gvk)
 
     def _exclude(self, patterns: tuple[str, ...]) -> None:
-        """Exclude the objects of namespaces by these patterns, and add those no longer excluded."""
+        """Excludes the objects of namespaces by these patterns; adds those no longer excluded."""
         if patterns == self._excluded_patterns:
             return
         self._excluded_patterns, self._excluded = patterns, wildcard.any_of(patterns)
@@ -165,10 +166,10 @@ class SyncController:
     # --- data ----------------------------------------------------------------------------------
 
     def data(self, gvk: GroupVersionKind, key: _Key, document: Mapping[str, Any] | None) -> None:
-        """Take an object of a synced kind; ``document`` is None where it is gone.
+        """Takes an object of a synced kind; ``document`` is None if it was deleted.
 
-        There are three cases: an object that is gone leaves the client; an excluded one is only kept
-        here; any other is added to the client, in the place of what was there.
+        There are three cases: a deleted object is removed from the client; an excluded one is only
+        kept here; any other object replaces the previous version in the client.
         """
         objects = self._objects.get(gvk)
         if objects is None:
@@ -203,20 +204,20 @@ class SyncController:
     def _note(self, gvk: GroupVersionKind, key: _Key, number: int) -> None:
         objects = self._objects[gvk]
         self._sizes[gvk] += (number & _SIZE_MAX) - (objects.get(key, 0) & _SIZE_MAX)
-        objects[key] = number  # in place, so that the key stays the one that others hold
+        objects[key] = number  # in place: the key object is shared with the watch's store
 
     def _drop(self, gvk: GroupVersionKind, key: _Key) -> None:
         self._sizes[gvk] -= self._objects[gvk].pop(key, 0) & _SIZE_MAX
         self._hidden[gvk].pop(key, None)
 
     def _kept(self, gvk: GroupVersionKind, document: Any) -> tuple[Any, int]:
-        """Return what policies see of an object, and its length in JSON; 0 where nobody wants it."""
+        """Returns the kept fields of an object, and their length as JSON; 0 without a projection."""
         if self.projection is None:
             return document, 0
         return self.projection.kept(gvk, document)
 
     def narrow(self) -> None:
-        """Drop what no policy reads any more."""
+        """Drops the fields that no policy reads any more."""
         for gvk in () if self.projection is None else self.projection.narrow():
             objects, hidden = self._objects[gvk], self._hidden.setdefault(gvk, {})
             for key, number in objects.items():

@@ -28,7 +28,7 @@ class ClusterDiscovery(Discovery):
         self._crds = crds
 
     async def resource(self, gvk: GroupVersionKind) -> Resource:
-        """The kind's resource; raises :class:`UnknownKind`, and what requests raise."""
+        """Returns the kind's resource; raises :class:`UnknownKind` and the errors of requests."""
         if gvk.group == kyverno_kinds.GROUP:
             return await self.of_versions(gvk, kyverno_kinds.VERSIONS)
         if gvk.group != constraint.GROUP:

@@ -53,7 +53,7 @@ _NOTHING: Final = (0,) * len(_COUNTED)
 
 
 class WatchMetrics:
-    """Adds up the counts of all watches, those that ended included."""
+    """Sums the counts of all watches, including ended ones."""
 
     def __init__(self, registry: Registry, client: ClusterClient, manager: Manager) -> None:
         self._registry = registry

@@ -1,9 +1,9 @@
-"""Generated policies and bindings, compared with those in the cluster.
+"""Compares generated policies and bindings with those in the cluster.
 
-Every replica with ``--operation=generate`` compares and writes them; so does a Gatekeeper beside
-us, and so do replicas of another release while one is rolled out. Who has put the same object right
-a few times within a while lets it be for the rest of that while: two that disagree must not write
-for ever.
+Several writers may compare and write them: every replica with ``--operation=generate``, a
+Gatekeeper in the same cluster, and replicas of another release during an upgrade. A replica that
+has restored the same object a few times leaves it alone for a while. Two writers that disagree must
+not write for ever.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 REWRITES_MAX: Final = 3
-"""How often an object that somebody else changed is put right within :data:`WHILE_SECONDS`."""
+"""The most restores within :data:`WHILE_SECONDS` of an object that another writer changed."""
 
 WHILE_SECONDS: Final = 600.0
 
@@ -63,7 +63,7 @@ def owner_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def is_owned_by(document: Mapping[str, Any], uids: Collection[str]) -> bool:
-    """Whether an object's controller is a template or constraint with one of these UIDs."""
+    """Whether an object's controller is a template or constraint with a UID of ``uids``."""
     owner = owner_of(document)
     group = str(owner.get("apiVersion", "")).partition("/")[0]
     known = (group == TEMPLATES_GROUP and owner.get("kind") == TEMPLATE_KIND) or (
@@ -73,14 +73,14 @@ def is_owned_by(document: Mapping[str, Any], uids: Collection[str]) -> bool:
 
 
 class Rewrites:
-    """The overlay of generated objects, which yields to who keeps writing them otherwise."""
+    """The overlay of generated objects; gives up an object that another writer keeps changing."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._times: dict[str, tuple[Json, deque[float]]] = {}
 
     def __call__(self, desired: Json, current: Json) -> Json | None:
-        """The object to write instead of the current one; None to leave it as it is."""
+        """Returns the object to write over the current one; None to leave it as it is."""
         if not self.differs(desired, current) or self.foreign(desired, current):
             return None
         name = desired["metadata"]["name"]

@@ -27,11 +27,11 @@ def subject_key(kind: str, name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ExtensionState:
-    """All that is known of a mutator or ExpansionTemplate by itself.
+    """The state of a mutator or ExpansionTemplate, apart from other objects.
 
-    ``error`` says why its newest generation cannot be used, ``fighting`` names the object over
-    which somebody undoes what the mutator does; both are empty where nothing is wrong. ``error_at``
-    is when the error came or went last, ``in_force_at`` when what is in force was put there.
+    ``error`` is why its newest generation cannot be used. ``fighting`` names the object on which
+    the mutator's change is undone again and again. Both are empty without a fault. ``error_at`` is
+    when the error last came or went, ``in_force_at`` when the version in force was put there.
     """
 
     document: Mapping[str, Any]
@@ -72,9 +72,10 @@ def uid_of(document: Mapping[str, Any]) -> str:
 def extension_status(
     pod: Pod, state: ExtensionState, standing: ExtensionStanding, now: str
 ) -> Json | None:
-    """Makes the status object; None for a kind without one, or a name that Gatekeeper refuses, too.
+    """Makes the status object.
 
-    ``now`` is in RFC 3339.
+    None for a kind without statuses, or a name that Gatekeeper refuses, too. ``now`` is in RFC
+    3339.
     """
     row = kind_of_document(state.document)
     if row is None or row.status is None:

@@ -1,11 +1,10 @@
-"""The kept revisions: known to every replica, written by one of them, bounded in number.
+"""The kept revisions: known to every replica, written by one of them, limited in number.
 
-Every replica watches them and has them before it applies a policy. What is in
-force is kept as soon as it has been for a moment: by one replica for each object,
-chosen without a leader (:mod:`webhook.replicas.rendezvous`); the next in turn
-takes over where it does not, because it is dead or has another generation in
-force. A steady state writes nothing; a change is one object made and at most one
-deleted. Where the cluster has no such kind nothing is kept, and that is said.
+Every replica watches them, and has them before it applies a policy. A version in force is kept once
+it has been in force for a moment. One replica writes for each object, chosen without a leader
+(:mod:`webhook.replicas.rendezvous`). The next one in turn takes over if the first is dead or has
+another generation in force. A steady state costs no writes; a change creates one object and deletes
+at most one. If the cluster does not have the kind, nothing is kept, and a warning is logged.
 """
 
 from __future__ import annotations
@@ -57,25 +56,25 @@ REVISIONS: Final = Resource(
 CRD_NAME: Final = f"{revision.PLURAL}.{revision.GROUP}"
 
 SETTLED_SECONDS: Final = 0.5
-"""How long a generation is in force before it is kept: one that is replaced at once is not."""
+"""How long a generation is in force before it is kept; one that is replaced at once is not kept."""
 
 REFUSED_SECONDS: Final = 60.0
 """After a refusal for want of rights nothing is written for so long: each would be refused."""
 
 TRIED_SECONDS: Final = 10.0
-"""How often it is asked whether a replica that tries what is in force here has come to an end: its
-word comes by the watch, its death by nothing. A trial takes five seconds of a processor at most."""
+"""How often a trial of another replica is checked for its end. Its outcome arrives by the watch,
+its death does not. A trial takes at most five seconds of a processor."""
 
 ORPHAN_SECONDS: Final = 60.0
-"""How long the API server's garbage collector is left alone with the revisions of a constraint that is
-gone. It looks for new kinds every 30 seconds, and cannot look up an owner whose kind came and went in
+"""How long the revisions of a deleted constraint are left to the API server's garbage collector. It
+looks for new kinds every 30 seconds, and cannot look up an owner whose kind came and went in
 between: such revisions would stay for ever."""
 
 PROBE_SECONDS: Final = 0.5
-"""How often it is asked, at the start, whether the kind is served at all."""
+"""How often, at start, it is checked whether the kind is served."""
 
 _Subject: TypeAlias = "tuple[PolicyKey, str]"
-"""An object, and its UID: one that was made anew under a name has revisions of its own."""
+"""An object and its UID: an object created anew under the same name has its own revisions."""
 
 _METADATA: Final = ("name", "uid", "resourceVersion", "creationTimestamp")
 
@@ -97,12 +96,11 @@ class RevisionKeeper:
         settings: Settings | None = None,
         object_faults: ObjectFaults | None = None,
     ) -> None:
-        """``tell`` is given the objects whose revisions came or went; ``keys`` say which count.
+        """``tell`` gets the objects whose revisions changed; ``keys`` decide which revisions count.
 
-        ``rollouts`` are those of the same objects: each revision keeps a copy of its record.
-        ``limit`` are kept of each object. ``writers`` gives the replicas that write;
-        without it this one only reads. ``object_faults`` takes what an object raises that
-        nobody foresaw.
+        ``rollouts`` are the records of the same objects; each revision keeps a copy of its record.
+        ``limit`` is the number of revisions kept of each object. ``writers`` gives the replicas
+        that write; without it this replica only reads. ``object_faults`` takes unforeseen errors.
         """
         self._object_faults = object_faults or ObjectFaults(log)
         self._client = client
@@ -130,7 +128,7 @@ class RevisionKeeper:
         self._refused_until = 0.0
         self._restores = 0
         self.listener: Callable[[PolicyRevision], None] = _nobody
-        """Told each revision that came, changed or went."""
+        """Called with each revision that came, changed or went."""
 
     # --- what is kept --------------------------------------------------------------------------
 
@@ -139,7 +137,7 @@ class RevisionKeeper:
         return self._known.of(uid)
 
     def named(self, uid: str, name: str) -> PolicyRevision | None:
-        """A revision of an object, whatever came of it."""
+        """Returns a revision of an object, with any outcome."""
         return self._known.named(uid, name)
 
     def refusal(self, document: Mapping[str, Any], digest: str) -> str:
@@ -147,7 +145,7 @@ class RevisionKeeper:
         return self._known.refusal(document, digest)
 
     def all(self) -> list[PolicyRevision]:
-        """Every revision that counts, whatever came of it."""
+        """Returns every revision that counts, with any outcome."""
         return self._known.all()
 
     @property
@@ -166,7 +164,7 @@ class RevisionKeeper:
         return len(self._reflector.store)
 
     def change(self, changes: Iterable[Change]) -> None:
-        """Take in revisions that came or went; what no replica has written does not count."""
+        """Takes revisions that came or went; those without a replica's signature do not count."""
         subjects: list[PolicyKey] = []
 
         def take(change: Change) -> None:
@@ -188,7 +186,7 @@ class RevisionKeeper:
         self._tell(subjects)
 
     def _judge_anew(self) -> None:
-        """The keys are others: so may be what counts, and by which key it is signed."""
+        """Judges all revisions again after a change of keys, which decide which revisions count."""
         items = list(self._reflector.store)
         self.change([Change("set", key_of(item), item) for item in items])
         if self._writers is not None:
@@ -198,9 +196,10 @@ class RevisionKeeper:
                 self.keeper.add(subject, SETTLED_SECONDS)
 
     def synced(self) -> None:
-        """Do nothing: the changes of a list have said what there is to do.
+        """Drops revisions that no longer exist after a restore of etcd.
 
-        After a restore of etcd there may be no more what answers alone have told of.
+        Such revisions are known only from answers to requests. Without a restore there is nothing
+        to do: the changes of the list have been taken.
         """
         restores = self._reflector.statistics().restores
         if restores == self._restores:
@@ -214,9 +213,9 @@ class RevisionKeeper:
     # --- at the start --------------------------------------------------------------------------
 
     async def wait_loaded(self, failed: Callable[[str], None]) -> None:
-        """Return once every revision is known, or it is certain that there can be none.
+        """Returns once every revision is known, or it is certain that there are none.
 
-        ``failed`` is told why it takes longer.
+        ``failed`` gets the reason of the delay.
         """
         await self._keys.load(failed)
         while True:
@@ -263,7 +262,7 @@ class RevisionKeeper:
     # --- writing -------------------------------------------------------------------------------
 
     def keep(self, changes: Mapping[PolicyKey, InForce | None]) -> None:
-        """Take what is in force of these objects; None for none."""
+        """Takes the versions in force of these objects; None for none."""
         if self._writers is None:
             return
         for key, in_force in changes.items():
@@ -291,11 +290,11 @@ class RevisionKeeper:
             await self._keep(subject, writers)
 
     def _rank(self, subject: _Subject, writers: frozenset[str]) -> int:
-        """How many replicas write about an object before this one."""
+        """Returns how many replicas come before this one in the order of writers."""
         return rendezvous.rank(f"revision/{'/'.join(subject[0])}", writers, self._pod.uid)
 
     async def _keep(self, subject: _Subject, writers: frozenset[str]) -> None:
-        """Keep what is in force of an object, drop what nobody needs, if it is our turn."""
+        """Keeps the version in force of an object and drops surplus revisions, in our turn."""
         key, uid = subject
         in_force = self._desired.get(key)
         if in_force is not None and _uid_of(in_force) != uid:
@@ -332,7 +331,9 @@ class RevisionKeeper:
         except (ApiError, ApiUnreachable) as error:
             self._failed(subject, error)
         else:
-            self.keeper.settled(subject, SETTLED_SECONDS)  # what is beyond the limit now
+            self.keeper.settled(
+                subject, SETTLED_SECONDS
+            )  # looks for revisions beyond the limit by then
 
     async def _drop(self, revisions: Iterable[PolicyRevision]) -> None:
         """Delete revisions. Raises ApiError, ApiUnreachable."""
@@ -354,9 +355,10 @@ class RevisionKeeper:
         )
 
     async def _drops_what_is_left(self, subject: _Subject, writers: frozenset[str]) -> bool:
-        """Drop the revisions of a constraint that is gone, with its template; whether all is done.
+        """Drops the revisions of a constraint that was deleted with its template.
 
-        The API server says that both are gone, and not what this replica knows.
+        Returns whether all is done. The API server is asked for both objects, since this replica's
+        watch may be behind.
         """
         (kind, name), uid = subject
         rank = self._rank(subject, writers)
@@ -384,7 +386,7 @@ class RevisionKeeper:
             raise
 
     def signed(self, item: Json) -> Json:
-        """A revision, or one that was read, with the signature of what it says."""
+        """Returns a revision with a signature over its content."""
         status = {
             **object_of(item.get("status")),
             "signature": self._keys.sign(read_revision(item).signed_bytes),
@@ -392,7 +394,7 @@ class RevisionKeeper:
         return {**item, "status": status}
 
     async def make(self, document: Json) -> Json:
-        """Make a revision that counts, in the place of one that does not; as the API server has it.
+        """Creates a revision, in place of one that does not count; returns it as stored.
 
         Raises ApiError, ApiUnreachable.
         """
@@ -440,7 +442,7 @@ class RevisionKeeper:
             record = self._rollouts.of_generation(uid, item.generation)
             kept = status_of(self._reflector.store.get("", item.name)).get(FIELD)
             if record is not None and record != kept:
-                # A merge leaves what it does not name.
+                # A merge patch keeps the fields that it does not name.
                 lacking.append((item.name, dict.fromkeys((*object_of(kept), *OPTIONAL)) | record))
         return lacking
 
@@ -458,7 +460,7 @@ class RevisionKeeper:
         return revision_object(in_force.document, in_force.digest)
 
     def _misjudged(self, in_force: InForce) -> PolicyRevision | None:
-        """The revision of what is in force, where whoever tried it did not come to that end."""
+        """Returns the revision of the version in force, if its outcome forbids enforcement."""
         name = revision.name_of(in_force.document, in_force.digest)
         judged = None if in_force.revision else self.named(_uid_of(in_force), name)
         return None if judged is None or judged.may_be_enforced else judged
@@ -469,7 +471,7 @@ class RevisionKeeper:
         return TrialOutcome("passed", pod.name, pod.uid, __version__, timestamp.now())
 
     def _outdated(self, uid: str, misjudged: PolicyRevision | None) -> list[PolicyRevision]:
-        """The revisions to sign anew, since there is another key; not those that are being tried."""
+        """Returns the revisions to sign anew with a newer key, without those that are being tried."""
         return [
             item
             for item in self._known.of_subject(uid)
@@ -488,7 +490,11 @@ class RevisionKeeper:
         )
 
     def _beyond(self, uid: str, in_force: InForce | None) -> list[PolicyRevision]:
-        """Return the revisions beyond the limit, and all that cannot be enforced but the newest of what came since."""
+        """Returns the revisions to drop.
+
+        1. Revisions beyond the limit. 2. Unusable ones older than the generation in force. 3. Of
+        newer unusable ones, all but the newest.
+        """
         faulty = self._known.faulty(uid)
         if in_force is None:
             return faulty[:-1]
@@ -497,7 +503,7 @@ class RevisionKeeper:
         return beyond + [one for one in faulty[:-1] if one.generation > in_force.generation]
 
     def _is_refused_again(self, uid: str) -> bool:
-        """Whether there is an outcome that a newer one has taken the place of."""
+        """Whether an outcome has been superseded by a newer one."""
         return len(self._known.faulty(uid)) > 1
 
     def take(self, document: Json) -> PolicyRevision | None:
@@ -508,7 +514,8 @@ class RevisionKeeper:
         if isinstance(error, ApiError) and error.is_forbidden:
             self._refused_until = time.monotonic() + REFUSED_SECONDS
         if isinstance(error, ApiError) and (
-            # Another made it, and the watch tells of it; or the kind itself is gone.
+            # Another replica created it, and the watch will deliver it; or the kind itself was
+            # deleted.
             error.is_forbidden or error.is_conflict or error.is_absent
         ):
             seconds = REFUSED_SECONDS * random.uniform(1.0, 1.5)  # noqa: S311  # jitter

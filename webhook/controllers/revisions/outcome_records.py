@@ -1,7 +1,7 @@
-"""Outcomes of trials, written into the PolicyRevisions of the generations that were tried.
+"""Outcomes of trials, written into the PolicyRevisions of the tried generations.
 
-A PolicyRevision is named by its generation. So of several replicas with an outcome only one makes
-it, and the others read that one's outcome.
+A PolicyRevision is named after its generation. So only one of several replicas with an outcome
+creates it, and the others read that outcome.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ RECORD_SECONDS: Final = 0.5
 on beside the trial."""
 
 WRITE_SECONDS: Final = 10.0
-"""How long one write of those may take, and how long enforcement waits for an outcome to stand."""
+"""The time limit of one write, and how long enforcement waits for an outcome to be written."""
 
 TRIES: Final = 3
-"""Attempts to write an outcome: other replicas wait for one that was announced."""
+"""Attempts to write an outcome: other replicas wait for an announced outcome."""
 
 NOT_KEPT: Final = f"the CRD of {revision.KIND} keeps no outcome, or no signature of it"
 
@@ -44,7 +44,7 @@ LOOKS: Final = 2
 
 
 class OutcomeRecords:
-    """Writes outcomes, at most one of each generation; used by tasks of one loop."""
+    """Writes outcomes, at most one for each generation; used by tasks of one loop."""
 
     def __init__(self, client: ClusterClient, revisions: RevisionKeeper, log: Logger) -> None:
         self._client = client
@@ -62,10 +62,10 @@ class OutcomeRecords:
     async def record(
         self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome, *, over: str = ""
     ) -> TrialOutcome | None:
-        """Writes the outcome of a generation; returns the one that stands, which may be another's.
+        """Writes the outcome of a generation; returns the outcome in the record, maybe another's.
 
-        ``over`` is the UID of a replica whose claim to try it counts no longer. None where no
-        outcome could be written.
+        ``over`` is the UID of a replica whose claim no longer counts. None if no outcome could be
+        written.
         """
         backoff = Backoff(initial_seconds=0.2, max_seconds=2.0)
         attempt = 0
@@ -131,11 +131,15 @@ class OutcomeRecords:
     async def _written(
         self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome, over: str
     ) -> Json:
-        """Returns the PolicyRevision with the outcome that stands.
+        """Returns the PolicyRevision with its outcome.
 
-        There are three cases: 1. no revision of the name is known: it is made. 2. one does not
-        count: it is deleted, and made anew. 3. one counts: the outcome is written into it, unless
-        one stands there that may not be replaced. Raises ApiError, ApiUnreachable.
+        There are three cases:
+
+        1. No revision of the name is known: it is created. 2. The revision does not count: it is
+        deleted and created anew. 3. The revision counts: the outcome is written into it, unless it
+        has one that may not be replaced.
+
+        Raises ApiError, ApiUnreachable.
         """
         name = revision.name_of(document, digest)
         if self._revisions.named(document["metadata"].get("uid", ""), name) is None:
@@ -173,7 +177,7 @@ class OutcomeRecords:
 
     def _failed(self, document: Mapping[str, Any], error: str, pause_seconds: float) -> None:
         self.failures += 1
-        # What fails in passing does not end the pause after a refusal that another has just met.
+        # A passing failure does not end the pause after a refusal that another task has just met.
         self._refused_until = max(self._refused_until, time.monotonic() + pause_seconds)
         self._log.warning(
             "the outcome of a trial was not written",

@@ -30,19 +30,19 @@ InForceNow: TypeAlias = "tuple[dict[str, Mapping[str, Any]], dict[tuple[str, str
 """Templates by name, constraints by kind and name."""
 
 ENGINE: Final = "engine"
-"""Code of the status error of a template whose engine is off: waiting would not bring it."""
+"""Code of the status error of a template whose engine is off: waiting would not help."""
 
 UNFORESEEN: Final = "internal_error"
-"""Code of the status error of what nobody foresaw."""
+"""Code of the status error for an unforeseen error."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that is known of a template or constraint: as it is, what of it is in force, and why not.
+    """The state of a template or constraint: its document, its version in force, and its error.
 
-    ``missing`` is the data that a template waits for, ``requirements`` what the one in force asks
-    for, and ``crd`` what its constraints need. ``action`` is a constraint's at its stage of a
-    roll-out.
+    ``missing`` is the data that a template waits for, ``requirements`` that of the version in
+    force. ``crd`` is the CRD of its constraints. ``action`` is a constraint's enforcement action at
+    its stage of a roll-out.
     """
 
     document: Mapping[str, Any]
@@ -72,9 +72,10 @@ class State:
 
     @property
     def kind(self) -> str | None:
-        """The constraint kind of the template in force, or that a broken one names.
+        """The constraint kind of the template in force, or the kind that a broken template names.
 
-        None where the name says another: no constraint can be of it, and the kind is its namesake's.
+        None if the template's name does not match: the kind then belongs to the template of that
+        name.
         """
         kind = kind_of(self.document if self.in_force is None else self.in_force.document)
         return kind if kind and kind.lower() == self.name else None
@@ -118,10 +119,10 @@ def generation_fault(
 
 
 def is_broken(state: State, templates: Mapping[str, State]) -> bool:
-    """Whether nothing of an object is enforced until somebody mends it; templates are by name.
+    """Whether nothing of an object is enforced until it is corrected; ``templates`` is by name.
 
-    What lacks its data is not broken, nor are its constraints: for what is being
-    synced readiness waits by itself, and nobody may ever sync the rest.
+    A template that waits for data is not broken, and neither are its constraints. Readiness waits
+    for data that is being synced; other data may never be synced.
     """
     error = state.error
     if error is None or state.in_force is not None or error.code == ENGINE:
@@ -178,7 +179,7 @@ def same_policy(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _equal(one: object, other: object) -> bool:
-    """Whether two values are equal; not, if they are too deep for that to be told."""
+    """Whether two values are equal; false if they are too deep to compare."""
     try:
         return one == other
     except RecursionError:

@@ -1,12 +1,11 @@
 """The ``status`` operation: keeps ``.status.byPod`` equal to the replicas' statuses.
 
-Watches the status objects of all replicas and the Pods of their namespace, and
-reads templates, constraints and Config as the watches of policy have them. For
-each object one replica is chosen to write (:mod:`webhook.replicas.rendezvous`);
-the next in turn takes over where that one does not. A write is a compare-and-swap of
-the status subresource, so that audit's fields are never lost. The conditions of
-templates and constraints go with it (:mod:`webhook.controllers.status.conditions`), and
-an Event where they change for better or worse.
+It watches the status objects of all replicas and the Pods of their namespace. Templates,
+constraints and Config come from the watches of policy. For each object one replica is chosen to
+write (:mod:`webhook.replicas.rendezvous`); the next one in turn takes over if it does not. A write
+is a compare-and-swap of the status subresource, so that audit's fields are never lost. It includes
+the conditions of templates and constraints (:mod:`webhook.controllers.status.conditions`). A change
+of condition for better or worse also causes an Event.
 """
 
 from __future__ import annotations
@@ -69,8 +68,8 @@ if TYPE_CHECKING:
     ]
 
 DEBOUNCE_SECONDS: Final = 0.2
-"""From the first status of a change to the write: replicas follow one another within some
-10 ms, and one write shall hold them all."""
+"""The pause from the first status of a change to the write. Replicas follow one another within some
+10 ms, and one write should include them all."""
 
 
 EVERYTHING: Final = LabelledSubject("", "", "")
@@ -80,7 +79,7 @@ FOREIGN: Final = LabelledSubject("", "", "foreign")
 """A key that stands for the policies of Kyverno in force."""
 
 _ALWAYS: Final = tuple(row.gvk for row in POLICY_KINDS if row.status and row.kind)
-"""The kinds whose objects always have statuses; constraints come with their templates."""
+"""The kinds whose objects always have statuses; constraint kinds are added with their templates."""
 
 _FIXED: Final = (*_ALWAYS, *coverage_keeper.WATCHED)
 
@@ -280,7 +279,7 @@ class Aggregation:
         return self._keeper.failures + self._orphans.keeper.failures
 
     def replicas(self) -> Replicas:
-        """The Pods that count, and those of them that write."""
+        """Returns the Pods that count, and those of them that write."""
         if self._replicas is None:
             ours = self._pods_known.ours.values()
             existing = frozenset(self._pods_known.existing.values())
@@ -322,7 +321,7 @@ class Aggregation:
         tell(reasons)
 
     async def _write(self, subject: LabelledSubject, replicas: Replicas) -> None:
-        """Write one object's status if it differs and it is our turn."""
+        """Writes one object's status if it differs and it is this replica's turn."""
         resource = resource_of(subject)
         gvk, namespace = resource.gvk, self._pod.namespace if resource.namespaced else ""
         document = self._manager.get(gvk, namespace, subject.name)
@@ -408,7 +407,7 @@ class Aggregation:
             reflector.renew()
 
     def _is_answered(self, kind: str) -> bool:
-        """Whether the API server has answered those watches since they were begun."""
+        """Whether the API server has answered the kind's watches since they began."""
         return all(reflector.is_answered for reflector in self._watches(kind))
 
     def _watches(self, kind: str) -> list[Reflector]:

@@ -1,8 +1,8 @@
-"""Keeps the conditions of the objects that this replica aggregates, and writes Events of changes.
+"""Keeps the conditions of the aggregated objects, and writes Events of changes.
 
-:mod:`webhook.controllers.status.conditions` decides what conditions say. This remembers what that
-needs: since when replicas are behind, whether the cluster's CRD keeps conditions at all, and each
-object's conditions as they are.
+:mod:`webhook.controllers.status.conditions` computes the conditions. This module keeps the state
+for that: since when replicas are behind, whether the CRD in the cluster keeps conditions at all,
+and each object's current conditions.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ PRUNED_SECONDS: Final = 600.0
 """How long conditions are left out after a CRD has pruned them; then the CRD may be upgraded."""
 
 TROUBLE: Final = frozenset({"Degraded", "Error", REASON})
-"""The states whose Events are warnings."""
+"""The states that cause Events of type Warning."""
 
 KINDS: Final = {kind.kind: kind.counted_as for kind in STATUS_KINDS if kind.counted_as}
-"""The kinds of status whose objects have conditions, with the metrics' names of them."""
+"""The kinds of status whose objects have conditions, with their names in metrics."""
 
 
 class ConditionKeeper:
-    """Merges conditions into statuses; whoever writes the statuses calls it."""
+    """Merges conditions into statuses, for the writers of statuses."""
 
     def __init__(self, events: EventWriter, pod: Pod, log: Logger) -> None:
         self.events = events
@@ -99,11 +99,11 @@ class ConditionKeeper:
         pods: Iterable[Mapping[str, Any]],
         coverage: CoverageState | None = None,
     ) -> Json | None:
-        """Return the status to write, conditions included; None where the object has it already.
+        """Returns the status to write, with conditions; None if the object has it already.
 
-        ``status`` is the status without conditions, None where nothing else differs. ``coverage`` says
-        how much of the policy's requests the API server sends. Conditions stay as they are in three
-        cases: nothing can be said of the object; replicas are behind, but not yet for
+        ``status`` is the status without conditions, None if nothing else differs. ``coverage`` is
+        the share of the policy's requests that the API server sends. Conditions stay unchanged in
+        three cases: no replica has reported on the object; replicas are behind, but not yet for
         ``BEHIND_SECONDS``; the CRD has pruned conditions lately.
         """
         now = time.monotonic()
@@ -141,7 +141,7 @@ class ConditionKeeper:
         desired: Mapping[str, Any],
         after: Mapping[str, Any],
     ) -> None:
-        """Write an Event of what a write of ``desired`` changed: ``after`` is the object as stored."""
+        """Writes an Event for a changed condition; ``after`` is the object as stored."""
         if "conditions" not in desired:
             return
         status = status_of(after)

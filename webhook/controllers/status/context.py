@@ -59,10 +59,10 @@ class StatusContext:
         return self._breakers.get((kind, name))
 
     def no_crd(self, template: str) -> str:
-        """Why there is no CRD for a template's constraints; an empty text where there is one."""
+        """Returns why a template's constraint CRD is not established; empty if it is."""
         return self._unestablished.get(f"{template}.{constraints.GROUP}", "")
 
     def fields(self, group: str, name: str) -> Json:
-        """The fields about what is generated, and about expressions."""
+        """Returns the fields about generated objects and about expressions."""
         key = group, name
         return self._generated.get(key, {}) | self._warnings.get(key, {})

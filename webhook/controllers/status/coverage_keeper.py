@@ -1,8 +1,8 @@
-"""Finds out whether the API server asks the webhook about a policy's objects: the reason ``NotAsked``.
+"""Computes whether the API server sends a policy's objects to the webhook: the reason ``NotAsked``.
 
-It follows what that depends on: webhook configurations, the operations that templates name,
+It watches the inputs: webhook configurations, the operations that templates name,
 ExpansionTemplates, Config, and the labels of Namespaces that policies name.
-:mod:`webhook.webhook_rules` decides by it.
+:mod:`webhook.webhook_rules` decides.
 """
 
 from __future__ import annotations

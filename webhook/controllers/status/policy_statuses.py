@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 class StatusInputs:
     """The inputs of a status beside the object's :class:`State`.
 
-    ``no_crd`` says why the CRD of a template's constraints is not established; empty where it is.
-    ``observed`` are fields of what happened since, as an audit's results. ``now`` is the time in
-    RFC 3339. ``retry_at`` is when a template is compiled again that the machine could not compile,
-    in seconds since the epoch.
+    ``no_crd`` is why the CRD of a template's constraints is not established; empty if it is.
+    ``observed`` are fields of later events, such as audit results. ``now`` is the time in RFC 3339.
+    ``retry_at`` is when a template is compiled again that failed for lack of machine resources, in
+    seconds since the epoch.
     """
 
     fault: FaultView | None
@@ -37,7 +37,7 @@ class StatusInputs:
     now: str
     retry_at: float | None = None
     elsewhere: str = ""
-    """Why no review evaluates the template; empty where one may."""
+    """Why no review evaluates the template; empty if reviews may."""
 
 
 def _why(fault: FaultView) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PublishedPolicies:
-    """The statuses by object, and the changes of what is in force, which the keeper of revisions takes.
+    """The statuses by object, and the changes of versions in force for the keeper of revisions.
 
     Used by one task.
     """
@@ -42,6 +42,6 @@ class PublishedPolicies:
         self._news[key] = in_force
 
     def take_news(self) -> dict[PolicyKey, InForce | None]:
-        """Return what is in force of each object that changed since the last call; None for none."""
+        """Returns what came into force since the last call, by object; None if it was withdrawn."""
         taken, self._news = self._news, {}
         return taken

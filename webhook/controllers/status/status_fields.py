@@ -1,8 +1,8 @@
-"""Finds out which of our fields of a status object the cluster keeps.
+"""Determines which of our fields of status objects the cluster keeps.
 
-Our CRDs of the statuses are Gatekeeper's with fields of our own. Where Gatekeeper's own are
-installed, the API server prunes those in silence; so each CRD is watched, what it does not
-declare is left out of what is written, and that is said.
+Our CRDs of the statuses are Gatekeeper's with additional fields. If Gatekeeper's own CRDs are
+installed, the API server silently prunes the additional fields. So each CRD is watched, and fields
+that it does not declare are left out of writes and logged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The status objects of all replicas, by what they are about."""
+"""The status objects of all replicas, by their subject."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class StatusListener(Protocol):
 
 
 class StatusIndex:
-    """The status objects of one kind; a reflector's receiver.
+    """The status objects of one kind; the receiver of a reflector.
 
-    ``items`` are all, by their names. One that has not the name which its Pod would give it says
-    nothing of any subject, whoever wrote it.
+    ``items`` are all, by name. A status with another name than its Pod would give it is not counted
+    for any subject, whoever wrote it.
     """
 
     def __init__(

@@ -23,13 +23,16 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 SETTLED_SECONDS: Final = (1.0, 5.0, 15.0)
-"""After a CRD's change its statuses are compared again: the API server announces a CRD, and takes a
-moment to serve by it. What it pruned until then would be missing; where nothing is, nothing is
-written."""
+"""The delays after a CRD's change at which its statuses are compared again. The API server needs a
+moment until it serves by a new CRD, and prunes unknown fields meanwhile. Nothing is written if none
+is missing."""
 
 
 class _Handed:
-    """Status objects with the fields that the cluster keeps; one that is the same stays the same."""
+    """Status objects with the fields that the cluster keeps.
+
+    An unchanged document keeps its identity.
+    """
 
     def __init__(self, fields: frozenset[str], sign: Callable[[bytes], str]) -> None:
         self.fields = fields

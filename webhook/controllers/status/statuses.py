@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 _STAGED: Final = ("enforcementAction", "preview")
-"""Fields that tell of a stage, of a constraint and of a mutator."""
+"""Fields about a stage, of a constraint and of a mutator."""
 
 
 def own_statuses(pod: Pod) -> ObjectSelection:
@@ -64,7 +64,10 @@ def signed(document: Json, sign: Callable[[bytes], str]) -> Json:
 
 
 def signed_bytes(document: Mapping[str, Any]) -> bytes:
-    """Return the signed bytes of a status object: who says what. No other message has this field."""
+    """Returns the bytes to sign for a status object: its owners, name and content.
+
+    No other signed message has the field ``statusOf``.
+    """
     unsigned = {name: value for name, value in status_of(document).items() if name != SIGNATURE}
     owners = [text(owner, "uid") for owner in owners_of(document)]
     name = text(document, "metadata", "name")

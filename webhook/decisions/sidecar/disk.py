@@ -1,8 +1,7 @@
-"""The file layer: every byte that must survive goes through here.
+"""The file layer: all durable bytes pass through here.
 
-A seam of its own, so that a crash test can put a layer in its place that
-forgets at the kill whatever was not synced: after SIGKILL alone the page cache
-still holds it, and nothing would be tested.
+A crash test can replace this layer by one that forgets all unsynced bytes at the kill. After
+SIGKILL alone the page cache still holds them, and nothing would be tested.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOCK: Final = "lock"
-"""The file in a queue's directory whose lock its owner holds."""
+"""The lock file in a queue's directory, locked by the queue's owner."""
 
 
 class AppendFile(Protocol):
@@ -82,10 +81,10 @@ class Disk(Protocol):
         """
 
     def is_queue(self, path: Path) -> bool:
-        """Whether this is a directory, and not a link to one, that was ever locked."""
+        """Whether this is a directory, not a link to one, with a lock file."""
 
     def remove_directory(self, path: Path) -> None:
-        """Remove what was delivered, and all below it; raises :class:`OSError`."""
+        """Removes a delivered queue and all below it; raises :class:`OSError`."""
 
 
 class _OSFile:
@@ -154,9 +153,9 @@ class OSDisk:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def replace(self, path: Path, data: bytes) -> None:
-        """Write beside the file, then rename over it.
+        """Writes a new file, then renames it over the old one.
 
-        Never without a sync: what is renamed over a good file could be empty after a power failure.
+        Always with a sync: otherwise the file could be empty after a power failure.
         """
         beside = path.with_name(path.name + ".new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -170,11 +169,11 @@ class OSDisk:
         self.sync_directory(path.parent)
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename over whatever is there."""
+        """Renames a file over any existing one."""
         source.replace(target)
 
     def remove(self, path: Path) -> None:
-        """Remove a file, if there is one."""
+        """Removes a file, if it exists."""
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
 
@@ -217,5 +216,5 @@ class OSDisk:
         return path.is_dir() and not path.is_symlink() and (path / LOCK).exists()
 
     def remove_directory(self, path: Path) -> None:
-        """Remove what was delivered, and all below it; raises :class:`OSError`."""
+        """Removes a delivered queue and all below it; raises :class:`OSError`."""
         shutil.rmtree(path)

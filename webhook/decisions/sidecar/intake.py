@@ -1,8 +1,8 @@
-"""Group commit: what arrives while one sync runs goes into the next.
+"""Group commit: records that arrive during one sync go into the next.
 
-Receivers, on the event loop, hand over records; one thread appends them and
-syncs; back on the event loop those are told whose streams are durable further
-than before. Nothing is acknowledged any other way.
+Receivers hand over records on the event loop. One thread appends and syncs them. Then, on the event
+loop, the receivers of streams with newly durable records are notified. There is no other way to an
+acknowledgement.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ FULL_SECONDS: Final = 1.0
 class Intake:
     """Takes records from receivers and makes them durable; belongs to one event loop.
 
-    ``received`` counts new records taken in, ``committed`` those durable: their
-    difference is in memory. ``blocked`` says that the log has no room.
+    ``received`` counts new records taken in, ``committed`` those durable: their difference is in
+    memory. ``blocked`` is whether the log has no room.
     """
 
     def __init__(self, log: SegmentLog, streams: Streams, logger: Logger) -> None:
@@ -117,7 +117,10 @@ class Intake:
         return self._streams.open(stream, acknowledged, owner)
 
     def finish(self, stream: StreamID, last_sequence: int) -> None:
-        """A sender said goodbye; raises :class:`ProtocolError` for what cannot be its last."""
+        """Ends a stream at its sender's last number.
+
+        Raises :class:`ProtocolError` for an invalid one.
+        """
         self._streams.finish(stream, last_sequence)
 
     def durable(self, stream: StreamID) -> int:
@@ -133,9 +136,9 @@ class Intake:
         self._listeners.pop(key, None)
 
     def accept(self, records: Sequence[Record], owner: str) -> list[ProtocolError]:
-        """Queue the new ones of these records for the next commit; why others are refused.
+        """Queues the new records for the next commit; returns the errors of refused ones.
 
-        Refused are those of streams that others own, and numbers that cannot come next.
+        Refused are records of streams with another owner, and numbers that cannot come next.
         """
         new: list[Record] = []
         refused: list[ProtocolError] = []
@@ -168,9 +171,9 @@ class Intake:
             self._condition.notify()
 
     async def close(self) -> None:
-        """Commit what is pending, then stop; call after the last :meth:`accept`.
+        """Commits pending records, then stops; call after the last :meth:`accept`.
 
-        A full log can keep this waiting: give it a deadline.
+        A full log can delay this without end, so the caller needs a deadline.
         """
         with self._condition:
             self._closing = True
@@ -178,7 +181,7 @@ class Intake:
         await self._done.wait()
 
     def abandon(self) -> None:
-        """Stop without committing what is pending: it was never acknowledged."""
+        """Stops without committing pending records, which were never acknowledged."""
         with self._condition:
             self._closing = self._giving_up = True
             self._pending.clear()
@@ -228,7 +231,7 @@ class Intake:
         marks: dict[StreamID, int],
         owners: dict[StreamID, str] | None,
     ) -> bool:
-        """Append until it succeeds; False when told to give up while it could not."""
+        """Appends until it succeeds; False if :meth:`abandon` was called before."""
         backoff = Backoff(0.05, 2.0)
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The sidecar's metrics, in Prometheus' text format, read when asked for.
+"""The sidecar's metrics, in Prometheus' text format, computed at each scrape.
 
 Names begin with ``waddle_decisions_``; each is declared once, here.
 """
@@ -34,7 +34,7 @@ class Observed(Protocol):
 
     @property
     def queues(self) -> dict[str, Queue]:
-        """The queues being drained: ``own``, and ``adopted`` while there is one."""
+        """The queues that are being drained: ``own``, and ``adopted`` during an adoption."""
 
     @property
     def adopted_before(self) -> Mapping[tuple[str, str], int]:

@@ -45,7 +45,7 @@ LOCK_POLL_SECONDS: Final = 0.5
 HEAD_BYTES_MAX: Final = 8192
 READ_SECONDS: Final = 5.0
 CONNECTIONS_MAX: Final = 64
-"""Of more the oldest is closed: who scrapes or probes asks at once, and is answered at once."""
+"""The most connections; beyond it the oldest is closed. Scrapes and probes are answered at once."""
 
 
 async def serve(
@@ -67,7 +67,7 @@ async def serve(
                 writer.write(_respond(head, routes))
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            return  # whoever asked is gone, or never asked
+            return  # the client has disconnected, or sent no request
         finally:
             open_.pop(writer, None)
             writer.close()
@@ -110,11 +110,11 @@ class Receiver(Protocol):
         """Take nothing more."""
 
     async def close(self) -> None:
-        """Say what is durable and close every connection."""
+        """Acknowledges durable records and closes every connection."""
 
 
 class Sidecar:
-    """One sidecar; :meth:`run` returns once it has been told to stop and has stopped."""
+    """One sidecar; :meth:`run` returns after a stop is requested and done."""
 
     queue: Queue
     intake: Intake
@@ -166,7 +166,7 @@ class Sidecar:
         self._stop.set()
 
     async def run(self) -> None:
-        """Receive and drain until told to stop; raises :class:`OSError` where it cannot start."""
+        """Receives and drains until stopped; raises :class:`OSError` if it cannot start."""
         settings = self._settings
         lock = await self._own_directory()
         if lock is None:
@@ -223,10 +223,12 @@ class Sidecar:
         return None
 
     async def _opened(self, opening: Callable[[], T]) -> T | None:
-        """Open a part of the queue; waits while the disk is full or fails; None where told to stop.
+        """Opens a part of the queue; waits while the disk is full or fails.
 
-        Ending would make each look at the disk wait for the kubelet, which takes up to five
-        minutes from one to the next.
+        None if stopped meanwhile.
+
+        Without the wait the process would end, and the kubelet would wait up to five minutes before
+        each restart.
         """
         backoff = Backoff(OPEN_SECONDS_MIN, OPEN_SECONDS_MAX)
         while not self._stop.is_set():
@@ -279,7 +281,7 @@ class Sidecar:
             await self._sleep(ADOPT_POLL_SECONDS)
 
     async def _sleep(self, seconds: float) -> None:
-        """Sleep, but not longer than until told to stop."""
+        """Sleeps, until a stop at the latest."""
         try:
             async with asyncio.timeout(seconds):
                 await self._stop.wait()

@@ -1,4 +1,4 @@
-"""Reading segments from end to end: headers of any length, and what follows damage."""
+"""Reads segments from end to end: headers of any length, and whole frames after damage."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from webhook.decisions.sidecar.disk import Disk
 
 CHUNK_BYTES: Final = 256 * 1024
-"""Read at a time: a batch for a sink in one read, and little beside 40 MiB."""
+"""The bytes read at a time: a batch for a sink in one read, and little of the 40 MiB limit."""
 
 WINDOW_BYTES: Final = 4 * MAX_LINE_BYTES
-"""Searched at a time for what follows damage: the longest record, wherever it begins, and more."""
+"""The bytes searched at a time for a whole frame after damage: more than the longest record."""
 
 
 class Stretch(NamedTuple):

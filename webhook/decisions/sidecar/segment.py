@@ -1,9 +1,8 @@
 """The format of a segment file: a magic number, then frames, the first a header.
 
-A frame is its payload's length and CRC-32, four bytes each, little endian, and
-the payload. The header's payload is JSON: the offset of the first record, and
-the durable marks of all streams at that point. Every other payload is one
-record's line.
+A frame is its payload's length and CRC-32, four bytes each, little endian, and the payload. The
+header's payload is JSON: the offset of the first record, and the durable marks of all streams at
+that point. Every other payload is one record's line.
 """
 
 from __future__ import annotations
@@ -87,9 +86,10 @@ def decode_frames(data: bytes, start: int = 0) -> tuple[list[bytes], int, bool]:
 
 
 def find_frame(data: bytes) -> int:
-    """Where the first whole frame of a record begins, wherever that is; -1 for none.
+    """Returns the position of the first whole frame of a record; -1 for none.
 
-    A record is a JSON object, and its checksum is right: text holds no such thing by chance.
+    A frame is recognised by a JSON object with the right checksum, which does not occur in text by
+    chance.
     """
     brace = data.find(b"{", FRAME.size)
     while brace >= 0:
@@ -115,9 +115,9 @@ def header_end(data: bytes) -> int:
 
 
 def decode_header(data: bytes) -> Header | None:
-    """The header in the first bytes of a segment; None where it is damaged.
+    """Returns the header from the first bytes of a segment; None if it is damaged.
 
-    The magic number is for people: what holds is the checksum.
+    The magic number is for people; only the checksum is checked.
     """
     start = len(MAGIC) + FRAME.size
     stop = header_end(data)

@@ -24,7 +24,7 @@ GZIP_LEVEL: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class HTTPSettings:
-    """Where to post, and in what form."""
+    """The address and format of posts."""
 
     endpoint: Endpoint
     encoding: str = setting("json", words=("json", "ndjson", *SHAPES))

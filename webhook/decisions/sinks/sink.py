@@ -21,10 +21,10 @@ TYPES: Final[dict[str, str]] = {
     "kafka": "webhook.decisions.sinks.kafka",
     "auditDirectory": "webhook.decisions.sinks.audit_directory",
 }
-"""A sink's type in the configuration, and the module whose ``configure`` makes it."""
+"""A sink's type in the configuration, and the module with its ``configure`` function."""
 
 EXTRAS: Final = {"otlp": "grpc", "kafka": "kafka"}
-"""Types whose packages are installed only when asked for."""
+"""The types whose packages are optional, with the extra that installs them."""
 
 
 ANSWER_SECONDS: Final = 10.0
@@ -34,9 +34,9 @@ ANSWER_SECONDS_MIN: Final = 0.1
 
 
 class SinkUnavailable(Exception):
-    """Nothing can be delivered now; the same batch is worth another try.
+    """Nothing can be delivered now; the same batch may be tried again.
 
-    ``retry_after_seconds`` is what the sink asked for, 0 where it did not say.
+    ``retry_after_seconds`` is the pause that the sink requested, 0 for none.
     """
 
     def __init__(self, message: str, retry_after_seconds: float = 0.0) -> None:
@@ -49,7 +49,7 @@ class RecordsRefused(Exception):
 
 
 class Item(NamedTuple):
-    """One record as it was recorded, and the lines that its sink's format makes of it."""
+    """One record as it was recorded, and its lines in the sink's format."""
 
     record: bytes
     lines: Sequence[bytes]
@@ -88,7 +88,7 @@ def configure(kind: str, section: Section) -> MakeSink:
     """
     try:
         module = import_module(TYPES[kind])
-    except ImportError as error:  # not there, or without a library that it is made of
+    except ImportError as error:  # missing, or without a library that it needs
         if kind not in EXTRAS:
             raise
         extra = EXTRAS[kind]

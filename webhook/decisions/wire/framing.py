@@ -1,11 +1,10 @@
 """The protocol between exporter client and sidecar, without any I/O.
 
-Over a stream each frame is one JSON object on one line. A client
-says ``hello`` first, then sends records; the sidecar answers ``hello``, then
-cumulative ``ack`` frames, each naming the highest sequence number up to which
-everything is durable. A stream whose first line is no hello is plain ndjson:
-it is stored and never acknowledged. Versions 2 and 3 have decisions in rows
-(:mod:`webhook.decisions.wire.rows`) besides. docs/protocol.md is the specification.
+Over a stream each frame is one JSON object on one line. A client sends ``hello`` first, then
+records. The sidecar answers ``hello``, then cumulative ``ack`` frames, each with the highest
+sequence number up to which everything is durable. A stream whose first line is no hello is plain
+ndjson: it is stored and never acknowledged. Versions 2 and 3 also have decisions in rows
+(:mod:`webhook.decisions.wire.rows`). docs/protocol.md is the specification.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ SUPPORTED: Final = (PROTOCOL, 2, ROWS_PROTOCOL)
 """Version 2 has other rows: see :mod:`webhook.decisions.wire.rows`."""
 
 MAX_LINE_BYTES: Final = 1024 * 1024
-"""The longest line accepted: a record is limited to a quarter of it by the client's default,
-and a receiver must be able to refuse what it cannot hold."""
+"""The longest line accepted. A record is limited to a quarter of it by the client's default. A
+receiver must be able to refuse lines that it cannot hold."""
 
 
 NAME_BYTES_MAX: Final = 128
@@ -69,7 +68,7 @@ class ClientHello:
 
 @dataclass(frozen=True, slots=True)
 class ServerHello:
-    """The sidecar's answer: what it already holds durably of this stream."""
+    """The sidecar's answer, with the highest number of this stream that is durable."""
 
     acknowledged: int
     protocol: int = PROTOCOL
@@ -103,9 +102,9 @@ Frame = ClientHello | Bye | ServerFrame
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One received record: its line as it came, and what the sidecar needs of it.
+    """One received record: its line as received, its stream and its number.
 
-    ``sequence`` is 0 where the sender numbers nothing (plain ndjson).
+    ``sequence`` is 0 if the sender does not number records (plain ndjson).
     """
 
     line: bytes
@@ -121,7 +120,7 @@ class Rows:
 
 
 class LineSplitter:
-    """Cuts a byte stream into lines; an unfinished one waits for the rest.
+    """Cuts a byte stream into lines; an unfinished line waits for the rest.
 
     Raises :class:`ProtocolError` (``line_too_long``) beyond ``max_line_bytes``.
     """
@@ -134,11 +133,11 @@ class LineSplitter:
 
     @property
     def unfinished(self) -> int:
-        """Bytes of a line whose end has not come yet."""
+        """The bytes of an unfinished line."""
         return len(self._rest)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that ``data`` completes, without their newlines; empty ones are skipped."""
+        """Returns the lines that ``data`` completes, without newlines; empty lines are skipped."""
         first, *others = data.split(b"\n")
         # A line that comes byte by byte is not copied with each of them.
         self._rest += first
@@ -179,7 +178,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode_client_line(line: bytes) -> ClientHello | Bye | Record | Rows:
-    """Decodes a client's line; raises :class:`ProtocolError` for what is no record."""
+    """Decodes a client's line; raises :class:`ProtocolError` for other lines."""
     value = _object(line)
     match value.get("type"):
         case None:
@@ -207,7 +206,7 @@ def client_hello(value: dict[str, Any]) -> ClientHello:
 
 
 def check_stream(stream: StreamID) -> None:
-    """Raise :class:`ProtocolError` for a stream without a name, or with one that is too long."""
+    """Raises :class:`ProtocolError` for a stream without a name, or with a name that is too long."""
     if not stream.process:
         raise ProtocolError("bad_frame", "hello without a process")
     if not _are_names(stream.pod_uid, stream.process):
@@ -217,7 +216,7 @@ def check_stream(stream: StreamID) -> None:
 
 
 def shared_protocol(offered: tuple[int, ...]) -> int:
-    """The newest version that both sides speak; the caller has asked :func:`check_protocols`."""
+    """Returns the newest version of both sides; :func:`check_protocols` must have passed."""
     return max(number for number in offered if number in SUPPORTED)
 
 
@@ -306,7 +305,7 @@ def with_checksum(body: bytes) -> bytes:
 
 
 def checked(data: bytes) -> bytes:
-    """The body of what was written; raises :class:`ValueError` for damage."""
+    """Returns the body of data with a checksum; raises :class:`ValueError` for damage."""
     body, _, checksum = data.removesuffix(b"\n").rpartition(b"\n")
     if checksum != b"%08x" % zlib.crc32(body):
         raise ValueError("the checksum does not match")

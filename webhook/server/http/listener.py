@@ -35,7 +35,7 @@ LAG_INTERVAL_SECONDS = 0.1
 
 
 class Listener(uvicorn.Server):
-    """Serves one application on one socket until told to stop."""
+    """Serves one application on one socket until :meth:`stop`."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Listener(uvicorn.Server):
         self.listening.set()
 
     def _measure_lag(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
-        """Say how late this timer came, and set the next: what holds the thread shows here."""
+        """Records the delay of this timer and sets the next one: a blocked thread shows here."""
         now = loop.time()
         self.hub.registry.histogram(LAG_SECONDS).observe(max(0.0, now - due))
         if not self._stopping.is_set():
@@ -135,12 +135,12 @@ class Listener(uvicorn.Server):
         self.hub.draining = True
 
     def stop(self) -> None:
-        """Let :meth:`serve` return: close the port, then finish what is under way."""
+        """Makes :meth:`serve` return: closes the port, then finishes the open requests."""
         self.hub.draining = True
         self._stopping.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature
-        """Close the port; answer what is under way, and what open connections still send."""
+        """Closes the port; answers open requests, and further requests on open connections."""
         if self._acceptor is not None:
             self._acceptor.close()
         # Handshakes that are under way become connections meanwhile.

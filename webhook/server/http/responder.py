@@ -18,10 +18,10 @@ HttpAnswer = tuple[int, tuple[HttpHeader, ...], bytes]
 
 
 class Responder(Protocol):
-    """Answers requests of one path at once."""
+    """Answers requests of one path immediately."""
 
     def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> HttpAnswer | None:
-        """The response; None where the application must be asked, which may wait."""
+        """Returns the response; None if the application must answer, which may wait."""
 
     def refuse_unread(self, prefix: bytes, message: str) -> HttpAnswer | None:
         """The response to a body that is too large to be read, of which this is the beginning.
