@@ -48,7 +48,7 @@ class CertificatePair:
     key: bytes = field(repr=False)
     client_authorities: bytes = b""
     known_authorities: bytes = b""
-    """Of clients that are told from others, who are let in all the same."""
+    """Authorities of clients to recognise; other clients are admitted, too."""
 
 
 def read_pair(directory: Path, client_ca_name: str = "") -> CertificatePair:
@@ -141,11 +141,10 @@ def _as_file(content: bytes) -> Generator[str]:
 
 
 class SwappedContext:
-    """The context that listeners hold: each handshake takes the latest one that was installed.
+    """The context for listeners: each handshake takes the latest installed one.
 
-    Handshakes under way and open connections keep what they began with. Swapping
-    whole contexts lets the client authorities change too, which a context can
-    add to but not replace.
+    Handshakes in progress and open connections keep theirs. Swapping whole contexts allows a change
+    of client authorities, which a context can add to but not replace.
     """
 
     def __init__(self, context: ssl.SSLContext) -> None:
@@ -165,7 +164,7 @@ class SwappedContext:
 
 
 def check_client_name(transport: asyncio.BaseTransport, expected_name: str) -> str | None:
-    """Why a client's certificate does not name who may call, None where it does."""
+    """Returns why a client's certificate does not have the permitted name; None if it does."""
     certificate: dict[str, Any] = transport.get_extra_info("peercert") or {}
     names = [
         value
@@ -173,7 +172,7 @@ def check_client_name(transport: asyncio.BaseTransport, expected_name: str) -> s
         for key, value in part
         if key == "commonName"
     ]
-    # Whoever reads another of several names, as Go reads the last, must find the same.
+    # Software that reads another of several names (Go reads the last) must find the same.
     strange = [name for name in names if name != expected_name]
     if names and not strange:
         return None
@@ -182,9 +181,9 @@ def check_client_name(transport: asyncio.BaseTransport, expected_name: str) -> s
 
 
 def not_after(certificate: bytes) -> dt.datetime | None:
-    """When the first certificate of a chain ends; None where that cannot be read.
+    """Returns the end of the first certificate of a chain; None if it cannot be read.
 
-    Read by hand: importing what else would read it takes a tenth of a start, and 10 MiB.
+    Parsed by hand: importing a library for it takes a tenth of a start, and 10 MiB.
     """
     try:
         pem = certificate[certificate.index(BEGIN) : certificate.index(_END) + len(_END)]
@@ -204,7 +203,7 @@ _VERSION: Final = 0xA0
 
 def _end_of(der: bytes) -> dt.datetime:
     """``tbsCertificate.validity.notAfter`` (RFC 5280, 4.1); raises ValueError and IndexError."""
-    at = _value(der, _value(der, 0)[1])[1]  # within the certificate, and what is signed of it
+    at = _value(der, _value(der, 0)[1])[1]  # within the certificate, and its signed part
     if der[at] == _VERSION:
         at = _value(der, at)[2]
     for _ in range(3):  # serial number, signature's algorithm, issuer
@@ -235,7 +234,7 @@ def self_signed(names: Sequence[str], now: dt.datetime) -> CertificatePair:
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
 
     key = ec.generate_private_key(ec.SECP256R1())
-    # As those of a cluster's plan.
+    # The same usages as in a cluster's plan.
     usages = (x509.oid.ExtendedKeyUsageOID.SERVER_AUTH, x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH)
     subject = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, names[0][:64])])
     usage = x509.KeyUsage(

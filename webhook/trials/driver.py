@@ -1,4 +1,4 @@
-"""A driver that compiles what has been tried."""
+"""A driver that compiles sources after their trial."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 class TriedDriver:
-    """A driver whose sources are tried elsewhere first; then compiled here, as they are harmless."""
+    """A driver whose sources are first tried elsewhere.
+
+    Then compiled here, since they are harmless.
+    """
 
     def __init__(self, driver: Driver, trials: Trials) -> None:
         self._driver = driver

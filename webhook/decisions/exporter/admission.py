@@ -1,4 +1,4 @@
-"""Records of reviews: what was asked, what was found, what was answered."""
+"""Records of reviews: the request, the findings and the answer."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RecordedPolicies:
         return cls(snapshot.digest, snapshot.revision, generations)
 
     def result(self, result: Result) -> dict[str, Any]:
-        """A result, with what it has in common with all others of its constraint."""
+        """Returns a result, with the fields common to all results of its constraint."""
         return {
             **self.described(result.constraint),
             "target": result.target,
@@ -78,7 +78,7 @@ class RecordedPolicies:
         }
 
     def excused(self, responses: Responses) -> list[dict[str, Any]]:
-        """The violations that exceptions are about, each with its exception.
+        """Returns the violations that exceptions apply to, each with its exception.
 
         Those whose action an exception weakened are among the results, too.
         """
@@ -148,7 +148,7 @@ def admission_record(
     include_objects: bool = False,
     include_answers: bool = False,
 ) -> dict[str, Any]:
-    """The record of one admission; ``responses`` is None where nothing was reviewed."""
+    """Returns the record of one admission; ``responses`` is None without a review."""
     document = request.document
     user = document.get("userInfo") or _NOBODY
     group, version, kind = request.kind
@@ -249,7 +249,7 @@ def audit_record(
     include_objects: bool = False,
     include_answers: bool = False,
 ) -> dict[str, Any]:
-    """The record of one object reviewed by the audit run ``audit_id``, or between two of them."""
+    """Returns the record of one object reviewed by the audit run ``audit_id``, or between two."""
     kind = gvk_of(obj)
     record: dict[str, Any] = {
         "eventType": "decision",
@@ -329,9 +329,9 @@ def judge(
     *,
     written: Callable[[Result], Any] | None = None,
 ) -> None:
-    """Say what was found, each result as ``written`` has it, and the verdict that comes of it.
+    """Adds the findings to a record, each result as encoded by ``written``, and the verdict.
 
-    The others are as :class:`ReviewOutcome` has them.
+    The other arguments are those of :class:`ReviewOutcome`.
     """
     faults: list[str] = []
     if responses is not None:

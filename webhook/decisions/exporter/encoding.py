@@ -31,7 +31,7 @@ class Origin:
 
 
 def origin_from_environment(environment: Mapping[str, str]) -> Origin:
-    """The pod as the downward API tells it: POD_UID, POD_NAME, POD_NAMESPACE, NODE_NAME."""
+    """Reads the Pod's identity from the downward API: POD_UID, POD_NAME, POD_NAMESPACE, NODE_NAME."""
     return Origin(
         pod_uid=environment.get("POD_UID", ""),
         pod=environment.get("POD_NAME", ""),
@@ -66,7 +66,7 @@ def _encode(record: dict[str, Any]) -> bytes | None:
 
 
 def _shorten(record: dict[str, Any], bytes_max: int) -> bytes | None:
-    """Leave out what is large, and say so in ``truncated``, until the record fits."""
+    """Removes large fields until the record fits, and lists them in ``truncated``."""
     truncated = [name for name in ("object", "oldObject") if record.pop(name, None) is not None]
     mutation = record.get("mutation", {})
     truncated += [
@@ -104,7 +104,7 @@ def _shorten(record: dict[str, Any], bytes_max: int) -> bytes | None:
 
 
 class RecordEncoder:
-    """Writes the records of one process as the settings want them."""
+    """Encodes the records of one process by its settings."""
 
     __slots__ = (
         "_constant",
@@ -172,7 +172,7 @@ class RecordEncoder:
         return None
 
     def body(self, record: dict[str, Any]) -> bytes | None:
-        """A record's own part, within the limit of one record; None where it cannot be."""
+        """Returns a record's own part; None if it exceeds the limit of one record."""
         return encode_bounded(record, self._settings.max_record_bytes)
 
     def with_body(self, body: bytes, sequence: int) -> bytes:

@@ -1,9 +1,8 @@
-"""The exporter client: takes records from the server and gets them acknowledged.
+"""The exporter client: takes records from the server and delivers them to the sidecar.
 
-It lives on the server's event loop. :meth:`Exporter.offer` never waits and is
-all that an admission sees of it; :meth:`Exporter.run`, one task of the
-application, connects, sends and sends again until the sidecar says that a
-record is durable.
+It runs on the server's event loop. An admission only calls :meth:`Exporter.offer`, which never
+waits. :meth:`Exporter.run`, one task of the application, connects, and sends each record until the
+sidecar has acknowledged it as durable.
 """
 
 from __future__ import annotations
@@ -78,17 +77,18 @@ DROP_REASONS: Final = (
     *("queue_full", "rule", "sampled", "too_large"),
     *("shutdown", "bug", "audit_timeout"),
 )
-"""Why records are dropped, each a series from the start: one that appears has no increase."""
+"""The reasons for dropped records. Each is a series from the start: a new series shows no increase.
+"""
 
 
 @dataclass(slots=True)
 class Counters:
-    """Records by what became of them, each counted where it happens.
+    """The numbers of records by their outcome.
 
-    ``offered`` is every record there was; with those still queued,
-    ``offered = acknowledged + sent + dropped + queued`` at any time (``sent``
-    is for a receiver that never acknowledges). ``retried`` counts records sent
-    again and is no outcome; ``faults`` counts connections that a bug ended.
+    ``offered`` counts all records. At any time ``offered = acknowledged + sent + dropped +
+    queued``, with the records still queued (``sent`` is for a receiver that never acknowledges).
+    ``retried`` counts records sent again, which is no outcome. ``faults`` counts connections that a
+    bug ended.
     """
 
     offered: int = 0
@@ -200,9 +200,9 @@ class Exporter:
 
     @property
     def counters(self) -> Counters:
-        """The numbers of records so far, by what became of them."""
-        # Not counted one by one, which would cost each more. Scrapes are another thread's: each of
-        # these only ever grows.
+        """The current numbers of records, by their outcome."""
+        # Rows are not counted one by one, which would cost time for each. Scrapes are on another
+        # thread; each of these numbers only ever grows.
         return replace(self._counters, offered=self._counters.offered + self.noted.total)
 
     @property
@@ -250,7 +250,7 @@ class Exporter:
         Takes the mapping over and may change it. Masked and encoded at once:
         nothing that must not leave is ever queued.
         """
-        if self.noted.count:  # what was decided before it has lower numbers
+        if self.noted.count:  # earlier decisions have lower numbers
             self.settle()
         encoder = self._encoder
         as_made = encoder.as_made and record.keys().isdisjoint(MASKED_ALWAYS)
@@ -275,7 +275,7 @@ class Exporter:
         if policies is not noted.policies or noted.count >= ROWS:
             self.settle()
             noted.begin(policies)
-        # Where room is scarce it is asked for each.
+        # Without ample room each row is checked.
         ample = self.outbox.has_room(RECORD_BYTES_MIN, ROWS)
         noted.limit = noted.total + (ROWS - noted.count if ample else 1)
         if self._moment is None:
@@ -310,16 +310,16 @@ class Exporter:
         return self.outbox.has_room(size, self.noted.count + 1)
 
     def lose(self, error: Exception) -> None:
-        """A bug kept a record from being made or queued: count and tell it."""
+        """Counts and logs a record that a bug kept from being made or queued."""
         self._counters.offered += 1
         self._counters.drop("bug")
         self._logger.fault("bug: a decision was not recorded", error)
 
     async def put(self, record: dict[str, Any]) -> bool:
-        """Queue a record, waiting for room; False only for what rules or limits leave out.
+        """Queues a record, waiting for room; False if rules or limits leave it out.
 
-        For the audit, which can wait, and must not crowd out admissions: it
-        waits until the queue is half empty.
+        For the audit, which can wait and must not displace admissions: it waits until the queue is
+        half empty.
         """
         if not self._is_kept(record):
             return False
@@ -341,7 +341,7 @@ class Exporter:
         return self._add(line)
 
     def _may_add(self, size: int) -> bool:
-        """Whether a record that can wait may be queued now, behind what was decided before it."""
+        """Whether a record that can wait may be queued now, after earlier decisions."""
         self.settle()
         return (
             self.queued < self.outbox.max_records // 2 + 1
@@ -359,7 +359,7 @@ class Exporter:
                 await _wait(self._finished, self._pauses.after_bug(error))
 
     async def _session(self) -> None:
-        """One connection, from the attempt to its end."""
+        """Runs one connection, from the attempt to its end."""
         self._changed.clear()
         try:
             async with asyncio.timeout(self._settings.connect_seconds):
@@ -378,10 +378,9 @@ class Exporter:
             await connection.close()
 
     async def drain(self, grace_seconds: float) -> None:
-        """Wait until everything is acknowledged, at most ``grace_seconds``, then end :meth:`run`.
+        """Waits for all acknowledgements, at most ``grace_seconds``, then ends :meth:`run`.
 
-        Call after the last answer. What is left is counted as dropped
-        (``shutdown``).
+        To be called after the last answer. Remaining records are counted as dropped (``shutdown``).
         """
         self.settle()
         self._closing = True
@@ -394,7 +393,7 @@ class Exporter:
                     self._wake.set()
                     await self._room.wait()
         except TimeoutError:
-            pass  # What is left is counted, and told.
+            pass  # The remaining records are counted and logged.
         lost = self.outbox.clear()
         self._counters.drop("shutdown", lost)
         self._finished.set()
@@ -406,7 +405,7 @@ class Exporter:
             )
 
     def _is_kept(self, record: dict[str, Any]) -> bool:
-        """Rules and masks; False, and counted, for what is left out."""
+        """Applies rules and masks to a record; False if it is left out, which is counted."""
         reason = self._encoder.left_out(record)
         if reason:
             self._counters.offered += 1
@@ -414,7 +413,7 @@ class Exporter:
         return not reason
 
     def _encode_bounded(self, record: dict[str, Any]) -> bytes | None:
-        """A record's own part, within the limit of one record; None, and counted, for none."""
+        """Returns a record's own part; None, and counted, beyond the limit of one record."""
         line = self._encoder.body(record)
         if line is None:
             self._sequence += 1  # the sidecar sees the gap
@@ -426,7 +425,7 @@ class Exporter:
         return self._queue(sequence, self._encoder.with_body(body, sequence))
 
     def _queue_rows(self, rows: bytes | memoryview, count: int, longest: int) -> None:
-        """Queue these, none of which is longer, on one line if they may be; else half by half."""
+        """Queues rows, none longer than ``longest``, on one line if possible; else half by half."""
         try:
             if self._are_queued(rows, count, longest):
                 return
@@ -440,7 +439,7 @@ class Exporter:
             self._queue_rows(b",".join(half), len(half), max(map(len, half)))
 
     def _are_queued(self, rows: bytes | memoryview, count: int, longest: int) -> bool:
-        """Queue these together, or count a single one as dropped; False where they must be fewer."""
+        """Queues rows together, or counts a single one as dropped; False if they are too many."""
         noted = self.noted
         writer = self._encoder.rows
         line = writer.line(self._sequence + 1, noted, rows)
@@ -484,7 +483,7 @@ class Exporter:
             self._moment = self._loop.call_later(self._settings.flush_seconds, self._wake.set)
 
     async def _converse(self, connection: SidecarConnection) -> None:
-        """Use one connection until it fails, the address changes, or all is done."""
+        """Uses one connection until it fails, the address changes, or all records are sent."""
         if self._settings.acknowledged:
             await self._greet(connection)
         self._counters.retried += self.outbox.rewind()
@@ -562,9 +561,10 @@ class Exporter:
             self._wake.set()
 
     async def _watch_silence(self) -> None:
-        """End a connection whose receiver owes acknowledgements and has sent none for too long.
+        """Ends a connection whose receiver owes acknowledgements and has sent none for too long.
 
-        Beside :meth:`_receive`: a timeout of its own for each would cost more than reading it.
+        It runs beside :meth:`_receive`: a timeout for each acknowledgement would cost more than
+        reading it.
         """
         self._answered_at = time.monotonic()
         while True:

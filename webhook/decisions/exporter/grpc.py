@@ -44,7 +44,7 @@ class GRPCTransport:
         channel = self._channel()
         try:
             await channel.channel_ready()
-        except BaseException:  # cancelled, most of all: a channel left open goes on connecting
+        except BaseException:  # mostly a cancellation: an open channel would go on connecting
             await channel.close(None)
             raise
         method = channel.stream_stream(
@@ -134,8 +134,8 @@ meanwhile."""
 
 
 def _lost(error: grpc.aio.AioRpcError) -> ConnectionError:
-    """Where a frame was written as the stream ended, no more is known than an INTERNAL error.
+    """Returns the error of a stream that ended while a frame was written.
 
-    grpcio puts that in the place of the receiver's own status, for who reads as well.
+    grpcio then gives an INTERNAL error instead of the receiver's own status, also to the reader.
     """
     return ConnectionResetError(f"the stream has ended: {error.code().name}: {error.details()}")

@@ -25,21 +25,21 @@ records."""
 
 @dataclass(slots=True, eq=False)
 class _Page:
-    """Lines of records that stand one behind the other, each with its newline."""
+    """Consecutive lines of records, each with its newline."""
 
     text: memoryview
-    """Assigned to, it copies what is read once; a bytearray copies it twice, by way of another."""
+    """A memoryview, since assigning a slice of one copies it once; a bytearray copies it twice."""
     sequences: list[int] = field(default_factory=list)
     """Of each line, the number of its last record."""
     ends: list[int] = field(default_factory=list)
-    """Of each line, where the next one begins."""
+    """For each line, the position of the next one."""
     totals: list[int] = field(default_factory=list)
     """Of each line, how many records the page has up to its end."""
     end: int = 0
     gone: int = 0
     """How many of the lines were acknowledged."""
     sent: int = 0
-    """How many were sent, with those."""
+    """The number of sent lines, including acknowledged ones."""
 
     def begin(self, number: int) -> int:
         """Where a line begins, by its place on the page."""
@@ -63,21 +63,21 @@ class _Page:
 class Outbox:
     """Records in order of sequence, first those in flight, then those unsent.
 
-    Not thread-safe. A record leaves when it is acknowledged (or, without
-    acknowledgements, sent); a new one is refused while there is no room, so
-    that what is already queued keeps its order and its place. A line is one
-    record or several, which leave together.
+    Not thread-safe. A record leaves when it is acknowledged (or, without acknowledgements, sent). A
+    new one is refused while there is no room, so that queued records keep their order and their
+    place. A line is one record or several, which leave together.
 
-    Records are copied to pages that are used again. Kept as objects of their own, the memory of each
-    was got from the system and given back to it, which took two page faults a record: as much time as
-    making it.
+    Records are copied to pages that are reused. As separate objects, the memory of each was
+    allocated from the system and returned to it. That took two page faults a record: as much time
+    as making it.
     """
 
     max_records: int
     max_bytes: int
     queued_bytes: int = 0
     tell: Callable[[int], None] | None = None
-    """Told up to which sequence records have left for good, if anybody wants to know."""
+    """Called with the sequence number up to which records have left for good; None for no listener.
+    """
     _count: int = 0
     _in_flight: int = 0
     _pages: deque[_Page] = field(default_factory=deque)
@@ -108,9 +108,9 @@ class Outbox:
         )
 
     def add(self, sequence: int, *parts: bytes | memoryview, count: int = 1) -> None:
-        """Queue a line, which has no newline and may be in parts, of records up to this number.
+        """Queues a line of records up to this number; it has no newline and may be in parts.
 
-        The caller has asked :meth:`has_room`.
+        The caller has checked :meth:`has_room`.
         """
         size = 0
         for part in parts:
@@ -133,10 +133,10 @@ class Outbox:
         self.queued_bytes += size
 
     def take(self, max_bytes: int) -> memoryview:
-        """Move unsent records into flight, up to ``max_bytes`` and at least a line; they, with newlines.
+        """Moves unsent lines into flight, up to ``max_bytes`` and at least one; returns their text.
 
-        No more than what stands on one page, where others will stand once these are acknowledged:
-        who keeps them copies them.
+        The lines are of one page, which is reused after their acknowledgement: callers that keep
+        them copy them.
         """
         for page in self._pages:
             first = page.sent
@@ -150,10 +150,10 @@ class Outbox:
         return _NOTHING
 
     def acknowledge(self, sequence: int) -> int:
-        """Forget everything up to ``sequence``; how many records that were.
+        """Removes all records up to ``sequence``; returns their number.
 
-        Records put back by :meth:`rewind` count too: a receiver may hold what
-        the lost connection could not acknowledge.
+        Records put back by :meth:`rewind` count too: a receiver may hold records that the lost
+        connection could not acknowledge.
         """
         count = 0
         while self._pages:
@@ -200,7 +200,7 @@ class Outbox:
         return page
 
     def _forget(self, page: _Page, upto: int) -> int:
-        """Forget a page's lines up to this place; how many records those were."""
+        """Removes a page's lines up to this position; returns the number of their records."""
         count = page.records(page.gone, upto)
         self.queued_bytes -= page.begin(upto) - page.begin(page.gone) - (upto - page.gone)
         self._in_flight -= page.records(page.gone, min(upto, page.sent))

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from webhook.decisions.wire.rows import timestamp
 
 SPEC_VERSION: Final = "1.0"
-"""Minor versions add fields; a major version may change what one means."""
+"""Minor versions add fields; a major version may change the meaning of fields."""
 
 DecisionVerdict = Literal["allow", "warn", "dryrun", "deny", "error"]
 

@@ -36,7 +36,7 @@ _NOBODY: Final[dict[str, Any]] = {}
 
 
 POINT: Final = "mutation.gatekeeper.sh"
-"""The name of the webhook, as in the configuration that asks it."""
+"""The name of the webhook in the mutating webhook configuration."""
 
 
 def mutation_record(
@@ -47,10 +47,10 @@ def mutation_record(
     include_objects: bool = False,
     include_answers: bool = False,
 ) -> dict[str, Any]:
-    """The record of what mutators did about one request.
+    """Returns the record of the mutation of one request.
 
-    ``mutation.patch`` leads from the object that came to the one that is reviewed next, without
-    the annotations that say so.
+    ``mutation.patch`` leads from the received object to the one that is reviewed next, without the
+    annotations about the mutation.
     """
     record = admission_record(
         decision_id, reviewed.request, None, outcome, include_objects=include_objects
@@ -89,23 +89,23 @@ class AdmissionRecorder:
 
     Called on the exporter's event loop, and never waits.
 
-    Nothing of a request is kept: what the next one is decoded into is the memory that this one
-    leaves, and that is still in the processor's caches. So are the values that a record says, while
-    the request is answered: written then they cost a third of what they do some requests later.
+    Nothing of a request is kept, so that the next request is decoded into the same memory, which is
+    still in the processor's caches. The values of a record are also encoded while the request is
+    answered: that costs a third of encoding them some requests later.
     """
 
     __slots__ = ("_exporter", "_noted", "_policies", "_snapshot", "names")
 
     def __init__(self, exporter: Exporter) -> None:
         self._exporter = exporter
-        # What each answer needs, without asking the exporter for it.
+        # Attributes that each answer needs, to save look-ups.
         self._noted = exporter.noted
         self.names: Iterator[str] = exporter.names
         self._snapshot: Snapshot | None = None
         self._policies = NO_POLICIES
 
     def event(self, event: str, **details: str | int) -> None:
-        """Record an event of the process itself, behind what was decided before it."""
+        """Records an event of the process itself, after earlier decisions."""
         self._exporter.settle()
         self._exporter.offer(lifecycle(self._exporter.decision_id(), event, **details))
 
@@ -118,11 +118,10 @@ class AdmissionRecorder:
         began: float,
         response: AdmissionResponse,
     ) -> AdmissionResponse:
-        """Record a decision; the answer to give, which carries the decision's id.
+        """Records a decision; returns the answer with the decision's id.
 
-        All that a row takes is written here, as it is at hand: between two requests a call, or an
-        object that is made, costs several times what it does in a loop, for its code and memory are
-        no longer in the processor's caches.
+        The row is encoded inline. Between two requests a call, or a new object, costs several times
+        as much as in a loop, since its code and memory are no longer in the processor's caches.
         """
         _, allowed, code, _, message, _, decision_id, _ = response
         if not decision_id:  # nothing was reviewed
@@ -171,7 +170,7 @@ class AdmissionRecorder:
         return response
 
     def mutated(self, reviewed: MutationReviewed, response: AdmissionResponse) -> AdmissionResponse:
-        """Record what mutators did about a request; the answer, which carries the decision's id."""
+        """Records the mutation of a request; returns the answer with the decision's id."""
         exporter = self._exporter
         decision_id = exporter.decision_id()
         try:
@@ -223,7 +222,7 @@ class AdmissionRecorder:
         if exporter.refuse():
             return False
         if reviewed.responses is not None and reviewed.responses.answers:
-            exporter.settle()  # a row has no place for what providers said
+            exporter.settle()  # a row has no field for providers' answers
         elif exporter.in_rows and reviewed.responses is not None:
             exporter.open_rows(policies)
             self._noted.snapshot = snapshot

@@ -23,26 +23,25 @@ _EXISTING: Final = (True,)
 """The mark of a result that the old object had already."""
 
 ROWS: Final = 64
-"""Decisions that are put together on one line: some 40 KB, most of a page of the queue's."""
+"""The decisions on one line: some 40 KB, most of a page of the queue."""
 
 ROW_BYTES_AMPLE: Final = 16 * 1024
-"""Longer rows do not wait for others: what waits is not in the queue's bound of bytes yet."""
+"""Longer rows are queued at once: waiting rows do not count for the queue's limit of bytes yet."""
 
 LINE_BYTES_MAX: Final = 256 * 1024
 """Of a line: more rows are put on several. A receiver takes four times as much."""
 
 TEXT_BYTES_KEPT: Final = 64 * 1024
-"""More than what rows that wait usually take is not kept for them."""
+"""The most memory kept for waiting rows, more than they usually need."""
 
 ROWS_RECORD_BYTES_MIN: Final = 64 * 1024
 """Where records must be shorter, each is looked at by itself: some 64 of them are as long."""
 
 
 class NotedRows:
-    """Decisions that wait to be put together, written one behind the other.
+    """Decisions that wait to be joined into a line, encoded one behind the other.
 
-    To memory that is used again: each row's own is the next one's, and still in the processor's
-    caches.
+    The memory is reused: each row's memory is the next one's, and still in the processor's caches.
     """
 
     __slots__ = (
@@ -70,7 +69,7 @@ class NotedRows:
         self.policies = NO_POLICIES
         """The policies that decided the admissions of these rows."""
         self.snapshot: Snapshot | None = None
-        """The snapshot of which those are, as far as the recorder knows."""
+        """The snapshot of these policies, if known to the recorder."""
         self.constraints: list[bytes] = []
         """The encoded constraints that have results, each once."""
         self._known: dict[int, tuple[int, Constraint]] = {}
@@ -87,7 +86,7 @@ class NotedRows:
         return self.total - self._taken
 
     def begin(self, policies: RecordedPolicies) -> None:
-        """Begin another line; the rows of the last one were taken."""
+        """Begins another line; the rows of the last one have been taken."""
         self.policies = policies
         if self.constraints:
             self.constraints, self._known = [], {}
@@ -181,7 +180,7 @@ class RowWriter:
     __slots__ = ("_common", "_origin")
 
     def __init__(self, origin: dict[str, Any]) -> None:
-        """``origin`` is what all its records say."""
+        """``origin`` are the fields common to all its records."""
         self._origin = origin
         self._common: tuple[RecordedPolicies, bytes] | None = None
 
@@ -206,9 +205,9 @@ class RowWriter:
         return beginning, rows, b"]}"
 
     def longest_record(self, noted: NotedRows, longest: int) -> int:
-        """No record of a line of noted rows, of which none is longer, has more bytes.
+        """Returns an upper bound for the bytes of a record from a line of rows.
 
-        It says what the whole line does once, and constraints with each of its results.
+        A record repeats the common values of the line, and the constraint with each of its results.
         """
         common = b"" if self._common is None else self._common[1]
         described = max(map(len, noted.constraints)) if noted.constraints else 0

@@ -41,8 +41,8 @@ class UnixTransport:
 class _UnixConnection(asyncio.Protocol):
     """A connection without asyncio's streams.
 
-    What is done twenty times a second, between requests, is found in no cache: each function that
-    it goes through costs ten times what it does in a loop.
+    Code that runs twenty times a second, between requests, is not in the processor's caches: each
+    function call costs ten times as much as in a loop.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class _UnixConnection(asyncio.Protocol):
         """Done when more may be written; None while it may."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # One of uvloop's, which is none of asyncio's classes.
+        # The transport is uvloop's, whose class does not inherit from asyncio's.
         self._transport = cast("asyncio.Transport", transport)
         if (connected := transport.get_extra_info("socket")) is not None:
             self._file = connected.fileno()
@@ -77,7 +77,7 @@ class _UnixConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         self._end(ConnectionResetError("the receiver closed the connection"))
-        return True  # it is closed by who uses it
+        return True  # the user of the connection closes it
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost, self._file = True, -1  # which is another file's next
@@ -106,10 +106,10 @@ class _UnixConnection(asyncio.Protocol):
             raise self._fault
 
     def _written(self, lines: bytes | memoryview) -> bytes | memoryview:
-        """Write to the socket itself, as much as it takes; the rest.
+        """Writes to the socket directly; returns the part that it did not take.
 
-        What the transport is given is copied, into memory that is given back each time. It is told
-        of faults when it writes the rest.
+        The transport would copy the data, into memory that is freed each time. It notices faults
+        when it writes the rest.
         """
         if self._file < 0:
             return lines

@@ -289,7 +289,7 @@ class Sidecar:
             return
 
     async def _shut_down(self) -> None:
-        """Take nothing more, commit and acknowledge what came, drain while there is grace."""
+        """Receives no more, commits and acknowledges pending records, drains until the deadline."""
         try:
             async with asyncio.timeout(self._settings.grace_seconds):
                 for receiver in self._receivers:
