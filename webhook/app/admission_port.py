@@ -439,7 +439,10 @@ class AdmissionPort:
 
 
 def recorder_of(cluster: ClusterThread | None, decisions: DecisionLog | None) -> Recorder | None:
-    """Return the recorder of each decision: reports, Events, the decision log, some of them or none."""
+    """Returns the recorder of decisions, for reports, Events and the decision log.
+
+    None without any.
+    """
     recorder: Recorder | None = None if decisions is None else decisions.recorder
     parts = () if cluster is None else (cluster.events, cluster.reports)
     listeners = [part.note for part in parts if part is not None]
@@ -447,7 +450,7 @@ def recorder_of(cluster: ClusterThread | None, decisions: DecisionLog | None) ->
 
 
 def _memo(settings: ServeSettings, registry: Registry, log: Logger) -> AdmissionMemo | None:
-    """Make the memo, where it is on."""
+    """Makes the memo, if configured."""
     if not settings.policies.memo_bytes:
         return None
     # Imported here: without the memo it would cost memory and start-up time.
@@ -483,7 +486,7 @@ def _own_users(settings: ServeSettings) -> frozenset[str]:
 
 
 def mutation_options(settings: ServeSettings) -> MutationOptions:
-    """How to mutate, as set."""
+    """Returns the configured options of mutation."""
     return MutationOptions(
         review_timeout_seconds=settings.limits.review_timeout_seconds,
         on_error="reject" if settings.deciding.mutation_on_error == "reject" else "skip",
@@ -494,7 +497,7 @@ def mutation_options(settings: ServeSettings) -> MutationOptions:
 
 
 def admission_options(settings: ServeSettings) -> AdmissionOptions:
-    """How to decide, as set."""
+    """Returns the configured options of admission."""
     return AdmissionOptions(
         review_timeout_seconds=settings.limits.review_timeout_seconds,
         logged=ReviewLogOptions(log_denies=settings.logging.log_denies),

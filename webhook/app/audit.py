@@ -81,7 +81,7 @@ class AuditThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Leave the sweep where it is, and wait a moment for the thread."""
+        """Interrupts the sweep, and waits a moment for the thread."""
         self._thread.stop()
 
     def stalled(self) -> str:

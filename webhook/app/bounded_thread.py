@@ -58,7 +58,7 @@ class BoundedThread:
     def _run(self) -> None:
         stand_behind()
         while not self._stopped:
-            # It may come a moment after the work has ended.
+            # The interrupt may come a moment after the end of the work.
             with contextlib.suppress(TimeIsOver):
                 taken = self._queue.get()
                 if taken is None:

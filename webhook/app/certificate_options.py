@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def certificate_options(settings: ServeSettings) -> CertificateOptions:
-    """Where the certificate comes from."""
+    """Returns the options for the certificate's source."""
     return CertificateOptions(
         Path(settings.tls.cert_dir) if settings.tls.cert_dir else None,
         _service_names(settings),

@@ -100,7 +100,7 @@ def generation_options(settings: ServeSettings) -> GenerationOptions:
 
 
 def rule_options(settings: ServeSettings) -> RuleOptions | None:
-    """Return the options of rules that follow policies; None where they stay as they were applied."""
+    """Returns the options of rules that follow policies; None for rules that stay as applied."""
     if settings.policies.webhook_rules != "policies" or not settings.serves_admission:
         return None
     # Imported here: an unused module would cost memory and start-up time.

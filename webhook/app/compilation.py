@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from webhook.trials.trials import Trials
 
 LARGE_CHARACTERS: Final = 1500
-"""Source of a function from which on it is compiled elsewhere. CPython's compiler took 0.37 µs a
-character over the 34 templates of the public library, and 14,417 characters, 5.2 ms, at most; it
-lets no other thread run meanwhile: a review would wait for all of it. This is half a millisecond."""
+"""The length of a function's source from which it is compiled in another process. CPython's
+compiler took 0.37 µs a character over the 34 templates of the public library, and 14,417
+characters, 5.2 ms, at most. No other thread runs meanwhile, so a review would wait for all of it.
+This is half a millisecond."""
 
 DEADLINE_SECONDS: Final = 20.0
 """A thousand times the start of an interpreter with the largest template (17 ms)."""
@@ -50,7 +51,7 @@ class CodeProcess:
     """
 
     def __init__(self, is_busy: Callable[[], bool], log: Logger) -> None:
-        """``is_busy`` says whether there are reviews that would wait."""
+        """``is_busy`` is whether reviews would have to wait."""
         self._is_busy = is_busy
         self._log = log
 
@@ -76,7 +77,7 @@ class CodeProcess:
 
 def _compile_elsewhere(parts: Sequence[str]) -> tuple[CodeType, ...]:
     """The code of parts, compiled by an interpreter of this very version, alone and unshared."""
-    done = subprocess.run(  # noqa: S603  # our own interpreter and program; policy comes by the pipe
+    done = subprocess.run(  # noqa: S603  # our own interpreter and program; the policy comes by the pipe
         [sys.executable, "-I", "-S", "-c", _CHILD],
         input=marshal.dumps(list(parts)),
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""The decision log's place in the process; imported only when it is switched on."""
+"""The decision log in the process; imported only if it is switched on."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ class DecisionLog:
         await self._exporter.run()
 
     def audit_sink(self) -> DecisionRecords | None:
-        """Return the sink of an audit's records, on the audit's own loop; None before :meth:`attach`."""
+        """Returns the sink of an audit's records, on the audit's own loop.
+
+        None before :meth:`attach`.
+        """
         from webhook.audit.decision_records import DecisionRecords  # noqa: PLC0415  # for audits
 
         return None if self._loop is None else DecisionRecords(self._exporter, self._loop)

@@ -42,7 +42,7 @@ class RefusingDriver:
 
     @property
     def name(self) -> str:
-        """Return the engine's name in templates: this stands in the driver's place."""
+        """Returns the engine's name in templates, which is the driver's."""
         return self._driver.name
 
     def compile(self, template: Template, code: Code) -> Evaluator:

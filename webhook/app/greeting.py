@@ -20,11 +20,11 @@ _REVIEW: Final = (
     '"metadata":{"name":"web","namespace":"default"},'
     '"spec":{"containers":[{"name":"web","image":"nginx"}]}}}}'
 )
-"""A review of a Pod that says nothing of itself."""
+"""A review of a minimal Pod, as an example."""
 
 
 def source(paths: Sequence[str]) -> str:
-    """Where policies come from, in words."""
+    """Returns the source of policies, in words."""
     shown = [path.rstrip("/") + "/" if Path(path).is_dir() else path for path in paths]
     return ", ".join(shown) if shown else "the cluster"
 

@@ -27,13 +27,13 @@ may wait this long each time it needs the interpreter again, about eight times (
 read and written without it). A switch takes some 5 µs, a tenth of it."""
 
 PROMPT_NS: Final = 1
-"""How late the timers of a thread may be that others wait for; the system's own default is 50 µs,
-as long again as the interval."""
+"""The timer slack of a preferred thread, in nanoseconds. The system's default is 50 µs, as long
+again as the interval."""
 
 PATIENT_NS: Final = 1_000_000
-"""The slice of a thread that computes for long, in nanoseconds: about the time of a usual review,
-so that none is interrupted. With five times that, reviews were no faster, and a slow review's rests
-would be as much longer."""
+"""The time slice of a computing thread, in nanoseconds: about the time of a usual review, so that
+none is interrupted. With five times that, reviews were no faster, and a slow review's rests would
+be that much longer."""
 
 _TIMER_SLACK: Final = 29
 """PR_SET_TIMERSLACK of `linux/prctl.h`."""
@@ -57,7 +57,7 @@ def give_way(_worked_seconds: float) -> None:
 
 
 def go_first() -> None:
-    """Have this thread wait for the interpreter no longer than it must."""
+    """Makes this thread wait for the interpreter as short as possible."""
     _let_timers_be_late(PROMPT_NS)
 
 
@@ -71,7 +71,7 @@ def give_precedence() -> None:
 
 def _let_timers_be_late(nanoseconds: int) -> None:
     if sys.platform == "linux":
-        # Where it is not allowed nothing changes.
+        # Without the permission nothing changes.
         ctypes.CDLL(None).prctl(_TIMER_SLACK, ctypes.c_ulong(nanoseconds), 0, 0, 0)
 
 
@@ -82,13 +82,13 @@ def compute_beside() -> None:
 
 
 def stand_behind() -> None:
-    """Have this thread, and processes that it starts, stand behind the others."""
+    """Makes this thread, and processes that it starts, yield to all others."""
     give_precedence()
     _be_nicer(BEHIND)
 
 
 def _be_nicer(nicer: int) -> None:
-    """Lower this thread's priority; where the system has none of threads, or does not let us, nothing changes."""
+    """Lowers this thread's priority, if the system permits it."""
     if sys.platform != "linux":
         return
     thread = threading.get_native_id()

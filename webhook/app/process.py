@@ -76,8 +76,8 @@ allocations.
 
 
 WARM_SECONDS: Final = 0.5
-"""How often it is seen whether policies are served, from which on the process that tries others is
-begun: it takes a fifth of a second of a processor, which a start must not wait for."""
+"""How often it is checked whether policies are served. Then the process of trials is started: it
+takes a fifth of a second of a processor, which must not delay the start."""
 
 GREET_SECONDS: Final = 0.1
 """How often it is checked whether policies are served, for a user at a terminal."""
@@ -273,7 +273,7 @@ class Process:
         return live, ready
 
     async def run(self) -> int:
-        """Serve until a signal says to stop, then drain; the exit code."""
+        """Serves until a signal, then drains; returns the exit code."""
         for notice in self._settings.notices:
             self._log.warning("a flag has no effect", notice=notice)
         stop = asyncio.Event()
@@ -454,12 +454,12 @@ class Process:
             raise CannotStart(str(error)) from None
 
     def _record_event(self, event: str, **details: str | int) -> None:
-        """Record something besides decisions, from any thread, where there is a log."""
+        """Records an event in the decision log, if there is one; any thread may call it."""
         if self._decisions is not None:
             self._decisions.record_event(event, **details)
 
     def _decision_log(self, lines: Log) -> DecisionLog | None:
-        """The decision log if it is on; raises :class:`CannotStart`."""
+        """Returns the decision log if it is on; raises :class:`CannotStart`."""
         settings = self._settings
         if not settings.logging.decision_log_config:
             return None

@@ -57,7 +57,7 @@ class ProviderRequests:
         return NO_PROVIDERS if revision is None else revision.policies.providers
 
     def known(self, request: ProviderRequest) -> ProviderResponse | None:
-        """The answer to a request, where it is kept."""
+        """Returns the cached answer to a request, if any."""
         return self._flights.known(request)
 
     def round(self, *, fresh: bool = False, requester: str = "") -> ProviderRound:

@@ -36,7 +36,8 @@ BLOCK_BYTES: Final = 64
 again without the process growing by it, and only the number of objects shows that."""
 
 COUNT_SECONDS: Final = 0.02
-"""Between two counts of objects, each of which takes up to a millisecond; some 20 MiB are made so."""
+"""The pause between two counts of objects, each of which takes up to a millisecond; meanwhile some
+20 MiB are made."""
 
 
 class ReviewMemory:

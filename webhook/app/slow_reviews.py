@@ -44,14 +44,14 @@ BUDGET_BYTES: Final = 32 * 1024
 in proportion. A Pod of 500 containers is 36 KB, and took a tenth of that budget."""
 
 BUDGET_GROWTH_MAX: Final = 30
-"""How much more the largest have: beyond a MiB requests have no more time than three seconds."""
+"""The largest factor of the budget: beyond a MiB requests have no more time than three seconds."""
 
 WORKERS: Final = 4
 """The number of threads. They share the rest of one core, so more threads do no more work. But a
 short review need not wait for the end of a long one, nor for that of three."""
 
 RESTS: Final = 2
-"""How much longer than their work the threads rest, together: a third of the core is left for
+"""How many times as long as their work the threads rest, together: a third of the core is left for
 them."""
 
 REST_SECONDS_MAX: Final = 0.05
@@ -95,7 +95,7 @@ class _Lane:
     def __init__(self, size: int) -> None:
         self.count = 0
         self.bytes_min = size
-        """Of all since there was none."""
+        """The smallest request since the lane was empty, in bytes."""
 
 
 class SlowReviews:
@@ -266,5 +266,5 @@ class SlowReviews:
 
 
 def growth(size: int) -> float:
-    """How much more than the budget as set an evaluation of a request of this size may take."""
+    """Returns the factor of the configured budget for a request of this size."""
     return min(max(1.0, size / BUDGET_BYTES), BUDGET_GROWTH_MAX)

@@ -32,7 +32,7 @@ PROBE_LIMITS = ConnectionLimits(
     handshake_timeout_seconds=5,
     header_timeout_seconds=5,
     body_timeout_seconds=5,
-    # Prometheus and the kubelet come back within a minute or connect anew.
+    # Prometheus and the kubelet return within a minute, or connect again.
     idle_timeout_seconds=90,
 )
 """Probes and scrapes are few and small; other clients of the port cannot make them costly."""
@@ -75,7 +75,7 @@ class ProbeThread:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        # Numbers of these ports would be mistaken for admission's.
+        # A registry of its own: numbers of these ports would be mistaken for admission's.
         registry = Registry()
         async with asyncio.TaskGroup() as group:
             for socket, application in self._applications:

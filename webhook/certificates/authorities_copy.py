@@ -69,7 +69,7 @@ class AuthoritiesCopy:
         await self._reflector.run()
 
     async def keep(self, authorities: Mapping[str, bytes], bundle: bytes) -> None:
-        """Have the Secret hold our authorities, of our own Secret's data."""
+        """Writes our authorities, from our own Secret's data, into the Secret."""
         if not self._reflector.statistics().synced or _holds(self._current(), authorities):
             return
         encoded = base64.b64encode(bundle).decode()

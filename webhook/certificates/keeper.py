@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 
 CHECK_SECONDS: Final = 30.0
-"""How often the plan is made anew without an event. It costs a millisecond and no request, and half
-of :data:`~webhook.certificates.plan.TRUST_SECONDS` adds little to a rotation."""
+"""How often the plan is made again without an event. It costs a millisecond and no request, and
+half of :data:`~webhook.certificates.plan.TRUST_SECONDS` adds little to a rotation."""
 
 
 class Install(Protocol):
@@ -68,7 +68,7 @@ class CertificateStatistics:
 
 
 class _Seen:
-    """Wakes the keeper for each change, and knows whether a whole list has come."""
+    """Wakes the keeper for each change, and notes the first complete list."""
 
     def __init__(self, wake: Callable[[], object]) -> None:
         self._wake = wake
@@ -162,7 +162,7 @@ class ServingCertificate:
         self._served: tuple[bytes, bytes] | None = None
         self._was_trusted = False
         self._decoded: tuple[Json, dict[str, bytes]] = ({}, {})
-        # The authority to come that every webhook was seen to trust, and since when.
+        # The authority to come that every webhook trusts, and since when.
         self._trusted: tuple[bytes, float] | None = None
         self._fault = ""
         self._reason = ""

@@ -34,7 +34,7 @@ class CertificateOptions:
     """The listening address, which is also a name in certificates made here."""
     min_version: str = "1.3"
     client_ca_name: str = ""
-    """The file with the authorities of clients; without it any client is let in."""
+    """The file with the authorities of clients; without it every client is admitted."""
     api_server_ca: Path | None = None
     """The file with the authorities of API servers, which tells them from other clients."""
 
@@ -118,7 +118,7 @@ class CertificateLoader:
         return self._served
 
     def lend(self, context: ssl.SSLContext) -> None:
-        """Have a client's context show the pair that is served now; any thread may call.
+        """Makes a client's context show the pair in use; any thread may call it.
 
         Raises :class:`~webhook.certificates.pairs.InvalidCertificate`.
         """

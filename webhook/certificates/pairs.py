@@ -1,8 +1,7 @@
-"""Certificates: pairs read from a directory or made here, and the TLS contexts made of them.
+"""Certificates: pairs read from a directory or made here, and their TLS contexts.
 
-A pair is tried on a context of its own before it serves: OpenSSL, given a key
-that does not fit, would break the context it was given to. Private keys are
-written nowhere but to memory.
+A pair is tried on a context of its own before it serves: a key that does not match would break the
+context in use. Private keys are kept only in memory.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
 
 FILE_BYTES_MAX: Final = 1024 * 1024
-"""As much as a Secret can hold."""
+"""The largest file read: the limit of a Secret."""
 
 SELF_SIGNED_DAYS: Final = 365
 BACKDATED: Final = dt.timedelta(hours=1)
-"""How long a certificate was valid before it was made, for clocks that differ."""
+"""How long before its creation a certificate begins to be valid, for clocks that differ."""
 
 _VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
 class InvalidCertificate(ValueError):
-    """A certificate, key or authority that cannot be used; the message says which and why."""
+    """A certificate, key or authority that cannot be used; the message names it and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class CertificatePair:
-    """A certificate chain with its key, and the authorities that clients must come from, in PEM."""
+    """A certificate chain with its key, and the authorities for client certificates, in PEM."""
 
     certificate: bytes
     key: bytes = field(repr=False)
@@ -84,7 +83,7 @@ def make_context(pair: CertificatePair, min_version: str = "1.3") -> ssl.SSLCont
     """A server's context with this pair; raises :class:`InvalidCertificate`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[min_version]
-    # Of TLS 1.2: forward secrecy and authenticated encryption alone, as every Go client has them.
+    # For TLS 1.2: only forward secrecy and authenticated encryption, which every Go client has.
     context.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")
     # The API server speaks nothing newer to webhooks (client-go sets NextProtos so).
     context.set_alpn_protocols(["http/1.1"])
@@ -99,7 +98,10 @@ def make_context(pair: CertificatePair, min_version: str = "1.3") -> ssl.SSLCont
 
 
 def show(context: ssl.SSLContext, pair: CertificatePair) -> None:
-    """Have a context show this pair from its next handshake on; raises :class:`InvalidCertificate`."""
+    """Makes a context show this pair from its next handshake on.
+
+    Raises :class:`InvalidCertificate`.
+    """
     try:
         with _as_file(pair.certificate + b"\n" + pair.key) as path:
             context.load_cert_chain(path, password=_no_password)
@@ -228,7 +230,7 @@ def _value(der: bytes, at: int) -> tuple[int, int, int]:
 
 
 def self_signed(names: Sequence[str], now: dt.datetime) -> CertificatePair:
-    """A pair for these DNS names and addresses: ECDSA P-256, which costs least at a handshake."""
+    """Makes a pair for these DNS names and addresses: ECDSA P-256, the cheapest at a handshake."""
     from cryptography import x509  # noqa: PLC0415  # 10 MiB that only this needs
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415

@@ -65,7 +65,7 @@ SecretData = dict[str, bytes]
 
 @dataclass(frozen=True, slots=True)
 class CertificatePlace:
-    """Where the certificate is kept, and the DNS names that it is for."""
+    """The Secret and the configurations of the certificate, and its DNS names."""
 
     namespace: str
     secret: str
@@ -79,7 +79,7 @@ class CertificatePlace:
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
-    """How long certificates live, for tests that rotate in seconds."""
+    """The lifetimes of certificates; tests that rotate in seconds change them."""
 
     authority: dt.timedelta = dt.timedelta(days=CA_DAYS)
     serving: dt.timedelta = dt.timedelta(days=SERVING_DAYS)
@@ -91,7 +91,7 @@ class Lifetimes:
 
 @dataclass(frozen=True, slots=True)
 class CertificatePlan:
-    """The Secret and bundle to write, and why; ``secret`` is None where the Secret is right."""
+    """The Secret and bundle to write, and the reason; ``secret`` is None if the Secret is right."""
 
     secret: SecretData | None
     reason: str
@@ -210,7 +210,7 @@ def _serves(
     """Whether the authority's pair is for these names, and not about to end."""
     if serving is None or not serving.names.issuperset(names):
         return False
-    # A short-lived authority must not make every pair of its own look ended.
+    # Otherwise every pair of a short-lived authority would seem about to end.
     ends = min(serving.ends, authority.ends)
     lookahead = min(lifetimes.lookahead, lifetimes.serving / 4)
     return serving.begins <= now and (ends - now > lookahead or ends == authority.ends > now)

@@ -38,7 +38,7 @@ _READ: Final = (CA_CERTIFICATE, CA_KEY, NEXT_CA_CERTIFICATE, NEXT_CA_KEY, CERTIF
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A certificate and the key that it is of."""
+    """A certificate and its key."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -60,7 +60,7 @@ class ServingPair:
     begins: dt.datetime
     ends: dt.datetime
     names: frozenset[str]
-    """The DNS names that it is for."""
+    """The DNS names in the certificate."""
 
 
 @dataclass(frozen=True, slots=True)

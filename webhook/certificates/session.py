@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ClusterCertificate:
-    """Hands the Secret's pair to the listener, and holds readiness back until it is trusted."""
+    """Hands the Secret's pair to the listener, and holds readiness back until the pair is trusted."""
 
     def __init__(self, place: CertificatePlace, loader: CertificateLoader, log: Logger) -> None:
         self._place = place

@@ -78,7 +78,7 @@ class Keeper(Generic[KeyT]):
         self.queue.add(key, delay_seconds)
 
     def settled(self, key: KeyT, again_seconds: float | None = None) -> None:
-        """Nothing is left to do about a key; it is looked at again after so long, if at all."""
+        """Notes that a key needs no work; it is settled again after ``again_seconds``, if given."""
         self._since.pop(key, None)
         self.queue.forget(key)
         if again_seconds is not None:
@@ -103,7 +103,7 @@ class Keeper(Generic[KeyT]):
         return turn > now
 
     def retry(self, key: KeyT) -> float:
-        """Another was faster, or it is not so yet: try again, after so many seconds."""
+        """Queues a key again after a back-off; returns its seconds."""
         return self.queue.retry(key)
 
     def failed(self, key: KeyT) -> None:

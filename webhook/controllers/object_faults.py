@@ -1,16 +1,15 @@
-"""The boundary around one object: whatever error it raises affects that object alone.
+"""The boundary around one object: any error it raises affects that object alone.
 
-Controllers foresee many errors, and report them in the status of the object. Any other error (a shape
-that no object may have, a depth at which Python's comparison fails, a bug) is caught here: it is
-counted, logged once as long as it stays the same, and the next object is taken. Errors of the API
-server itself pass through: they concern no object.
+Controllers foresee many errors, and report them in the status of the object. Any other error (a
+shape that no object may have, a depth at which Python's comparison fails, a bug) is caught here. It
+is counted, and logged once as long as it stays the same; then the next object is taken. Errors of
+the API server itself pass through: they concern no object.
 
 All code that reads an object runs within one of four methods:
 
-1. :meth:`ObjectFaults.object`: take one object, from an event.
-2. :meth:`ObjectFaults.each`: take the objects of several changes.
-3. :meth:`ObjectFaults.attempt`: try to put an object in force, and get its error as a value.
-4. :meth:`ObjectFaults.run`: settle the keys of a queue.
+1. :meth:`ObjectFaults.object`: take one object, from an event. 2. :meth:`ObjectFaults.each`: take
+the objects of several changes. 3. :meth:`ObjectFaults.attempt`: try to put an object in force, and
+get its error as a value. 4. :meth:`ObjectFaults.run`: settle the keys of a queue.
 """
 
 from __future__ import annotations
@@ -178,7 +177,7 @@ class ObjectFaults:
             )
 
     def clear(self, follower: Follower, *name: str) -> None:
-        """Forget the fault of an object: it was taken without an error, or is gone."""
+        """Forgets the fault of an object that was taken without an error, or deleted."""
         if self._known.pop((follower, *name), None) is not None and self._registry is not None:
             self._show()
 

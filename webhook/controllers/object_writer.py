@@ -79,7 +79,7 @@ def difference(
 
 
 def changed_names(before: Mapping[str, Json], after: Mapping[str, Json]) -> set[str]:
-    """The names under which another document stands than before; documents are never changed."""
+    """Returns the names whose document has changed; documents are never changed in place."""
     changed = {name for name, document in after.items() if before.get(name) is not document}
     return changed | (before.keys() - after.keys())
 

@@ -31,7 +31,7 @@ def read_requirements(template: Mapping[str, Any]) -> Requirements:
     if text is None:
         return ()
     try:
-        # The library writes the list between quotes, on lines of its own.
+        # The library encodes the list in quotes, on separate lines.
         return tuple(_alternatives(clauses) for clauses in decode(text.strip('\n" ')))
     except (DecodeError, TypeError, KeyError, AttributeError) as error:
         raise InvalidTemplate(f"annotation {ANNOTATION} cannot be read: {error}") from None

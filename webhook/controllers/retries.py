@@ -46,11 +46,11 @@ class Retries:
         retry.at = self._clock() + retry.backoff.next_seconds()
 
     def forget(self, name: str) -> None:
-        """It is gone, or not to be tried again as it is."""
+        """Ends the retries of a template that was deleted or changed."""
         self._waiting.pop(name, None)
 
     def at(self, name: str) -> float | None:
-        """When it is tried next; None where it is not."""
+        """Returns the time of the next retry; None without one."""
         retry = self._waiting.get(name)
         return None if retry is None else retry.at
 

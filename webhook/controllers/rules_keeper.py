@@ -53,7 +53,7 @@ GATHER_SECONDS: Final = 0.05
 """How long changes are gathered into one write."""
 
 LOOK_SECONDS: Final = 20.0
-"""How often a replica looks again while there is something to take away."""
+"""How often a replica looks again while rules are to be removed."""
 
 
 class RuleOptions:
@@ -80,7 +80,7 @@ class _Configuration(FollowedObject):
 
 @dataclass(slots=True)
 class _Plan:
-    """A configuration as it is to be, None where nothing differs; and when to look again."""
+    """The planned configuration, None without a difference; and the time of the next look."""
 
     document: Json | None = None
     again_seconds: float | None = None
@@ -93,7 +93,7 @@ class _Plan:
 
 
 class RulesKeeper:
-    """Plans and writes; :meth:`run` in a task of its own."""
+    """Plans and writes the rules; :meth:`run` in a task of its own."""
 
     def __init__(
         self,

@@ -22,10 +22,10 @@ LOOK_UP_SECONDS: Final = 2.0
 """How long a look-up waits for discovery: the server behind an aggregated API may hang."""
 
 SERVED_SECONDS: Final = 600.0
-"""How long the answer about a kind that is served is kept, as long as discovery keeps it."""
+"""How long the answer about a served kind is kept, as long as discovery keeps it."""
 
 MISSING_SECONDS: Final = 10.0
-"""How long the answer about a kind that is not served is kept: its CRD may come."""
+"""How long the answer about a kind that is not served is kept: its CRD may be created."""
 
 
 async def served_targets(discovery: Discovery, group: str, kind: str) -> tuple[RuleTarget, ...]:
@@ -46,7 +46,7 @@ class ServedKinds:
         self._served: dict[GroupAndKind, tuple[float, tuple[RuleTarget, ...] | None]] = {}
 
     def targets(self, group: str, kind: str) -> tuple[RuleTarget, ...] | None:
-        """Return the targets of a custom kind; None where its name is to be guessed."""
+        """Returns the targets of a custom kind; None if its name must be guessed."""
         return self._served.get((group, kind), (0.0, None))[1]
 
     async def look_up(self, kinds: Iterable[GroupAndKind]) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _DENIED: Final = "denied admission: "
-"""How Gatekeeper begins the line of a violation (``--log-denies``), before the policy's message."""
+"""The beginning of Gatekeeper's log line of a violation (``--log-denies``), before the message."""
 
 _LOGGED: Final = (
     "constraint_kind",
@@ -68,7 +68,7 @@ class LogComparison:
         return self.theirs - self.ours
 
     def document(self) -> dict[str, Any]:
-        """As JSON, in the order of their fields."""
+        """Returns the comparison as JSON."""
         return {
             "agreed": self.agreed,
             "onlyWaddle": _listed(self.only_ours),
@@ -90,7 +90,7 @@ def _of_records(records: Iterable[Mapping[str, Any]]) -> Iterator[ComparedViolat
         if record.get("eventType") != "decision" or record.get("enforcementPoint") != names.WEBHOOK:
             continue
         key = (record.get("podUID"), record.get("process"), record.get("sequence"))
-        if key[2] is not None:  # that of another sender may have none
+        if key[2] is not None:  # records of other senders may have none
             if key in seen:
                 continue
             seen.add(key)

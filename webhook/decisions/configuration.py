@@ -27,7 +27,7 @@ MAX_FILE_BYTES: Final = 1024 * 1024
 """A ConfigMap holds no more."""
 
 SOCKET_PATH_BYTES_MAX: Final = 103
-"""Of `sun_path`: 104 bytes on macOS and 108 on Linux, with a zero at the end."""
+"""The longest `sun_path`: 104 bytes on macOS and 108 on Linux, with a zero at the end."""
 
 _NUMBER_MAX: Final = sys.float_info.max
 """No NaN and no infinity is at most this, nor a whole number that no float can hold."""
@@ -113,7 +113,7 @@ class Section:
         text = self.text(key)
         try:
             parts = urlsplit(text)
-            _ = parts.port  # looked at only when it is read
+            _ = parts.port  # raises only when it is read
         except ValueError as error:
             raise self.error(key, f"no address: {error}") from None
         if parts.scheme == "unix" and len(os.fsencode(parts.path)) > SOCKET_PATH_BYTES_MAX:
@@ -169,14 +169,14 @@ class Section:
     def words(
         self, key: str, known: Collection[str], default: Collection[str] = ()
     ) -> frozenset[str]:
-        """A list of some of these words."""
+        """Returns a list of known words."""
         given = frozenset(self.texts(key, default))
         if unknown := sorted(given - set(known)):
             raise self.error(key, f"unknown {', '.join(unknown)}, known are {', '.join(known)}")
         return given
 
     def path(self, key: str) -> Path | None:
-        """A file, None where there is none."""
+        """Returns a file's path; None without the key."""
         text = self.text(key, "")
         return Path(text) if text else None
 
@@ -190,13 +190,13 @@ class Section:
         return dict(value)
 
     def section(self, key: str) -> Section:
-        """A mapping, empty where there is none."""
+        """Returns a mapping; empty without the key."""
         if key not in self._below:
             self._below[key] = [Section(self._take(key, {}), f"{self.place}.{key}")]
         return self._below[key][0]
 
     def sections(self, key: str) -> list[Section]:
-        """A list of mappings, empty where there is none."""
+        """Returns a list of mappings; empty without the key."""
         value = self._take(key, [])
         if type(value) is not list:
             raise self.error(key, "expected a list")

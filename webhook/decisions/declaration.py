@@ -1,4 +1,4 @@
-"""How a setting of a configuration file is declared: at its field, with its default, once."""
+"""Declarations of settings in a configuration file: one for each field, with its default."""
 
 from __future__ import annotations
 

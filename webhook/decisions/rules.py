@@ -51,7 +51,7 @@ class RecordRules:
     source: random.Random = field(default_factory=random.Random, repr=False, compare=False)
 
     def drop_reason(self, record: Mapping[str, Any]) -> str:
-        """Why a record is not kept: ``rule`` or ``sampled``; empty if it is kept."""
+        """Returns why a record is not kept: ``rule`` or ``sampled``; empty if it is kept."""
         for rule in self.rules:
             if rule.matches(record):
                 if rule.keep >= 1.0:

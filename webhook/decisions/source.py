@@ -65,10 +65,10 @@ def excused_by(item: Mapping[str, Any]) -> str:
 
 
 class RecordSource:
-    """The records of ``path``, each a mapping; ``unreadable`` counts lines that are none.
+    """The records of ``path``, each a mapping; ``unreadable`` counts other lines.
 
-    A directory is a sidecar's queue and is only read. With ``follow`` the
-    records never end, but wait for more; raises :class:`OSError`.
+    A directory is a sidecar's queue and is only read. With ``follow`` the records never end, but
+    wait for more; raises :class:`OSError`.
     """
 
     def __init__(self, path: Path, *, follow: bool = False) -> None:
@@ -145,13 +145,13 @@ class RecordSource:
                     if current != first:
                         header, position = read_header(disk, path)
                         if header is None and current == firsts[-1]:
-                            break  # just begun: it is whole at the next look
+                            break  # just begun: complete at the next look
                         first = current
                     for stretch in scan(disk, path, position, disk.size(path)):
                         position = stretch.stop
                         yield from stretch.lines
                 except FileNotFoundError:
-                    continue  # delivered everywhere, and gone
+                    continue  # delivered to all sinks and removed
             if not self._follow:
                 return
             time.sleep(POLL_SECONDS)

@@ -23,7 +23,7 @@ class DecisionStatistics:
     duplicates: int = 0
 
     def document(self) -> dict[str, Any]:
-        """As JSON, the largest numbers first, ties by name."""
+        """Returns the numbers as JSON, the largest first, ties by name."""
         return {
             "decisions": self.decisions,
             "duplicates": self.duplicates,

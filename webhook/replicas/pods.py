@@ -115,7 +115,7 @@ def ready(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
 
 
 def status_writers_of(status: Mapping[str, Any]) -> frozenset[str]:
-    """The UIDs of the Pods that own a status, if it says that they run the status operation."""
+    """Returns the UIDs of the Pods that own a status with the status operation."""
     if STATUS_OPERATION not in texts_of(status_of(status).get("operations")):
         return frozenset()
     return frozenset(owner.get("uid", "") for owner in owners_of(status))
@@ -133,7 +133,7 @@ def is_unready(pod: Mapping[str, Any]) -> bool:
 
 
 def _readiness(pod: Mapping[str, Any]) -> str:
-    """``True``, ``False`` or ``Unknown`` as the Pod's condition says, or an empty text."""
+    """Returns ``True``, ``False`` or ``Unknown`` from the Pod's condition Ready; empty without it."""
     conditions = conditions_of(status_of(pod))
     return next((text(item, "status") for item in conditions if item["type"] == "Ready"), "")
 

@@ -51,7 +51,7 @@ class Compiled:
 
 
 def processors() -> float:
-    """How many processors this process may use at a time, by its affinity and its cgroup's quota."""
+    """Returns how many processors this process may use, by its affinity and its cgroup's quota."""
     if hasattr(os, "process_cpu_count"):
         count = os.process_cpu_count() or 1
     elif hasattr(os, "sched_getaffinity"):
@@ -66,7 +66,7 @@ def processors() -> float:
 
 
 class Ahead:
-    """Compiles sources in a process of its own, the last of them first. For any thread."""
+    """Compiles sources in another process, the last of them first. For any thread."""
 
     def __init__(self, bounds: Job) -> None:
         """``bounds`` are the limits of each compilation, and the disabled built-ins."""
@@ -79,7 +79,7 @@ class Ahead:
         self._known: set[bytes] = set()
         self._is_running = self._is_stopped = False
         self.count = 0
-        """Sources that the other process has compiled so far."""
+        """The number of sources compiled by the other process so far."""
 
     def announce(self, texts: Iterable[str]) -> None:
         """Take sources that will be needed, in this order; each is compiled at most once."""

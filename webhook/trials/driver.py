@@ -33,7 +33,7 @@ class TriedDriver:
 
 
 class TriedRegoDriver:
-    """A driver of Rego that takes code which was compiled elsewhere."""
+    """A driver of Rego that uses code from another process."""
 
     def __init__(self, driver: RegoDriver, trials: Trials) -> None:
         self._driver = driver

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import socket
 
 LENGTH: Final = struct.Struct(">Q")
-"""How a length is written: eight bytes, the greatest first."""
+"""The format of a length: eight bytes, big-endian."""
 
 
 class Buffered:
@@ -20,7 +20,7 @@ class Buffered:
         self._read = bytearray()
 
     def recv(self, length: int) -> bytes:
-        """Return at most so many bytes; none where the other has gone. Raises OSError."""
+        """Returns at most ``length`` bytes; empty if the peer has gone. Raises OSError."""
         if not self._read:
             self._read += self._source.recv(1 << 20)
         taken = bytes(self._read[:length])

@@ -34,10 +34,10 @@ NO_MEMORY: Final[JobOutcome] = {"ended": True}
 """The outcome of a trial that exceeded its memory limit; the requesting side adds the limit."""
 
 LATE: Final = "late"
-"""How a trial ended that took longer than it was waited for; otherwise it is the process's code."""
+"""The ending of a trial that took too long; otherwise it is the process's code."""
 
 WITHOUT_MEMORY: Final = "without memory"
-"""The reason of a process that spent its time on asking the system for memory in vain."""
+"""The ending of a process that spent its time in refused memory requests."""
 
 NO_PROCESS: Final = "no process"
 """The ending of a trial for which no process could be started."""

@@ -68,7 +68,7 @@ class OutcomePipe:
     """The outcomes that a process writes, one after the other."""
 
     def __init__(self, source: int, waits_for: Callable[[int, float], bool]) -> None:
-        """``waits_for`` says whether there is something to read within so many seconds."""
+        """``waits_for`` waits for data within so many seconds, and returns whether there is any."""
         self._source = source
         self._waits_for = waits_for
         self._found = bytearray()

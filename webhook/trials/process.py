@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from webhook.trials.job import Job, JobAnswer
 
 START_SECONDS: Final = 60.0
-"""For an interpreter that reads the compiler, 0.2 s of a processor, on a busy machine."""
+"""The time limit for the start of an interpreter with the compiler, 0.2 s of a processor, on a busy
+machine."""
 
 MARGIN_SECONDS: Final = 10.0
-"""How much longer than a trial may take the worker is waited for."""
+"""How much longer than the time of a trial the worker is waited for."""
 
 
 class Worker:
@@ -73,7 +74,7 @@ class Worker:
                     stderr=subprocess.DEVNULL,
                     env={},
                     pass_fds=[inner.fileno()],
-                    # A group of its own, to be ended with the process that it has begun.
+                    # A process group of its own, to be killed together with its forks.
                     start_new_session=True,
                 )
             # Some users (commands, the library) drop this object without calling :meth:`stop`.
@@ -149,7 +150,7 @@ def _end(process: subprocess.Popen[bytes], *ends: socket.socket) -> None:
 
 
 class Branch:
-    """A process that a worker has forked of itself: it is there in milliseconds, for a few jobs."""
+    """A process that a worker has forked: started in milliseconds, for a few jobs."""
 
     def __init__(self, worker: Worker, *, reads_cel: bool) -> None:
         """``reads_cel`` is whether it needs the modules for CEL."""
@@ -167,11 +168,11 @@ class Branch:
             self.stop()
             if begun is not None:
                 break
-            self._worker.stop()  # the system has ended it: it is begun anew
+            self._worker.stop()  # the system has killed it: it is started again
         raise NoWorker("no process can be started")
 
     def _begun(self) -> bytes | None:
-        """The number of the process; empty where there can be none, None where the worker is gone."""
+        """Returns the process's number; empty if it cannot be forked, None if the worker is gone."""
         try:
             self._socket, its = socket.socketpair()
         except OSError as error:

@@ -53,13 +53,13 @@ def bound(cpu_seconds: int, bytes_in_all: int) -> None:
 
 
 class _Kept:
-    """Takes the code of a rule as it is compiled."""
+    """Takes the code of a rule when it is compiled."""
 
     def __init__(self) -> None:
         self.taken: tuple[str, bytes] | None = None
 
     def load(self, key: str) -> None:
-        """Nothing: it is to be compiled."""
+        """Returns no code, so that the rule is compiled."""
         del key
         self.taken = None
 

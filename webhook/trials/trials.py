@@ -83,19 +83,20 @@ The largest of the public library has 8,600, so that a start with typical polici
 slowest known source below that takes half a second (a reference with a thousand variables)."""
 
 CPU_SECONDS: Final = 5
-"""For the whole of a trial. The public library's largest template takes 0.02, 438 KB of literals
-0.4; 1.3 MB of rules, which an API server keeps, would take 9."""
+"""The processor time of a whole trial, in seconds. The public library's largest template takes
+0.02, 438 KB of literals 0.4; 1.3 MB of rules, which an API server accepts, would take 9."""
 
 MEMORY_BYTES: Final = 256 << 20
-"""The memory of a trial at most, in bytes: 438 KB of literals take 58 MiB, 1.3 MB of rules would
-take 434. Half of it where the source is not large: such a trial may be beside another."""
+"""The most memory of a trial, in bytes: 438 KB of literals take 58 MiB, 1.3 MB of rules would take
+434. Sources that are not large get half of it: such a trial may run beside another."""
 
 LARGE_BYTES: Final = 40_000
 """Documents from which on they are large: a template with a dozen constraints has some 10,000."""
 
 PATIENCE_SECONDS: Final = 240.0
-"""How long a trial may take on a busy machine, where five seconds of a processor are long in coming:
-it stands behind all others, and beside four that compute on its core it has a fortieth of that."""
+"""How long a trial may take on a busy machine, where five seconds of a processor take long: it
+yields to all other threads, and beside four that compute on its core it has a fortieth of the core.
+"""
 
 OUTCOMES_MAX: Final = 64
 """The outcomes remembered: enforcement needs that of an admission again, and each look at a faulty
@@ -167,10 +168,10 @@ class Trials:
         memory_bytes: int = MEMORY_BYTES,
         ahead: bool = False,
     ) -> None:
-        """``tries_all`` says whether small sources are tried, too: while others would be held up.
+        """``tries_all`` is whether small sources are tried, too: while requests would wait.
 
-        ``cel`` is whether there is an engine for that; ``niceness`` is the processes'. With ``ahead``
-        another process compiles what is announced, where there are two processors.
+        ``cel`` is whether the engine for CEL is on; ``niceness`` is the processes'. With ``ahead``
+        another process compiles announced templates, given two processors.
         """
         self._cpu_seconds = cpu_seconds
         self._bounds: Job = {
@@ -224,12 +225,15 @@ class Trials:
         return self._ahead.count
 
     def source(self, code: Code) -> Compiled | None:
-        """The code of a source that compiles within the bounds, where it is in Rego.
+        """Returns the code of a Rego source that compiles within the limits.
 
-        None where it was not tried: it is small, nothing is served yet, and no other process has
-        compiled it by now; or no driver could read it, or no process could be had. Raises InvalidTemplate for a source that does not compile,
-        or not within the bounds; a PassingFault where the machine kept it from being tried, which
-        is not remembered.
+        None in two cases:
+
+        1. It was not tried: it is small, nothing is served yet, and the second compiler has not
+        compiled it. 2. No driver could read it, or no process could be started.
+
+        Raises InvalidTemplate for a source that does not compile, or not within the limits. Raises
+        a PassingFault if the machine could not try it, which is not remembered.
         """
         text = text_of(code)
         if text is None:
@@ -332,7 +336,7 @@ class Trials:
     def _of_documents(
         self, documents: Sequence[Mapping[str, Any]], seconds: float
     ) -> JobOutcome | None:
-        """The outcome; None where no process could be had."""
+        """Returns the outcome; None if no process could be started."""
         text = encode(list(documents))
         job = {"documents": text, "seconds": seconds, "cel": self._tries_cel}
         at = digest_of_all(documents)
@@ -354,7 +358,7 @@ class Trials:
         self._remember(at, outcome)
 
     def _known(self, documents: Sequence[Mapping[str, Any]]) -> dict[bytes, tuple[str, bytes]]:
-        """Returns the code of templates among these that is remembered."""
+        """Returns the remembered code of templates among these documents."""
         compiled_ = {}
         for document in documents:
             if gvk_of(document).kind != template.KIND:
@@ -381,7 +385,10 @@ class Trials:
             self._kept.stop()
 
     def _started(self, lane: Lane, jobs: Sequence[Job]) -> Worker | Branch | None:
-        """The worker; None where there is none, and after failures it is not tried again at once."""
+        """Returns the worker; None if it cannot be started.
+
+        After failures it is not tried again at once.
+        """
         now = time.monotonic()
         if self._is_stopped or now < self._no_worker_until:
             return None
@@ -403,7 +410,7 @@ class Trials:
         return worker
 
     def _ask(self, job: Job, lane: Lane) -> JobOutcome | None:
-        """The outcome; None where no process could be had, which says nothing of the policy."""
+        """Returns the outcome; None if no process could be started, whatever the policy."""
         return next(iter(list(self._ask_all([job], lane))))
 
     def _ask_all(self, jobs: Sequence[Job], lane: Lane) -> Iterator[JobOutcome | None]:

@@ -113,7 +113,7 @@ def _template_of(document: PolicyDocument) -> str:
 
 
 def with_belongings(group: list[PolicyDocument], snapshot: Snapshot) -> list[PolicyDocument]:
-    """With the template in force of a constraint, or the constraints in force of a template."""
+    """Adds the template in force of a constraint, or the constraints in force of a template."""
     entry = _entry(snapshot, _template_of(group[0]))
     if entry is None:
         return group

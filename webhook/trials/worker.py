@@ -91,7 +91,7 @@ def _carried_out(clients: Clients) -> Callable[[Job], bytes]:
 
 def _prepare(job: Job) -> None:
     if has_cel(job):
-        # Here, so that it is read once and not by each trial.
+        # Here, so that it is imported once and not by each trial.
         from webhook.constraint.drivers import cel_evaluation  # noqa: F401, PLC0415
 
 
@@ -216,7 +216,7 @@ class _Server:
         """The whole life of a process that serves another."""
         code = 1
         try:
-            os.setsid()  # a group of its own, to be ended with the process that it begins
+            os.setsid()  # a process group of its own, to be killed together with its forks
             _Server(end, None, self._answer, self._prepare).serve()
             code = 0
         finally:
@@ -239,7 +239,7 @@ def _try_and_end(jobs: Sequence[Job], writing: int, answer: Callable[[Job], byte
     """The whole life of a process that tries policies."""
     code = 1
     try:
-        # Where the system must end something for want of memory, let it be this.
+        # If the system must kill a process for lack of memory, it should be this one.
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
         with os.fdopen(writing, "wb") as file:

@@ -175,7 +175,7 @@ class Manager:
         self._start(watch)
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> Object | None:
-        """An object of a watched kind, as it is known here."""
+        """Returns the known object of a watched kind; None without one."""
         watch = self._watches.get(gvk)
         if watch is None:
             return None
@@ -200,7 +200,7 @@ class Manager:
     # --- intents, from registrars -------------------------------------------------------------
 
     def joined(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
-        """A registrar wants a kind."""
+        """Adds a registrar to a kind."""
         watch = self._watches.get(gvk)
         if watch is None:
             watch = self._watches[gvk] = _Watch(gvk)
@@ -231,7 +231,7 @@ class Manager:
         self._start(watch)
 
     def left(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
-        """A registrar wants a kind no more."""
+        """Removes a registrar from a kind."""
         watch = self._watches[gvk]
         watch.registrars.remove(registrar)
         if not watch.registrars:

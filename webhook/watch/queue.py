@@ -52,7 +52,8 @@ class EventQueue:
     def __init__(self) -> None:
         self._waiting: dict[_Slot, _Waiting] = {}
         self._delivered: dict[GroupVersionKind, dict[Key, None]] = {}
-        """The objects that the consumer knows. A set of thousands takes up to twice a dict's memory."""
+        """The objects that the consumer has. A set of thousands takes up to twice a dict's memory.
+        """
         self._filled = asyncio.Event()
         self.coalesced = 0
 

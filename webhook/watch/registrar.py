@@ -20,10 +20,10 @@ class Watches(Protocol):
     """Watches kinds for registrars: the manager."""
 
     def joined(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
-        """A registrar wants a kind."""
+        """Adds a registrar to a kind."""
 
     def left(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
-        """A registrar wants a kind no more."""
+        """Removes a registrar from a kind."""
 
     def projected(self, registrar: Registrar, gvk: GroupVersionKind, *, is_narrower: bool) -> None:
         """A registrar keeps other parts of a kind's objects."""
@@ -42,11 +42,12 @@ class Registrar:
         self._manager = manager
         self._requested: set[GroupVersionKind] = set()
         self.projections: dict[GroupVersionKind, Transform] = {}
-        """The part of each kind's objects that this registrar keeps; all where none is named."""
+        """The fields of each kind's objects that this registrar keeps; whole objects for other
+        kinds."""
 
     @property
     def requested(self) -> frozenset[GroupVersionKind]:
-        """The kinds that this registrar wants."""
+        """The kinds that this registrar requests."""
         return frozenset(self._requested)
 
     async def next(self) -> Event:
@@ -54,7 +55,7 @@ class Registrar:
         return await self.queue.get()
 
     def add_watch(self, gvk: GroupVersionKind) -> None:
-        """Want a kind, too. Wanting it again changes nothing."""
+        """Requests a kind. A repeated request changes nothing."""
         if gvk not in self._requested:
             self._requested.add(gvk)
             self._manager.joined(self, gvk)
@@ -85,7 +86,7 @@ class Registrar:
             self._manager.projected(self, gvk, is_narrower=is_narrower)
 
     def replace_watch(self, gvks: Iterable[GroupVersionKind]) -> None:
-        """Want exactly these kinds."""
+        """Requests exactly these kinds."""
         kinds = set(gvks)
         for gvk in self._requested - kinds:
             self.remove_watch(gvk)

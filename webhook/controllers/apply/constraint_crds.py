@@ -24,22 +24,23 @@ if TYPE_CHECKING:
 CONSTRAINT_LABEL: Final = "gatekeeper.sh/constraint"
 
 GENERATION: Final = "waddle.dev/template-generation"
-"""The annotation of a CRD that says which generation of its template last changed it."""
+"""The annotation of a CRD with the generation of its template that last changed it."""
 
 COLUMNS: Final = "waddle.dev/columns"
-"""The annotation of a CRD that says which columns of `kubectl get` were written into it."""
+"""The annotation of a CRD with the columns of `kubectl get` that were written into it."""
 
 MATCH_FIELDS: Final = "waddle.dev/match-fields"
-"""The annotation of a CRD that says which fields of its match, beyond Gatekeeper's, were written into it."""
+"""The annotation of a CRD with the fields of its match, beyond Gatekeeper's, that were written into
+it."""
 
 SELECTION: Final = ObjectSelection(labels=f"{CONSTRAINT_LABEL}=yes")
 """The CRDs of constraints, as Gatekeeper labels them."""
 
 
 def owned(crd: Mapping[str, Any], template: Mapping[str, Any]) -> Json:
-    """The CRD with its template as its owner, so that it goes when the template goes.
+    """Returns the CRD with its template as owner, so that it is deleted with the template.
 
-    And with the generation that the template has.
+    Its annotations have the template's generation, and the columns and match fields written.
     """
     owner = {
         "apiVersion": template["apiVersion"],
@@ -113,7 +114,7 @@ def _with_match_as_it_is(desired: Json, current: Json) -> Json:
 
 
 def _match_fields(version: Json) -> Json:
-    """The schemas of a match's fields; none where the schema has no such place."""
+    """Returns the schemas of a match's fields; empty if the schema has no match."""
     place: Any = version.get("schema", {}).get("openAPIV3Schema", {})
     for name in ("spec", "match"):
         place = place.get("properties", {}).get(name, {})
@@ -135,7 +136,7 @@ def _is_newer(current: Json, desired: Json) -> bool:
 
 
 def _owner(metadata: Mapping[str, Any]) -> str:
-    """The UID of the template that owns a CRD; empty where none does."""
+    """Returns the UID of the template that owns a CRD; empty without an owner."""
     owners = metadata.get("ownerReferences") or ()
     return next((owner.get("uid", "") for owner in owners if owner.get("controller")), "")
 

@@ -91,7 +91,7 @@ class ExtensionController:
     # --- what the cluster holds ----------------------------------------------------------------
 
     def take(self, kind: str, name: str, document: Mapping[str, Any] | None) -> None:
-        """Take an object as it is now; None when it is gone."""
+        """Takes the current version of an object; None if it was deleted."""
         key = kind, name
         self._changed.add(key)
         before = self._states.get(key)
@@ -162,7 +162,7 @@ class ExtensionController:
         return state.with_error(fault, self._now())
 
     def _put(self, attempt: InForce, state: ExtensionState) -> str:
-        """Put a generation in force; why that cannot be, empty where it is done."""
+        """Puts a generation in force; returns the refusal, or an empty text."""
         kind = kind_of_document(state.document)
         assert kind is not None
         try:
@@ -272,7 +272,7 @@ class ExtensionController:
     # --- saying so -----------------------------------------------------------------------------
 
     def published(self) -> bool:
-        """Notes that all taken so far answers admissions now; returns whether that may change a status."""
+        """Notes that all taken changes are in force; returns whether that may change a status."""
         if not self._changed:
             return False
         before, self._shared = self._shared, self._shared_faults()
@@ -285,7 +285,9 @@ class ExtensionController:
             subject = subject_key(*key)
             with self._object_faults.object("status", *key):
                 self._published.tell(subject, partial(self._status, key, state))
-            if extension_named(key[0]).status is not None:  # else none of it is kept
+            if (
+                extension_named(key[0]).status is not None
+            ):  # kinds without statuses have no kept revisions
                 self._published.enforced(subject, None if state is None else state.in_force)
         self._changed.clear()
         return True

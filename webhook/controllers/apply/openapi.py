@@ -50,11 +50,11 @@ def _index(answer: Any) -> dict[str, str]:
     Raises :class:`~webhook.cluster.errors.ApiUnreachable` if the answer is not an index.
     """
     paths = object_of(answer).get("paths", ())
-    if paths is not None and type(paths) is not dict:  # Go writes an empty one as null.
+    if paths is not None and type(paths) is not dict:  # Go encodes an empty one as null
         raise ApiUnreachable("/openapi/v3: the answer is not an index of documents")
     places = {path: text(one, "serverRelativeURL") for path, one in object_of(paths).items()}
-    # The API server takes over what an aggregated API says. It is put behind the server's address:
-    # without a slash it could go on with that, and our token to another host.
+    # The API server copies paths from aggregated APIs. They are appended to the server's address: a
+    # path without a slash could change the host, and send our token there.
     return {path: place for path, place in places.items() if place.startswith("/")}
 
 
@@ -68,10 +68,11 @@ class KindTypes:
         self._known: dict[GroupVersionKind, tuple[str, ObjectType | None]] = {}
 
     async def look(self, kinds: Iterable[GroupKind]) -> dict[GroupVersionKind, ObjectType]:
-        """The types of kinds, each at its group's preferred version; without those of no known type.
+        """Returns the types of kinds, each at its group's preferred version.
 
-        Documents that are not as they were are read anew. Raises
-        :class:`~webhook.cluster.errors.ApiError` and
+        Unknown types are left out.
+
+        Changed documents are read again. Raises :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable`.
         """
         sorted_kinds = sorted(kinds)

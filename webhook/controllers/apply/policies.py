@@ -123,17 +123,17 @@ class PolicyController:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many templates are in force, and how many are in error."""
+        """Returns how many templates are in force, and how many have an error."""
         errors = sum(state.error is not None for state in self._templates.values())
         return sum(state.active > 0 for state in self._templates.values()), errors
 
     @property
     def not_newest(self) -> dict[tuple[str, ...], float]:
-        """How many objects are not enforced as they are now, by kind and cause."""
+        """Returns how many objects are not enforced in their newest version, by kind and cause."""
         return count_not_newest(self._templates.values(), self._all_constraints())
 
     def faults(self) -> dict[str, bool]:
-        """Return a line for each object with an error, and whether a revision of it is in force."""
+        """Returns a line for each object with an error, and whether a revision of it is in force."""
         states = (*self._templates.values(), *self._all_constraints())
         return {line: state.in_force is not None for state in states if (line := state.fault)}
 
@@ -145,7 +145,7 @@ class PolicyController:
         return self._templates if group == TEMPLATES else self._constraints.get(group, {})
 
     def listed(self, kind: str) -> None:
-        """Note that all objects of the first list of a kind were taken: readiness waits for these.
+        """Notes that all objects of the first list of a kind were taken: readiness waits for these.
 
         ``kind`` is a constraint kind, or :data:`TEMPLATES`.
         """
@@ -157,10 +157,10 @@ class PolicyController:
                 self._update_readiness(readiness_kind, name, state)
 
     def template(self, name: str, document: Mapping[str, Any] | None) -> None:
-        """Take a template; ``document`` is None where it is gone.
+        """Takes a template; ``document`` is None if it was deleted.
 
-        There are four cases: it is gone; its spec is unchanged; it was deleted and created again
-        between two events, so it counts as new; it is new or changed.
+        There are four cases: it was deleted; its spec is unchanged; it was deleted and created
+        again between two events, so it counts as new; it is new or changed.
         """
         if document is None:
             self._drop_template(name)
@@ -213,7 +213,7 @@ class PolicyController:
     def take_fault(
         self, group: str, name: str, document: Mapping[str, Any], error: Exception
     ) -> None:
-        """Report an unforeseen error of an object in its status; what was in force stays in force."""
+        """Reports an unforeseen error of an object in its status; the version in force stays."""
         strategy = self._of_templates if group == TEMPLATES else self._of_constraints
         of_group = (
             self._templates if group == TEMPLATES else self._constraints.setdefault(group, {})
@@ -421,7 +421,7 @@ class PolicyController:
         return self._published.statuses
 
     def _status(self, group: str, state: State | None) -> Json | None:
-        """Return the status object of a template or constraint; None where it is gone."""
+        """Returns the status object of a template or constraint; None if it was deleted."""
         if state is None:
             return None
         name, is_template = state.name, group == TEMPLATES

@@ -59,7 +59,7 @@ TURN_SECONDS: Final = 0.5
 takes some 20 ms, a write 5 ms."""
 
 TURNS_MAX: Final = 2
-"""Of many replicas the third waits as long as all others."""
+"""The most turns to wait for: of many replicas the third waits as long as all others."""
 
 CLAIM_SECONDS: Final = 0.25
 """A trial that takes longer than this, with those queued before it, is announced, so that other
@@ -184,7 +184,7 @@ class Prevalidation:
                 self._tasks = None  # tasks that are cancelled begin no others
 
     def holds(self, event: Event) -> bool:
-        """Whether the change waits, and comes through ``release``; otherwise it is to be applied."""
+        """Whether the change is held until :meth:`release`; if not, the caller applies it."""
         if event.key is None or event.gvk.group not in (TEMPLATE.group, constraint.GROUP):
             return False
         key = (TEMPLATES if event.gvk == TEMPLATE else event.gvk.kind), event.key.name
@@ -224,7 +224,7 @@ class Prevalidation:
                 and len(with_belongings([document], self._client.snapshot)) == 1
             ):
                 return None  # its template is not in force
-        except Exception:  # noqa: BLE001  # the fault is reported when it is applied
+        except Exception:  # noqa: BLE001  # its template is not in force
             return None
         return None if self._outcome(document, name) is not None else _Held(event, name, digest)
 
@@ -244,7 +244,7 @@ class Prevalidation:
             self._tasks.create_task(self._withdraw(held.revision))
 
     def _tell(self, item: PolicyRevision) -> None:
-        """A revision came, changed or went."""
+        """Handles a revision that came, changed or was deleted."""
         outcome = item.outcome
         if (held := self._of_revision.get(item.name)) is not None:
             held.reported.set()
@@ -254,7 +254,8 @@ class Prevalidation:
             and outcome.uid == self._pod.uid
             and self._tasks is not None
         ):
-            # We do not try it: an earlier process was killed meanwhile, or the write came late.
+            # This replica does not try it: an earlier process was killed meanwhile, or the write
+            # came late.
             self._tasks.create_task(self._withdraw(item.name))
 
     async def _withdraw(self, name: str) -> None:
@@ -262,7 +263,7 @@ class Prevalidation:
             await self._records.withdraw(name, _nobody(), self._pod.uid)
 
     def tell_faults(self, faults: Iterable[AppliedFault]) -> None:
-        """Record faults that were found when generations were applied, where none is recorded."""
+        """Records faults found when generations were applied, if none is recorded yet."""
         for one in faults:
             if len(self._to_tell) < HELD_MAX:
                 self._to_tell.append(one)
@@ -354,7 +355,7 @@ class Prevalidation:
                     await held.reported.wait()
 
     def _claimant(self, held: _Held) -> str:
-        """Returns the UID of the replica that has claimed to try it; empty where none has."""
+        """Returns the UID of the replica that has claimed the trial; empty without a claim."""
         uid = held.document["metadata"].get("uid", "")
         revision = self._revisions.named(uid, held.revision)
         outcome = None if revision is None else revision.outcome

@@ -85,7 +85,7 @@ class SyncProjection:
         has_objects: Callable[[GroupVersionKind], bool] = lambda _: True,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``has_objects`` says whether policies can see objects of a kind."""
+        """``has_objects`` is whether policies can see objects of a kind."""
         self._client = client
         self._watches = watches
         self.has_objects = has_objects
@@ -95,7 +95,7 @@ class SyncProjection:
         """The fields that withheld templates read, by template: each waits until they are held."""
         self._read: dict[str, list[tuple[Template, ReadSet | None]]] = {}
         """The fields that the last two revisions of each template read, by template; None for code
-        that cannot be read."""
+        that cannot be analysed."""
         self._looked_at = now()
 
     # --- kinds ---------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class SyncProjection:
             self._project(gvk, kind)
 
     def forget(self, gvk: GroupVersionKind) -> None:
-        """Keep nothing of a kind any more."""
+        """Stops keeping objects of a kind."""
         self._kinds.pop(gvk, None)
 
     def listed(self, gvk: GroupVersionKind) -> None:
@@ -167,7 +167,7 @@ class SyncProjection:
         return tuple(frozenset({gvk}) for gvk in missing)
 
     def drop(self, name: str) -> None:
-        """A template is gone."""
+        """Forgets a deleted template."""
         self._waiting.pop(name, None)
         self._read.pop(name, None)
 

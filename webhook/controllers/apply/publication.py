@@ -150,7 +150,8 @@ class ClusterPolicies:
         self._began = self._logged_at = time.monotonic()
         self._new_faults: list[tuple[str, bool]] = []
         self._news: list[tuple[str, Mapping[str, Any]]] = []
-        """The policies that came into force and are not logged yet: first comes all that follows."""
+        """The policies that came into force and are not logged yet, logged after the first
+        revision."""
 
     def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
         """Whether this version of a template or constraint differs from the one in force."""
@@ -174,7 +175,7 @@ class ClusterPolicies:
         return changed
 
     def _swap(self) -> None:
-        """Let the client's snapshot answer admissions, if it is another."""
+        """Puts the client's snapshot into service, if it has changed."""
         snapshot, before = self._client.snapshot, self._serving.revision
         policies = self._extension.policy_set(snapshot, self._data.exclusions)
         synced = self._data.kinds & self._data.synced
@@ -285,7 +286,7 @@ class ClusterPolicies:
 
     @property
     def not_newest(self) -> dict[tuple[str, ...], float]:
-        """How many objects are not enforced as they are now, by kind and cause."""
+        """Returns how many objects are not enforced in their newest version, by kind and cause."""
         return self._policy.not_newest
 
     @property

@@ -56,17 +56,17 @@ class Intents(Projecting, Protocol):
     """Where the wish for a kind is put down (a registrar of :mod:`webhook.watch`)."""
 
     def add_watch(self, gvk: GroupVersionKind) -> None:
-        """Want a kind, too."""
+        """Requests a kind."""
 
     def remove_watch(self, gvk: GroupVersionKind) -> None:
-        """Want a kind no more."""
+        """Ends the request for a kind."""
 
     def replace_watch(self, gvks: Iterable[GroupVersionKind]) -> None:
-        """Want exactly these kinds."""
+        """Requests exactly these kinds."""
 
 
 def _present(event: Event) -> Json | None:
-    """The object of an event as it is now; None where it is gone, or is being deleted."""
+    """Returns the current object of an event; None if it was deleted, or is being deleted."""
     document = event.object if event.kind == "set" else None
     # A Namespace that ends still has objects, and labels.
     return None if event.gvk != NAMESPACE and is_deleted(document) else document
@@ -149,7 +149,10 @@ class Reconciler:
         )
 
     def _taker(self, gvk: GroupVersionKind) -> _Taker | None:
-        """Return the taker of a kind's objects; None for a kind that is followed for its data alone."""
+        """Returns the taker of a kind's objects.
+
+        None for a kind that is followed for its data alone.
+        """
         if gvk.group != CONSTRAINTS.group:
             return self._takers.get(gvk)
         return self._taker_of_constraints(gvk.kind)
@@ -271,10 +274,7 @@ class Reconciler:
     # --- what follows --------------------------------------------------------------------------
 
     def published(self) -> bool:
-        """The snapshot with everything taken so far answers admissions now.
-
-        Whether statuses may have changed.
-        """
+        """Notes that all taken changes are in force; returns whether statuses may have changed."""
         changed, self._config_changed = self._config_changed, False
         extended = self._extension.published()
         return self._policy.published() or extended or changed

@@ -144,7 +144,7 @@ class TemplateStrategy:
         return CompileError(why)
 
     def kept(self, state: State) -> State:
-        """Keeps the generation in force, unless its data is gone."""
+        """Keeps the generation in force, unless its data is no longer synced."""
         absent = missing(state.requirements, self.synced)
         if not absent or state.in_force is None:
             return replace(state, missing=())
@@ -156,7 +156,7 @@ class TemplateStrategy:
         return InvalidTemplate(described(error), UNFORESEEN)
 
     def status_error(self, refusal: ConstraintFrameworkError) -> StatusError:
-        """With the code that Gatekeeper has for it."""
+        """Returns the status error, with Gatekeeper's code."""
         assert isinstance(refusal, InvalidTemplate)
         return StatusError(refusal.code, str(refusal))
 
@@ -202,7 +202,7 @@ class ConstraintStrategy:
         return InvalidConstraint(why)
 
     def kept(self, state: State) -> State:
-        """As it is."""
+        """Keeps the state unchanged."""
         return state
 
     def unforeseen(self, error: Exception) -> ConstraintFrameworkError:
@@ -210,7 +210,7 @@ class ConstraintStrategy:
         return InvalidConstraint(described(error))
 
     def status_error(self, refusal: ConstraintFrameworkError) -> StatusError:
-        """In Gatekeeper's words."""
+        """Returns the status error, with Gatekeeper's text."""
         return StatusError("", f"could not cache constraint: {refusal}")
 
     def break_(self, document: Mapping[str, Any], refusal: ConstraintFrameworkError) -> None:
@@ -221,7 +221,7 @@ class ConstraintStrategy:
 def applied(
     state: State, strategy: Strategy, revisions: Revisions, object_faults: ObjectFaults
 ) -> tuple[State, ConstraintFrameworkError | None]:
-    """Put an object in force; return its state, and why the newest revision is refused, if it is."""
+    """Puts an object in force; returns its state, and the refusal of the newest revision, if any."""
     outcome = object_faults.attempt(
         strategy.follower,
         strategy.path(state),

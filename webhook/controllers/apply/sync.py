@@ -1,9 +1,9 @@
 """Config and SyncSets of the cluster, and the referential data that they select.
 
-The controller keeps every object of a kind that a Config or SyncSet names. It passes
-an object to the client unless Config excludes its namespace from ``sync``: so an object
-can be added once the exclusion ends. A kind is synced once all its objects have come.
-Without a Config or SyncSet nothing is synced, and nothing excluded.
+The controller keeps every object of a kind that a Config or SyncSet names. It passes an object to
+the client unless Config excludes its namespace from ``sync``: so an object can be added once the
+exclusion ends. A kind is synced once all its objects have arrived. Without a Config or SyncSet
+nothing is synced or excluded.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class SyncController:
         return frozenset(self._synced)
 
     def config(self, document: Mapping[str, Any] | None) -> None:
-        """Take the Config; None where there is none."""
+        """Takes the Config; None without one."""
         self._config, self._config_error = document, ""
         self._take_config(document or {})
         self._tracker.observe(CONFIG, config.CONFIG_NAME)
@@ -120,7 +120,7 @@ class SyncController:
         self._follow()
 
     def sync_set(self, name: str, document: Mapping[str, Any] | None) -> None:
-        """Take a SyncSet; None where it is gone."""
+        """Takes a SyncSet; None if it was deleted."""
         if document is None:
             self._sync_sets.pop(name, None)
         else:
@@ -129,7 +129,7 @@ class SyncController:
         self._tracker.observe(SYNC_SETS, name)
 
     def _follow(self) -> None:
-        """Drop the data of kinds that nothing names any more; let readiness wait for that of others."""
+        """Drops the data of kinds no longer requested; makes readiness wait for new kinds."""
         kinds = self.kinds
         for gvk in self._objects.keys() - kinds:
             hidden = self._hidden.pop(gvk, {})
@@ -231,7 +231,7 @@ class SyncController:
                     self._client.add_data(named, value)
 
     def listed(self, gvk: GroupVersionKind) -> None:
-        """Note that all objects of the first list of a kind have come."""
+        """Notes that all objects of the first list of a kind have arrived."""
         if gvk in self._objects:
             self._synced.add(gvk)
             if self.projection is not None:
@@ -260,8 +260,8 @@ class SyncController:
     def digest(self) -> str:
         """A digest of the data in the client, of 32 hexadecimal digits.
 
-        It is the sum of its objects' hashes, so the order in which they came does not matter. An
-        object's hash is of its name and ``resourceVersion``.
+        It is the sum of its objects' hashes, so the order of arrival does not matter. An object's
+        hash is of its name and ``resourceVersion``.
         """
         return f"{self._digest:0{2 * _DIGEST_BYTES}x}"
 

@@ -34,7 +34,7 @@ class CrdWaits:
         return bool(self._since)
 
     def look(self, desired: Collection[str], crds: Iterable[Json]) -> Mapping[str, str]:
-        """Return why CRDs that have been desired for a while are not established, by name."""
+        """Returns why CRDs that have been desired for a while are not established, by name."""
         there = {crd["metadata"]["name"]: crd for crd in crds}
         reasons = {name: why_not_established(there.get(name)) for name in desired}
         now = self._clock()
@@ -49,7 +49,7 @@ class CrdWaits:
 
 
 def why_not_established(crd: Json | None) -> str:
-    """Why a CRD is not established; an empty text where it is."""
+    """Returns why a CRD is not established; empty if it is."""
     if crd is None:
         return "there is no such CRD: no replica with --operation=generate has made it"
     if is_deleted(crd):

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class ClusterDiscovery(Discovery):
-    """Knows constraint kinds by their CRDs, which are watched anyway.
+    """Resolves constraint kinds by their CRDs, which are watched already.
 
-    A cluster with 500 templates has a list of resources of 200 KB, which would
-    be read anew with each template that comes.
+    A cluster with 500 templates has a list of resources of 200 KB, which would be read again for
+    each new template.
     """
 
     def __init__(self, client: ClusterClient, crds: ObjectWriter) -> None:

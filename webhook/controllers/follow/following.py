@@ -73,20 +73,20 @@ POLICY_SECONDS: Final = 0.003
 """How long a burst of policy changes is gathered into one revision."""
 
 DATA_SECONDS: Final = 0.05
-"""The pause in which changes of referential data are gathered, in seconds: they come often and
-matter less at once."""
+"""How long changes of referential data are gathered, in seconds: they are frequent and less urgent.
+"""
 
 BURST_SECONDS: Final = 0.05
-"""A change that comes after a longer pause than this is no part of a burst, and taken at once."""
+"""A change after a longer pause than this does not belong to a burst, and is taken at once."""
 
 TURN_SECONDS: Final = 0.1
-"""How long changes are applied before the event loop has a turn: its watches must be read."""
+"""How long changes are applied before the event loop continues: its watches must be read."""
 
 TICK_SECONDS: Final = 0.5
-"""How often the probes' text and the metrics are brought up to date."""
+"""How often the probes' text and the metrics are updated."""
 
 ABSENT_SECONDS: Final = 10.0
-"""How long a kind that the API server does not serve is awaited: it may be starting."""
+"""How long a kind that the API server does not serve is awaited: the API server may be starting."""
 
 OPTIONAL_ABSENT_SECONDS: Final = 1.0
 """The time, in seconds, that a kind is awaited of which many a cluster has no CRD: mutators and
@@ -432,7 +432,7 @@ class Following:
             taken = time.monotonic()
 
     def _announce(self) -> None:
-        """Say which templates wait, so that another process compiles the last of them meanwhile."""
+        """Announces waiting templates, so that another process compiles the last of them meanwhile."""
         if self._trier is None:
             return
         waiting = self._policy_watches.queue.waiting(TEMPLATE)
@@ -646,4 +646,4 @@ class Following:
 
 
 def _nobody(_: str) -> None:
-    """Do nothing: the log says it already."""
+    """Does nothing: the log has the message already."""

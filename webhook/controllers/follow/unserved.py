@@ -54,7 +54,7 @@ UNSERVED: Final = (
 
 
 async def count(client: ClusterClient, unserved: Unserved) -> int:
-    """How many objects of a kind there are; none where it is not served, or may not be listed.
+    """Returns the number of objects of a kind; 0 if it is not served, or may not be listed.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.

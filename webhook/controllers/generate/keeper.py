@@ -314,7 +314,7 @@ class GenerationKeeper:
 
 
 def _established_at(crd: Json | None) -> float | None:
-    """Since when a CRD is served, in seconds since the epoch; None where it is not."""
+    """Returns since when a CRD is served, in seconds since the epoch; None if it is not."""
     for one in conditions_of(status_of(crd)):
         if one["type"] == "Established" and one.get("status") == "True":
             try:

@@ -57,7 +57,7 @@ def says_the_same(desired: Any, current: Any) -> bool:
 
 
 def owner_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The reference to the object's controller; empty where it has none."""
+    """Returns the reference to the object's controller; empty without one."""
     owners = objects_of(document["metadata"].get("ownerReferences"))
     return next((owner for owner in owners if owner.get("controller")), {})
 
@@ -97,7 +97,7 @@ class Rewrites:
         return {**current, "spec": desired["spec"]}
 
     def yields(self, name: str) -> bool:
-        """Whether an object is let be, since others keep writing it otherwise."""
+        """Whether an object is left alone, since other writers keep changing it."""
         _, times = self._times.get(name, (None, ()))
         return len(times) >= REWRITES_MAX
 

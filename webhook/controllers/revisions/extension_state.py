@@ -53,7 +53,7 @@ class ExtensionState:
         return replace(self, error=error, error_at=now)
 
     def with_in_force(self, in_force: InForce, now: str) -> ExtensionState:
-        """Return this state with a revision in force, and since when: as before if it is the same."""
+        """Returns this state with a revision in force; the time stays if it was in force before."""
         before = self.in_force
         is_same = before is not None and _named(before) == _named(in_force)
         return replace(self, in_force=in_force, in_force_at=self.in_force_at if is_same else now)
@@ -118,12 +118,12 @@ def _error(status: StatusKind, state: ExtensionState) -> Json:
     return {
         "type": status.error_type,
         "message": state.error,
-        "retryable": True,  # as Gatekeeper says of each
+        "retryable": True,  # as Gatekeeper writes for each
         "errorTimestamp": state.error_at,
     }
 
 
 def _activity(state: ExtensionState) -> Json:
-    """Whether the object is active as it is now, and when that came to be."""
+    """Returns whether the newest version is active, and the time of the last change."""
     times = {"lastTransitionTime": state.error_at, "lastCacheUpdateTime": state.in_force_at}
     return {"active": not state.error} | {name: at for name, at in times.items() if at}

@@ -59,7 +59,7 @@ SETTLED_SECONDS: Final = 0.5
 """How long a generation is in force before it is kept; one that is replaced at once is not kept."""
 
 REFUSED_SECONDS: Final = 60.0
-"""After a refusal for want of rights nothing is written for so long: each would be refused."""
+"""How long nothing is written after a refusal for lack of rights: each write would be refused."""
 
 TRIED_SECONDS: Final = 10.0
 """How often a trial of another replica is checked for its end. Its outcome arrives by the watch,
@@ -150,7 +150,7 @@ class RevisionKeeper:
 
     @property
     def ignored(self) -> dict[tuple[str, ...], float]:
-        """How many there are that do not count, by why."""
+        """Returns the numbers of revisions that do not count, by reason."""
         return self._known.ignored
 
     @property
@@ -160,7 +160,7 @@ class RevisionKeeper:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of revisions in the cluster."""
         return len(self._reflector.store)
 
     def change(self, changes: Iterable[Change]) -> None:
@@ -235,7 +235,7 @@ class RevisionKeeper:
             return
 
     async def _refusal(self) -> str | None:
-        """Why there can be no revisions; None where they may come yet."""
+        """Returns why there can be no revisions; None if they may still arrive."""
         try:
             await self._client.request("GET", REVISIONS.collection(""), query={"limit": "1"})
         except ApiError as error:
@@ -307,7 +307,7 @@ class RevisionKeeper:
         outdated = [] if lacking is not None else self._outdated(uid, misjudged)
         unrecorded = [] if lacking is not None else self._unrecorded(uid)
         if misjudged is not None and self._is_being_tried(misjudged, writers):
-            # Its end would find our word in its place, and say nothing.
+            # A write of ours would replace the claim, and the outcome would not be written.
             self.keeper.add(subject, TRIED_SECONDS)
             misjudged = None
             if not beyond and not outdated and not unrecorded:
@@ -377,7 +377,7 @@ class RevisionKeeper:
         return True
 
     async def _uid(self, resource: Resource, name: str) -> str | None:
-        """The UID of an object; None where there is none, or no such kind."""
+        """Returns the UID of an object; None if the object or its kind is missing."""
         try:
             return text(await self._client.get(resource, name), "metadata", "uid")
         except ApiError as error:
@@ -434,7 +434,7 @@ class RevisionKeeper:
             self.keeper.add(_subject_of({"spec": {"subject": owner}}), SETTLED_SECONDS)
 
     def _unrecorded(self, uid: str) -> list[tuple[str, Json]]:
-        """The revisions that have not the record of their generation's roll-out as it is."""
+        """Returns the revisions without the current record of their generation's roll-out."""
         if not self._keeps_rollouts:
             return []
         lacking: list[tuple[str, Json]] = []
@@ -453,7 +453,7 @@ class RevisionKeeper:
         self._keeps_rollouts = FIELD in status_of(written)
 
     def _lacking(self, in_force: InForce) -> Json | None:
-        """The revision to make; None where it is kept."""
+        """Returns the revision to create; None if it is kept already."""
         name = revision.name_of(in_force.document, in_force.digest)
         if self.named(_uid_of(in_force), name) is not None:
             return None
@@ -466,7 +466,7 @@ class RevisionKeeper:
         return None if judged is None or judged.may_be_enforced else judged
 
     def _passed(self) -> TrialOutcome:
-        """Of a generation that is in force here."""
+        """Returns the outcome of a generation that is in force here."""
         pod = self._pod
         return TrialOutcome("passed", pod.name, pod.uid, __version__, timestamp.now())
 
@@ -481,7 +481,7 @@ class RevisionKeeper:
         ]
 
     def _is_being_tried(self, judged: PolicyRevision, writers: frozenset[str]) -> bool:
-        """Whether another replica that is there says that it is trying a generation."""
+        """Whether another live replica has claimed the trial of a generation."""
         outcome = judged.outcome
         return (
             outcome is not None

@@ -42,7 +42,7 @@ Distrust: TypeAlias = Literal["unsigned", "no_owner", "unknown_key", "wrong_sign
 """Why a revision does not count."""
 
 KEY_BYTES: Final = 32
-"""As long as the digest of HMAC-SHA256; more would add nothing."""
+"""The length of HMAC-SHA256's digest; more would add nothing."""
 
 NEWEST_SECONDS: Final = 180 * 86_400.0
 """How long a key is the newest. Its signatures count until there are two newer keys."""
@@ -50,7 +50,7 @@ NEWEST_SECONDS: Final = 180 * 86_400.0
 KEYS_KEPT: Final = 2
 
 READ_SECONDS: Final = 240.0
-"""How often the Secret is read again, at most: a change of it comes twice a year."""
+"""The longest pause between two reads of the Secret, which changes twice a year."""
 
 SHARED_SECONDS: Final = 600.0
 """After which a new key signs: each replica has read it twice by then."""
@@ -140,7 +140,7 @@ def renewed(data: Mapping[str, object], now: float) -> Json | None:
 
 
 class RevisionKeys:
-    """The keys as this replica knows them; :meth:`run` in a task of its own."""
+    """The keys known to this replica; :meth:`run` in a task of its own."""
 
     def __init__(
         self, client: ClusterClient, namespace: str, secret: str, log: Logger, *, writes: bool
@@ -155,23 +155,23 @@ class RevisionKeys:
         self._fault = ""
         self.ring = KeyRing()
         self.listeners: list[Callable[[], None]] = []
-        """Called when the keys are others than before, and once it is known which there are."""
+        """Called when the keys have changed, and once they are known."""
         self.copies = ""
         """The entry of copies, as it was read last or written."""
         self.copies_listeners: list[Callable[[], None]] = []
-        """Called when it is another than before."""
+        """Called when the entry of copies has changed."""
         self.is_settled = False
-        """Whether it is known which keys there are, or that there are none for us."""
+        """Whether the keys are known, or it is certain that this replica cannot read any."""
         self.writes = 0
         self.failures = 0
 
     @property
     def can_sign(self) -> bool:
-        """Whether a revision that is written now would count: without a key none does."""
+        """Whether a revision written now would count: not without a key."""
         return bool(self.ring.keys)
 
     def sign(self, message: bytes) -> str:
-        """The signature of a message; empty where there is no key."""
+        """Returns the signature of a message; empty without a key."""
         key = self.ring.signer(time.time())
         return "" if key is None else key.signature(message)
 
@@ -207,9 +207,9 @@ class RevisionKeys:
         self._changed()
 
     async def keep_copies(self, change: Callable[[str], str | None]) -> None:
-        """Change the entry of copies by compare-and-swap; raises ApiError, ApiUnreachable.
+        """Changes the entry of copies by compare-and-swap; raises ApiError, ApiUnreachable.
 
-        ``change`` gets it as it is, and returns None where it may stay.
+        ``change`` gets the current entry, and returns None to leave it.
         """
         copies = ""
 

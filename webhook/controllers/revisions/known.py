@@ -78,19 +78,19 @@ class KnownRevisions:
 
     @property
     def ignored(self) -> dict[tuple[str, ...], float]:
-        """How many there are that do not count, by why."""
+        """Returns the numbers of revisions that do not count, by reason."""
         counts = dict.fromkeys((*get_args(Distrust), *get_args(Unreadable)), 0.0)
         for _, why in self._ignored.values():
             counts[why] += 1
         return {(why,): count for why, count in counts.items()}
 
     def ignored_uid(self, name: str) -> str | None:
-        """The UID of a revision of this name that does not count; None where there is none."""
+        """Returns the UID of a revision of this name that does not count; None without one."""
         ignored = self._ignored.get(name)
         return None if ignored is None else ignored[0]
 
     def take_change(self, change: Change) -> PolicyRevision | None:
-        """Take a change from the watch; return the revision that came, changed or went, if it counts."""
+        """Takes a change from the watch; returns its revision, if it counts."""
         name = change.key.name
         if change.kind == "delete":
             self._gone.append(change.object["metadata"].get("uid", ""))
@@ -142,7 +142,7 @@ class KnownRevisions:
         return known
 
     def _ignore(self, item: Mapping[str, Any], why: Distrust | Unreadable, error: str = "") -> None:
-        """Do as if this were not there, and say so once."""
+        """Ignores a revision, and logs that once."""
         metadata = item["metadata"]
         identity = metadata.get("uid", ""), why
         if self._ignored.get(metadata["name"]) != identity:

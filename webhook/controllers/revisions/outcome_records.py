@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 RECORD_SECONDS: Final = 0.5
-"""How long a replica waits for its claim to be written before it tries a policy. A slower write goes
-on beside the trial."""
+"""How long a replica waits for its claim to be written before it tries a policy. A slower write
+continues beside the trial."""
 
 WRITE_SECONDS: Final = 10.0
 """The time limit of one write, and how long enforcement waits for an outcome to be written."""
@@ -87,7 +87,7 @@ class OutcomeRecords:
                 return standing
 
     async def withdraw(self, name: str, nobody: TrialOutcome, uid: str) -> None:
-        """Withdraws a replica's claim to try a generation, if it still stands.
+        """Withdraws a replica's claim to try a generation, if it is still recorded.
 
         ``name`` is the revision's, ``uid`` that of the replica.
         """
@@ -115,12 +115,12 @@ class OutcomeRecords:
             return None
 
     def _standing(self, item: Json) -> TrialOutcome | None:
-        """The outcome that a replica has written into a revision; None where none has."""
+        """Returns the outcome in a revision; None without one."""
         taken = self._taken(item)
         return None if taken is None else taken.outcome
 
     async def _write_outcome(self, current: Json, outcome: TrialOutcome) -> Json:
-        """Put an outcome into a revision that counts, if it is still as it was read."""
+        """Writes an outcome into a revision that counts, if it has not changed since it was read."""
         self.writes += 1
         signed = self._revisions.signed({**current, "status": {"outcome": outcome.document()}})
         version = current["metadata"]["resourceVersion"]

@@ -106,9 +106,10 @@ class AppliedFault:
 def generation_fault(
     document: Mapping[str, Any], refusal: ConstraintFrameworkError
 ) -> AppliedFault | None:
-    """Return the fault of a generation that a refusal names; None where its text is not at fault.
+    """Returns the fault of a generation for a refusal; None if its text is not at fault.
 
-    It says nothing where the machine, an engine or the template is missing, or for a fault of ours.
+    The text is not at fault if machine resources, an engine or the template are missing, or for a
+    bug of ours.
     """
     if refusal.bug is not None or isinstance(
         refusal, MemberFault | MissingEngine | MissingTemplate | PassingFault
@@ -132,7 +133,7 @@ def is_broken(state: State, templates: Mapping[str, State]) -> bool:
 
 
 def enforced(templates: Mapping[str, State], constraints: Iterable[State]) -> InForceNow:
-    """Return which of these objects are in force, with the action that a constraint has now."""
+    """Returns the objects in force, with the current action of each constraint."""
     documents = {
         name: state.in_force.document
         for name, state in templates.items()
@@ -150,7 +151,7 @@ def enforced(templates: Mapping[str, State], constraints: Iterable[State]) -> In
 def count_not_newest(
     templates: Iterable[State], constraints: Iterable[State]
 ) -> dict[tuple[str, ...], float]:
-    """How many objects are not enforced as they are now, by kind and cause."""
+    """Returns how many objects are not enforced in their newest version, by kind and cause."""
     counts: dict[tuple[str, ...], float] = {
         (kind, cause): 0.0
         for kind in ("template", "constraint")

@@ -33,15 +33,15 @@ class Revisions(Protocol):
 
 
 class NoRevisions:
-    """Where none are kept."""
+    """Stands in if no revisions are kept."""
 
     def of(self, uid: str) -> Iterable[PolicyRevision]:
-        """None."""
+        """Returns no revisions."""
         del uid
         return ()
 
     def refusal(self, document: Mapping[str, Any], digest: str) -> str:
-        """None is known."""
+        """Returns no refusal."""
         del document, digest
         return ""
 
@@ -67,21 +67,21 @@ class InForce:
 
 
 def newest_first(revisions: Iterable[PolicyRevision]) -> list[PolicyRevision]:
-    """In the order in which they are tried, and kept."""
+    """Sorts revisions in the order in which they are tried and kept."""
     return sorted(
         revisions, key=lambda item: (item.generation, item.created, item.name), reverse=True
     )
 
 
 def rollback_of(document: Mapping[str, Any]) -> str:
-    """Reads the revision that an object asks to be rolled back to; empty for none."""
+    """Returns the revision named by an object's rollback annotation; empty without one."""
     annotations = document["metadata"].get("annotations") or {}
     named = annotations.get(ROLLBACK)
     return named.strip() if isinstance(named, str) else ""
 
 
 def target_of(target: str, revisions: Iterable[PolicyRevision]) -> PolicyRevision | None:
-    """The revision of this name, or of this generation; None where it is not kept."""
+    """Returns the revision of this name or generation; None if it is not kept."""
     for revision in newest_first(revisions):
         if target in (revision.name, str(revision.generation)):
             return revision

@@ -1,4 +1,4 @@
-"""Copies of roll-outs' records as they stand in the Secret of keys: by UID, without signatures."""
+"""Copies of roll-out records in the Secret of keys: by UID, without signatures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 COPIES_BYTES_MAX: Final = 700 << 10
-"""Of the megabyte that a Secret may hold: some 2,000 roll-outs of three steps."""
+"""The largest size of the copies, of the megabyte of a Secret: some 2,000 roll-outs of three steps.
+"""
 
 GENERATIONS_MAX: Final = 2
 """The generations kept of an object: the one in force, and the one before it."""

@@ -54,7 +54,7 @@ class RolloutRecords:
         self._log = log
         self._registry = registry
         self._known: dict[str, dict[int, Json]] = {}
-        """By the object's UID and generation, each as it is written."""
+        """The records as written, by the object's UID and generation."""
         self._ignored: dict[str, str] = {}
         self._present: dict[tuple[str, str], str] = {}
         """The UIDs of the objects that are there and have a record, by kind and name."""
@@ -67,7 +67,7 @@ class RolloutRecords:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is known by which keys records count."""
+        """Whether the keys are known that decide which records count."""
         return self._keys.is_settled
 
     def verified(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -95,7 +95,10 @@ class RolloutRecords:
         return {**document, "status": others if counts is None else others | {FIELD: counts}}
 
     def newest(self, uid: str, generation: int) -> Json | None:
-        """The record of an object at a generation, or of the newest before it; None for none."""
+        """Returns the record of an object at a generation, or of the newest before it.
+
+        None for none.
+        """
         known = self._known.get(uid, {})
         reached = [one for one in known if one <= generation]
         record = known[max(reached)] if reached else None
@@ -116,16 +119,16 @@ class RolloutRecords:
         return {uid: self._known[uid].values() for uid in uids if uid in self._known}
 
     def forget(self, kind: str, name: str) -> None:
-        """An object is gone."""
+        """Notes that an object was deleted."""
         if uid := self._present.pop((kind, name), ""):
             self.gone.append(uid)
 
     def signed(self, uid: str, record: RolloutRecord) -> Json:
-        """A record as it is to be written."""
+        """Returns a record with its signature, ready to write."""
         return self._signed(uid, record.document())
 
     def following(self, uid: str, generation: int) -> int:
-        """The sequence of the record that would come next."""
+        """Returns the sequence number of the next record."""
         known = self.of_generation(uid, generation)
         return 1 if known is None else int(known["sequence"]) + 1
 
@@ -183,7 +186,7 @@ class RolloutRecords:
         return self._keys.forged(signature, _message(uid, record))
 
     def _ignore(self, uid: str, signature: str, why: Forged) -> None:
-        """Do as if this were not there, and say so once."""
+        """Ignores a record, and logs that once."""
         if self._ignored.get(uid) == signature:
             return
         self._ignored[uid] = signature

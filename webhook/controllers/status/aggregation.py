@@ -73,10 +73,10 @@ DEBOUNCE_SECONDS: Final = 0.2
 
 
 EVERYTHING: Final = LabelledSubject("", "", "")
-"""A key that stands for every subject with a replica's status."""
+"""The key for every subject with a replica's status."""
 
 FOREIGN: Final = LabelledSubject("", "", "foreign")
-"""A key that stands for the policies of Kyverno in force."""
+"""The key for the policies of Kyverno in force."""
 
 _ALWAYS: Final = tuple(row.gvk for row in POLICY_KINDS if row.status and row.kind)
 """The kinds whose objects always have statuses; constraint kinds are added with their templates."""
@@ -141,10 +141,10 @@ class Aggregation:
         object_faults: ObjectFaults | None = None,
         has_crd: Callable[[str], bool] | None = None,
     ) -> None:
-        """``record`` writes into the decision log; ``rollouts`` says which records of roll-outs count.
+        """``record`` writes to the decision log; ``rollouts`` decides which roll-out records count.
 
-        ``object_faults`` receives unexpected exceptions of objects. ``has_crd`` says of a
-        template whether the API server has established its constraints' CRD.
+        ``object_faults`` receives unexpected exceptions of objects. ``has_crd`` is whether the API
+        server has established the CRD of a template's constraints.
         """
         self.object_faults = object_faults or ObjectFaults(log)
         self._has_crd = has_crd
@@ -197,7 +197,7 @@ class Aggregation:
         documents: Callable[[], Sequence[Mapping[str, Any]]],
         tell: Callable[[Mapping[str, str]], None],
     ) -> None:
-        """Have ``tell`` called with Kyverno's policies that get no request, and the reasons.
+        """Makes ``tell`` receive Kyverno's policies that get no request, and the reasons.
 
         ``documents`` gives the policies that decide admissions.
         """
@@ -215,7 +215,7 @@ class Aggregation:
         self._keeper.add(subject, DEBOUNCE_SECONDS)
 
     def status_changed(self, subject: LabelledSubject, status: Object) -> None:
-        """Take a replica's status of a subject as it is now."""
+        """Takes the current status of a subject from a replica."""
         self.rollouts.status_changed(subject, status)
         self.touch(subject)
 
@@ -229,7 +229,7 @@ class Aggregation:
         self.touch_all()
 
     def follow(self, kinds: Iterable[str]) -> None:
-        """Follow the constraints of these kinds."""
+        """Watches the constraints of these kinds."""
         self._registrar.replace_watch({*self._fixed, *(constraint_gvk(kind) for kind in kinds)})
         self.conditions.follow(kinds)
 
@@ -330,7 +330,7 @@ class Aggregation:
             return
         version = document["metadata"]["resourceVersion"]
         if self._swapped.get(subject) == version:
-            return  # The last write has not come back by the watch yet.
+            return  # The watch has not yet delivered the last write.
         self._swapped.pop(subject, None)
         index = next(index for index in self._indexes if index.kind.kind == subject.kind)
         statuses = [
@@ -394,7 +394,7 @@ class Aggregation:
             )
             return
         if written["metadata"]["resourceVersion"] == version:
-            self._swapped.pop(subject, None)  # Nothing changed, so that no event comes.
+            self._swapped.pop(subject, None)  # Nothing changed, so that no event will come.
         self._keeper.settled(subject)
         self._doubts.agree(subject, status.get("byPod"))
         if subject.kind in CONDITIONED:
@@ -423,7 +423,10 @@ class Aggregation:
         now: float,
         coverage: CoverageState | None,
     ) -> Json | None:
-        """Returns the status with conditions, audit and roll-out; None where the object has that."""
+        """Returns the status with conditions, audit and roll-out.
+
+        None if the object has it already.
+        """
         if subject.kind not in CONDITIONED:
             return desired
         pods_known = list(self._pods_known.ours.values())

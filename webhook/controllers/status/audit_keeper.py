@@ -29,9 +29,9 @@ def merged(
     statuses: Sequence[Mapping[str, Any]],
     pod_objects: Iterable[Mapping[str, Any]],
 ) -> Json | None:
-    """Return the whole status with the audits' results; None where the object has that status already.
+    """Returns the whole status with the audits' results; None if the object has it already.
 
-    ``status`` is the new status without these results, None where nothing else differs.
+    ``status`` is the new status without these results, None if nothing else differs.
     """
     if subject.kind != pod_status.CONSTRAINT.kind:
         return status

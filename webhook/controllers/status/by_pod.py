@@ -56,7 +56,7 @@ def merged_status(
 
 
 def _owner(status: Mapping[str, Any]) -> str:
-    """Returns the UID of the pod that a status object belongs to; empty where it has none."""
+    """Returns the UID of the Pod that owns a status object; empty without an owner."""
     owners = objects_of(status["metadata"].get("ownerReferences"))
     return next((str(owner.get("uid", "")) for owner in owners if owner.get("kind") == "Pod"), "")
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from webhook.webhook_rules.coverage import CoverageState
 
 PRUNED_SECONDS: Final = 600.0
-"""How long conditions are left out after a CRD has pruned them; then the CRD may be upgraded."""
+"""How long conditions are left out after a CRD has pruned them; by then the CRD may be upgraded."""
 
 TROUBLE: Final = frozenset({"Degraded", "Error", REASON})
 """The states that cause Events of type Warning."""
@@ -56,7 +56,7 @@ class ConditionKeeper:
     # --- what there is -------------------------------------------------------------------------
 
     def seen(self, subject: LabelledSubject, document: Mapping[str, Any] | None) -> None:
-        """Take an object of the cluster; ``document`` is None where it is gone."""
+        """Takes an object of the cluster; ``document`` is None if it was deleted."""
         state, _ = state_of(conditions_of(status_of(document)))
         if state != self._states.get(subject, ""):
             self._counts = None
@@ -67,7 +67,7 @@ class ConditionKeeper:
             self._behind.pop(subject, None)
 
     def follow(self, kinds: Iterable[str]) -> None:
-        """Forget the constraints of kinds that are not among ``kinds``: their template is gone."""
+        """Forgets the constraints of all kinds outside ``kinds``: their template was deleted."""
         known = frozenset({"", *(row.kind for row in POLICY_KINDS), *kinds})
         if known == self._kinds:
             return
@@ -78,7 +78,7 @@ class ConditionKeeper:
 
     @property
     def counts(self) -> dict[tuple[str, ...], float]:
-        """How many objects are in each state by their conditions, by metrics' name and state."""
+        """Returns how many objects are in each state, by metrics' name and state."""
         if self._counts is None:
             counts = Counter((KINDS[item.kind], state) for item, state in self._states.items())
             self._counts = {
@@ -126,7 +126,10 @@ class ConditionKeeper:
         return (before if status is None else status) | {"conditions": conditions}
 
     def due(self, subject: LabelledSubject) -> float | None:
-        """Return when replicas will have been behind too long, on the monotonic clock; None for never."""
+        """Returns when replicas will have been behind too long, on the monotonic clock.
+
+        None for never.
+        """
         known = self._behind.get(subject)
         if known is None or known[1] + BEHIND_SECONDS <= time.monotonic():
             return None
@@ -177,10 +180,10 @@ class ConditionKeeper:
 
 
 def is_news(old: tuple[str, int], new: tuple[str, int]) -> bool:
-    """Return whether a change of state and generation is worth an Event.
+    """Returns whether a change of state and generation deserves an Event.
 
-    There are three cases: trouble is, also in another generation; so is any other change of state;
-    the first state of an object is not, unless it is trouble.
+    There are three cases: trouble does, also in another generation; any other change of state does;
+    the first state of an object does not, unless it is trouble.
     """
     if new[0] in TROUBLE:
         return old != new

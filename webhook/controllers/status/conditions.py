@@ -103,7 +103,7 @@ class Judgement:
         return f"{self.enforced}. {self.faults}" if self.faults else self.enforced
 
     def documents(self, now: str) -> list[Json]:
-        """The conditions, as they would stand if all of them had just become so."""
+        """Returns the conditions, with this time as that of their last change."""
         held = {"Enforced"} if self.state == "Active" else set()
         return [
             {
@@ -150,7 +150,7 @@ def _fighting(verdict: Judgement, now: str) -> Json:
 
 
 def state_of(conditions: Iterable[Mapping[str, Any]]) -> tuple[str, int]:
-    """Return the state in conditions, and its generation; an empty text for none."""
+    """Returns the state in conditions, and its generation; an empty text for none."""
     known = {item["type"]: item for item in conditions}
     for name in ("Active", "Degraded", "Error"):
         if known.get(name, {}).get("status") == "True":

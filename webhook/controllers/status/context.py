@@ -1,7 +1,7 @@
-"""The facts of other parts about templates and constraints, for their statuses.
+"""Facts from other parts about templates and constraints, for their statuses.
 
-Each ``take`` gives the objects of which something else is said than before, by constraint kind (or
-TEMPLATES) and name.
+Each ``take`` returns the objects whose facts have changed, by constraint kind (or TEMPLATES) and
+name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class StatusContext:
-    """Breakers, CRDs that are not established, generated policies: each as it is now."""
+    """The current breakers, CRDs that are not established, and generated policies."""
 
     def __init__(self) -> None:
         self._breakers: Mapping[tuple[str, str], BreakerView] = {}

@@ -61,7 +61,7 @@ class Standing:
 
     @property
     def reason(self) -> str:
-        """Why it is not enforced, in a few words; empty where it is."""
+        """Returns why the object is not enforced, in a few words; empty if it is."""
         match self.state:
             case "enforced":
                 return ""

@@ -49,8 +49,8 @@ ALONE: Final = frozenset(WATCHED) - {EXPANSION_TEMPLATES.gvk}
 """The watched kinds whose objects have no status of a replica."""
 
 SETTLE_SECONDS: Final = 10.0
-"""How long a starting replica holds conditions back until it knows the configurations. Lists take a
-second or two, and without them it would write Active over NotAsked."""
+"""How long a starting replica holds conditions back until it has the configurations. Lists take a
+second or two; without them the replica would write Active over NotAsked."""
 
 LOOK_SECONDS: Final = 0.1
 """Between two looks at whether the configurations are known."""
@@ -153,7 +153,10 @@ class CoverageKeeper:
     # --- what is decided -----------------------------------------------------------------------
 
     async def state_of(self, document: Mapping[str, Any]) -> CoverageState | None:
-        """Return how much of a policy's requests arrive; None where that is unknown, or it needs none."""
+        """Returns the share of a policy's requests that arrive.
+
+        None if unknown, or if it needs none.
+        """
         need = need_of(document, lambda name: self._operations.get(name, frozenset()))
         if need is None or need.process not in self._entries:
             return None

@@ -52,7 +52,7 @@ def _key_of(excuse: Excuse) -> ExceptionKey:
 
 
 class ExceptionKeeper:
-    """Looks after all exceptions; :meth:`run` in a task of its own."""
+    """Keeps all exceptions; :meth:`run` in a task of its own."""
 
     def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,

@@ -37,11 +37,11 @@ def fault_fields(
     no_crd: bool = False,
     retry_at: float | None = None,
 ) -> Json:
-    """The fields of a template's or constraint's status; none where nothing is wrong.
+    """Returns the fault fields of a template's or constraint's status; empty without a fault.
 
-    ``absent`` is the data that a template waits for; with ``no_crd`` it waits
-    for the CRD of its constraints. ``retry_at`` is when a template is compiled again
-    that the machine could not compile, in seconds since the epoch.
+    ``absent`` is the data that a template waits for; with ``no_crd`` it waits for the CRD of its
+    constraints. ``retry_at`` is when a template is compiled again that failed for lack of machine
+    resources, in seconds since the epoch.
     """
     fields: Json = {}
     if absent:

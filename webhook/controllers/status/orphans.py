@@ -1,4 +1,4 @@
-"""Statuses of Pods that are gone: deleted where the garbage collector does not do it."""
+"""Deletes statuses of deleted Pods, if the garbage collector does not."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Orphans:
         return True
 
     async def _delete(self, key: _Key, item: Mapping[str, Any]) -> bool:
-        """Delete a status; whether it is no more."""
+        """Deletes a status; returns whether it no longer exists."""
         resource = status_resource(self._indexes[key.kind].kind)
         metadata = item["metadata"]
         try:
@@ -124,7 +124,7 @@ class Orphans:
             )
         except (ApiError, ApiUnreachable) as error:
             if isinstance(error, ApiError) and error.is_conflict:
-                return True  # It is another object by now.
+                return True  # It has been replaced by another object.
             self.keeper.failures += 1
             self._log.warning(
                 "a status without its replica or policy was not deleted",

@@ -31,7 +31,7 @@ class Overwrites:
     """
 
     def __init__(self, renew: Callable[[str], None], is_answered: Callable[[str], bool]) -> None:
-        """``renew`` begins the watches anew that statuses of a kind come by.
+        """``renew`` restarts the watches that deliver statuses of a kind.
 
         ``is_answered`` is whether the API server has answered each of them since.
         """
@@ -47,7 +47,7 @@ class Overwrites:
         self._doubted.pop(subject, None)
 
     def forget(self, subject: LabelledSubject) -> None:
-        """The object is gone."""
+        """Forgets a deleted object."""
         self._agreed.pop(subject, None)
         self._doubted.pop(subject, None)
 

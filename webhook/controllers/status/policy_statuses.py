@@ -41,7 +41,7 @@ class StatusInputs:
 
 
 def _why(fault: FaultView) -> str:
-    """Return why a constraint without an error of its own is not enforced."""
+    """Returns why a constraint without an error of its own is not enforced."""
     if fault.cause == "engine":
         return f"its template is {fault.message}"
     if fault.cause == "environment":
@@ -52,10 +52,10 @@ def _why(fault: FaultView) -> str:
 def policy_status(
     pod: Pod, state: State, inputs: StatusInputs, *, is_template: bool
 ) -> Json | None:
-    """Return the status object; None for a name that no status object can have, as in Gatekeeper.
+    """Returns the status object; None for a name that no status object can have, as in Gatekeeper.
 
-    An object that is in force by its state is still not enforced in three cases: its newest revision
-    is at fault and ``onError`` is not ``lastGood``; its breaker is open; no review evaluates it.
+    An object in force by its state is still not enforced in three cases: its newest revision is
+    faulty and ``onError`` is not ``lastGood``; its breaker is open; no review evaluates it.
     """
     fault, breaker = inputs.fault, inputs.breaker
     enforced: bool | None

@@ -30,7 +30,10 @@ class PublishedPolicies:
         return {document["metadata"]["name"]: document for document in self._statuses.values()}
 
     def tell(self, key: PolicyKey, make: Callable[[], Json | None]) -> None:
-        """Publish the status that ``make`` returns, None for none; if that fails, the object has none."""
+        """Publishes the status that ``make`` returns, None for none.
+
+        After an error the object has none.
+        """
         before = self._statuses.pop(key, None)
         status = make()
         if status is not None:

@@ -53,8 +53,8 @@ _STAGED: Final = (pod_status.CONSTRAINT.kind, pod_status.MUTATOR.kind)
 
 
 AHEAD_SECONDS: Final = DURATION_SECONDS_MAX / 20 + CLOCKS_SECONDS
-"""The lead that the time of a violation may have, in seconds: it is rounded up by a twentieth of
-the wait."""
+"""How far the time of a violation may be ahead, in seconds: it is rounded up by a twentieth of the
+wait."""
 
 RECORD: Final = "rollout_step"
 """The event's name in the decision log."""
@@ -64,7 +64,7 @@ class RecordEvent(Protocol):
     """Takes an event for the decision log; never waits."""
 
     def __call__(self, event: str, **details: str | int) -> None:
-        """Record it, where there is a log."""
+        """Records an event, if there is a decision log."""
 
 
 class RolloutKeeper:
@@ -86,7 +86,7 @@ class RolloutKeeper:
     # A reported violation counts for good: a user with rights on the status may remove it there.
 
     def status_changed(self, subject: LabelledSubject, status: Mapping[str, Any]) -> None:
-        """Note the last violation of a replica's status as it is now."""
+        """Takes the last violation from a replica's current status."""
         violated = _time(status_of(status).get("lastViolation"))
         if violated is not None:
             violated = min(violated, time.time() + AHEAD_SECONDS)

@@ -25,7 +25,7 @@ class StatusListener(Protocol):
         """Look at a subject: a status about it changed or went."""
 
     def status_changed(self, subject: LabelledSubject, status: Object) -> None:
-        """Take a replica's status of a subject as it is now."""
+        """Takes the current status of a subject from a replica."""
 
     def touch_all(self) -> None:
         """Look at everything: anything may have changed."""
@@ -45,12 +45,12 @@ class StatusIndex:
         self.subjects: dict[LabelledSubject, dict[str, Object]] = {}
         self.items: dict[str, Object] = {}
         self.writers: Counter[str] = Counter()
-        """The Pods, by UID, of which a status says that they carry out the status operation."""
+        """The Pods with the status operation, by UID, with the number of their statuses."""
         self._listener = listener
         self._object_faults = object_faults
 
     def change(self, changes: Iterable[Change]) -> None:
-        """Take in status objects that came, changed or went."""
+        """Takes status objects that came, changed or were deleted."""
         self._object_faults.each("status", self.kind.kind, changes, self._change)
 
     def synced(self) -> None:

@@ -40,7 +40,7 @@ class _Handed:
         self._made: dict[str, tuple[Json, Json]] = {}
 
     def follow(self, documents: Mapping[str, Json]) -> dict[str, Json]:
-        """Take these documents, and return them as the API server keeps them."""
+        """Takes these documents; returns them with the fields that the API server keeps, signed."""
         writers, before = {}, self._made
         for name, document in documents.items():
             known = before.get(name)
@@ -85,7 +85,7 @@ class StatusWriters:
         self._prune = False
         self._handed: dict[StatusKind, _Handed] = {}
         self.pruned: dict[tuple[str, ...], float] = {(kind.kind,): 0 for kind in STATUS_KINDS}
-        """How many of our fields the cluster does not keep, by kind of status object."""
+        """The number of our fields that the cluster does not keep, by kind of status object."""
 
     @property
     def writes(self) -> int:
@@ -122,7 +122,7 @@ class StatusWriters:
         self._writers[kind].want(documents, prune=self._prune)
 
     def _declared(self, kind: StatusKind) -> None:
-        """The kind's CRD came or changed."""
+        """Handles a created or changed CRD of a kind."""
         self.pruned[kind.kind,] = len(self._fields[kind].pruned)
         self._can_write[kind].set()
         self._hand_over(kind)

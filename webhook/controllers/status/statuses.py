@@ -1,4 +1,4 @@
-"""This replica's status objects: which they are, and when one differs from the desired one."""
+"""This replica's status objects, and their comparison with the objects in the cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def own_statuses(pod: Pod) -> ObjectSelection:
 
 
 def overlay_status(desired: Json, current: Json) -> Json | None:
-    """Return the desired status over the current object; None where status, labels and owner are right."""
+    """Returns the desired status over the current object.
+
+    None if status, labels and owner are right.
+    """
     ours, theirs = desired["metadata"], current["metadata"]
     if (
         desired["status"] == current.get("status")
@@ -75,7 +78,7 @@ def signed_bytes(document: Mapping[str, Any]) -> bytes:
 
 
 def keep_since(document: Json, before: Json | None) -> None:
-    """Let a state go on since when it began, while nothing but the time would differ."""
+    """Keeps the ``since`` time of the previous status, if nothing else differs."""
     if before is not None:
         since = {"since": before["status"]["since"]}
         if before["status"] == document["status"] | since:

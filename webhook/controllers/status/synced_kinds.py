@@ -132,7 +132,7 @@ def _reads_of(template: bytes) -> ReadSet:
 
 
 def whole_flag(pods: Iterable[Mapping[str, Any]]) -> str:
-    """Return the argument of a replica with which all objects are kept whole; empty for none."""
+    """Returns the flag with which a replica keeps whole objects; empty without it."""
     given = {
         one
         for pod in pods
@@ -144,7 +144,7 @@ def whole_flag(pods: Iterable[Mapping[str, Any]]) -> str:
 
 
 def waiting_for_data(converged: Iterable[Convergence]) -> dict[str, frozenset[str]]:
-    """Return the templates that a replica withholds until data has come, each with its kinds."""
+    """Returns the templates that a replica withholds until their data arrives, each with its kinds."""
     waiting: dict[str, frozenset[str]] = {}
     for item in converged:
         for standing in item.standings:

@@ -49,7 +49,7 @@ class RecordedPolicies:
             "policyDigest": digest,
             "policyRevision": revision,
         }
-        """The fields that these policies decide, alike in the records of all admissions."""
+        """The fields of the policies, the same in the records of all admissions."""
         self._generations = generations or {}
         self._constraints: dict[tuple[str, str], tuple[Constraint, dict[str, Any]]] = {}
         self._written: dict[tuple[str, str], tuple[Constraint, bytes]] = {}
@@ -98,7 +98,7 @@ class RecordedPolicies:
         return known[1]
 
     def written(self, constraint: Constraint) -> bytes:
-        """As :meth:`described`, written; raises :class:`TypeError` where orjson cannot."""
+        """Encodes :meth:`described`; raises :class:`TypeError` if orjson cannot."""
         key = constraint.kind, constraint.name
         known = self._written.get(key)
         if known is None or known[0] is not constraint:
@@ -125,9 +125,9 @@ NO_POLICIES: Final = RecordedPolicies()
 class ReviewOutcome(NamedTuple):
     """The outcome of a review beside its results.
 
-    ``allowed`` is None where failurePolicy decides. ``error`` says why there is no verdict, where
-    there is none, ``refusal`` why a request was denied by no policy. ``queue_ns`` is the time a
-    request waited before its review began.
+    ``allowed`` is None if failurePolicy decides. ``error`` is why there is no verdict, ``refusal``
+    why a request was denied by no policy; both may be empty. ``queue_ns`` is the time a request
+    waited before its review began.
     """
 
     allowed: bool | None = True
@@ -301,7 +301,7 @@ def exception_fields(excuse: Excuse) -> dict[str, str]:
 
 def verdict_of(results: Sequence[Result]) -> DecisionVerdict:
     """The gravest action among results: deny, then warn, then dryrun; allow without any."""
-    if results and results[0].enforcement_action == "deny":  # the gravest, and they come first
+    if results and results[0].enforcement_action == "deny":  # the gravest is always the first
         return "deny"
     actions = {result.enforcement_action for result in results}
     if "scoped" in actions:
@@ -313,7 +313,7 @@ def verdict_of(results: Sequence[Result]) -> DecisionVerdict:
 
 
 def why(allowed: bool, code: int, message: str) -> tuple[str, str]:
-    """Why there is no verdict, where there is none, and why a request was denied by no policy."""
+    """Returns why there is no verdict, and why a request was denied by no policy; empty if not so."""
     if allowed:
         return "", ""
     return ("", message) if code == 403 else (message, "")

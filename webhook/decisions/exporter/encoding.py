@@ -51,7 +51,10 @@ _SHORT_OF_ANSWERS: Final = frozenset({"provider", "statusCode", "cached", "milli
 
 
 def encode_bounded(record: dict[str, Any], bytes_max: int) -> bytes | None:
-    """A record of at most so many bytes, which may be left without its parts; None for none."""
+    """Encodes a record in at most ``bytes_max`` bytes, if necessary without large fields.
+
+    Else None.
+    """
     line = _encode(record)
     if line is None or len(line) > bytes_max:
         line = _shorten(record, bytes_max)
@@ -132,7 +135,8 @@ class RecordEncoder:
         encoded = orjson.dumps(constant)
         self.rows = RowWriter(constant)
         self._prefix = encoded[:-1] + b',"sequence":'
-        # The value of the first of its names, with the others after it: written where it stands.
+        # The prefix's first value together with the names and values after it, written in one
+        # piece.
         self._constant = orjson.Fragment(encoded[len(b'{"specVersion":') : -1])
         self._line_bytes_max = settings.max_record_bytes + len(self._prefix) + len("9" * 16)
         masking = settings.masking
@@ -147,7 +151,7 @@ class RecordEncoder:
         """Whether they may be rows."""
 
     def left_out(self, record: dict[str, Any]) -> str:
-        """Why a record is left out, if it is; else it is masked."""
+        """Returns why a record is left out; otherwise masks it, and returns an empty text."""
         settings = self._settings
         if settings.rules.rules and (reason := settings.rules.drop_reason(record)):
             return reason
@@ -159,7 +163,7 @@ class RecordEncoder:
         return ""
 
     def line(self, record: dict[str, Any], sequence: int) -> bytes | None:
-        """The line of a record that is short enough and that orjson can write; None for others."""
+        """Returns the line of a record; None if it is too long, or orjson cannot encode it."""
         record["specVersion"] = self._constant
         record["sequence"] = sequence
         try:

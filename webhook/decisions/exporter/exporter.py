@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 AWAITED_MAX: Final = 1024
-"""While a sidecar is away. Of more, the oldest traces get no such span."""
+"""The most traces that wait for a sidecar; the oldest beyond that get no such span."""
 
 
 class AwaitedExports:
@@ -109,10 +109,10 @@ SEND_BYTES: Final = 256 * 1024
 """Sent at a time at most: well below a grpc message's 4 MiB."""
 
 RECORD_BYTES_MIN: Final = 512
-"""Of a review: the names of its fields alone take as many."""
+"""The least bytes of a review's record: the names of its fields alone take as many."""
 
 NAMES: Final = 64
-"""Of decisions, made at a time."""
+"""The number of decision ids made at a time."""
 
 GOODBYE_SECONDS: Final = 1.0
 
@@ -212,7 +212,7 @@ class Exporter:
 
     @property
     def newest(self) -> int:
-        """The sequence of the record that was queued last; 0 where none waits."""
+        """The sequence number of the record queued last; 0 if none waits."""
         self.settle()
         return self.outbox.newest
 
@@ -220,7 +220,8 @@ class Exporter:
     def in_rows(self) -> bool:
         """Whether decisions are queued as rows.
 
-        Their records are as they are made, and the receiver, as far as it is known, takes them so.
+        It requires records without masks or rules, and a receiver that accepts rows, as far as
+        known.
         """
         return self._encoder.in_rows and self._takes_rows
 
@@ -266,10 +267,10 @@ class Exporter:
         return self._queue(sequence, line)
 
     def open_rows(self, policies: RecordedPolicies) -> None:
-        """Let decisions by these policies be noted as rows, where :attr:`in_rows` and not refused.
+        """Permits rows of decisions by these policies, if :attr:`in_rows` and not refused.
 
-        As many as :attr:`NotedRows.limit` says before this is called again. They are put together
-        a few requests later or when they are sent.
+        At most :attr:`NotedRows.limit` rows before the next call. They are joined a few requests
+        later, or when they are sent.
         """
         noted = self.noted
         if policies is not noted.policies or noted.count >= ROWS:
@@ -292,9 +293,9 @@ class Exporter:
             noted.begin(noted.policies)
 
     def refuse(self) -> bool:
-        """Count a record that has no room before it is made; False where it is to be offered.
+        """Counts a record without room before it is made; False if it must be offered.
 
-        Where rules leave records out, it takes the record to say which: then it is to be offered.
+        With rules the record itself is needed to find the reason: then it must be offered.
         """
         waiting = self.noted.count + 1
         has_room = self.outbox.has_room(RECORD_BYTES_MIN, waiting) and not self._closing
@@ -429,7 +430,7 @@ class Exporter:
         try:
             if self._are_queued(rows, count, longest):
                 return
-        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decisions stand
+        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decisions are not affected
             if count == 1:  # it keeps no other from being recorded
                 self._counters.drop("bug")
                 self._logger.fault("bug: a decision was not recorded", bug)
@@ -476,7 +477,7 @@ class Exporter:
         return True
 
     def _wake_later(self) -> None:
-        """Have the records of a moment sent together: a wake-up for each would cost more."""
+        """Schedules one wake-up for the records of a moment: one for each would cost more."""
         if self._loop is None:
             self._wake.set()  # nothing is sent before :meth:`run`
         else:
@@ -488,7 +489,7 @@ class Exporter:
             await self._greet(connection)
         self._counters.retried += self.outbox.rewind()
         if len(self.outbox):
-            self._wake.set()  # the next offer may be far off, or refused for want of room
+            self._wake.set()  # the next offer may be far off, or refused for lack of room
         self.connected = True
         self._logger.info(
             "the decision log is connected to its sidecar", address=self._settings.address.scheme
@@ -581,14 +582,14 @@ class Exporter:
         raise ConnectionAbortedError("the address changed")
 
     async def _watch_finish(self) -> None:
-        """After the end there is a second to say goodbye, even to a peer that does not read."""
+        """Limits the goodbye after the end to a second, even for a peer that does not read."""
         await self._finished.wait()
         await asyncio.sleep(GOODBYE_SECONDS)
         raise ConnectionAbortedError("the receiver did not take the goodbye")
 
 
 def _names(prefix: str) -> Iterator[list[str]]:
-    """Some names at a time: each by itself would take several times as long, between requests."""
+    """Yields ids in batches: one at a time would take several times as long, between requests."""
     for first in itertools.count(1, NAMES):
         yield [f"{prefix}{number}" for number in range(first, first + NAMES)]
 

@@ -30,14 +30,14 @@ class _Page:
     text: memoryview
     """A memoryview, since assigning a slice of one copies it once; a bytearray copies it twice."""
     sequences: list[int] = field(default_factory=list)
-    """Of each line, the number of its last record."""
+    """For each line, the number of its last record."""
     ends: list[int] = field(default_factory=list)
     """For each line, the position of the next one."""
     totals: list[int] = field(default_factory=list)
-    """Of each line, how many records the page has up to its end."""
+    """For each line, the number of records on the page up to its end."""
     end: int = 0
     gone: int = 0
-    """How many of the lines were acknowledged."""
+    """The number of acknowledged lines."""
     sent: int = 0
     """The number of sent lines, including acknowledged ones."""
 
@@ -46,7 +46,7 @@ class _Page:
         return self.ends[number - 1] if number else 0
 
     def records(self, start: int, stop: int) -> int:
-        """How many records these lines are."""
+        """Returns the number of records on these lines."""
         if stop <= start:
             return 0
         return self.totals[stop - 1] - (self.totals[start - 1] if start else 0)
@@ -88,17 +88,17 @@ class Outbox:
 
     @property
     def newest(self) -> int:
-        """The sequence of the record that was queued last; 0 where none waits."""
+        """The sequence number of the record queued last; 0 if none waits."""
         return self._pages[-1].sequences[-1] if self._count else 0
 
     @property
     def in_flight(self) -> int:
-        """How many were sent and not yet acknowledged."""
+        """The number of records sent and not yet acknowledged."""
         return self._in_flight
 
     @property
     def unsent(self) -> int:
-        """How many wait to be sent."""
+        """The number of records that wait to be sent."""
         return self._count - self._in_flight
 
     def has_room(self, size: int, count: int = 1) -> bool:

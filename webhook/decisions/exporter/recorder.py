@@ -138,7 +138,7 @@ class AdmissionRecorder:
                 # fmt: off
                 (document, uid, (group, version, kind), _, sub_resource, name, namespace, operation,
                  username, dry_run, subject, old, _, _, _, failure_policy) = request
-                subject = old if subject is None else subject  # of a DELETE it is oldObject
+                subject = old if subject is None else subject  # a DELETE has oldObject
                 metadata = None if subject is None else subject.get("metadata")
                 user = document["userInfo"] or _NOBODY
                 more = MEMO if recalled else None
@@ -162,10 +162,10 @@ class AdmissionRecorder:
                 if size > ROW_BYTES_AMPLE:
                     noted.longest = size
                     self._exporter.settle()
-        except TypeError:  # of a number or a text that orjson does not write
+        except TypeError:  # a number or a text that orjson cannot encode
             reviewed = Reviewed(request, responses, snapshot, (received, began))
             self._offer_alone(reviewed, response)
-        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision stands
+        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision is not affected
             self._exporter.lose(bug)
         return response
 
@@ -194,7 +194,7 @@ class AdmissionRecorder:
                 include_answers=settings.include_answers,
             )
             exporter.offer(record)
-        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision stands
+        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision is not affected
             exporter.lose(bug)
         return response._replace(decision_id=decision_id)
 
@@ -208,7 +208,7 @@ class AdmissionRecorder:
                 times = _nanoseconds(reviewed.times)
                 outcome = ReviewOutcome(None, code, error, "", policies, *times)
                 self._offer(decision_id, reviewed, outcome)
-        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision stands
+        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision is not affected
             exporter.lose(bug)
 
     def unread(self, request_uid: str, error: str) -> None:
@@ -231,11 +231,11 @@ class AdmissionRecorder:
         return False
 
     def _offer_alone(self, reviewed: Reviewed, response: AdmissionResponse) -> None:
-        """Have a record of its own, behind the rows that were noted before it."""
+        """Queues a separate record, behind earlier rows."""
         try:
             self._exporter.settle()
             self._offer_answered(reviewed, response)
-        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision stands
+        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision is not affected
             self._exporter.lose(bug)
 
     def _offer_answered(self, reviewed: Reviewed, response: AdmissionResponse) -> None:
@@ -245,7 +245,7 @@ class AdmissionRecorder:
         self._offer(response.decision_id, reviewed, outcome)
 
     def _offer(self, decision_id: str, reviewed: Reviewed, outcome: ReviewOutcome) -> None:
-        """Have a record of its own."""
+        """Queues a separate record."""
         settings = self._exporter.settings
         self._exporter.offer(
             admission_record(
@@ -279,6 +279,6 @@ class AdmissionRecorder:
 
 
 def _nanoseconds(times: tuple[float, float]) -> tuple[int, int]:
-    """How long the review took until now, and how long the request waited for it."""
+    """Returns the time of the review until now, and the request's wait before it, in nanoseconds."""
     received, began = times
     return int((monotonic() - began) * 1e9), int((began - received) * 1e9)

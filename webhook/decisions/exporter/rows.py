@@ -1,4 +1,4 @@
-"""Decisions as rows: each is written as it is answered, and many are put together later."""
+"""Decisions as rows: each is encoded as it is answered, and many are joined later."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ ROW_BYTES_AMPLE: Final = 16 * 1024
 """Longer rows are queued at once: waiting rows do not count for the queue's limit of bytes yet."""
 
 LINE_BYTES_MAX: Final = 256 * 1024
-"""Of a line: more rows are put on several. A receiver takes four times as much."""
+"""The most bytes of a line; more rows go on several lines. A receiver takes four times as much."""
 
 TEXT_BYTES_KEPT: Final = 64 * 1024
 """The most memory kept for waiting rows, more than they usually need."""
 
 ROWS_RECORD_BYTES_MIN: Final = 64 * 1024
-"""Where records must be shorter, each is looked at by itself: some 64 of them are as long."""
+"""If the limit of a record is lower, each record is checked: some 64 of them are as long."""
 
 
 class NotedRows:
@@ -59,13 +59,14 @@ class NotedRows:
     )
 
     write: Callable[[bytes], int]
-    """Takes a row as :mod:`webhook.decisions.wire.rows` says, and then a comma; says its bytes."""
+    """Takes a row in the format of :mod:`webhook.decisions.wire.rows`, and then a comma; returns
+    the bytes."""
 
     def __init__(self) -> None:
         self.total = 0
         """Rows that there ever were."""
         self.limit = 0
-        """While there were fewer than this, the next may be noted without asking anything more."""
+        """While ``total`` is below this, the next row may be added without further checks."""
         self.policies = NO_POLICIES
         """The policies that decided the admissions of these rows."""
         self.snapshot: Snapshot | None = None
@@ -74,7 +75,7 @@ class NotedRows:
         """The encoded constraints that have results, each once."""
         self._known: dict[int, tuple[int, Constraint]] = {}
         self.results = 0
-        """How many the row has that has most."""
+        """The most results of a row."""
         self.longest = ROW_BYTES_AMPLE
         """No row has more bytes."""
         self._taken = 0
@@ -120,7 +121,7 @@ class NotedRows:
             or excuses(responses)
         ):
             return self._judged(responses, allowed, code, message)
-        first = results[0].enforcement_action == "deny"  # the gravest, and they come first
+        first = results[0].enforcement_action == "deny"  # the gravest is always the first
         verdict = "deny" if first else verdict_of(results)
         if verdict == "allow":
             return self._judged(responses, allowed, code, message)
@@ -162,7 +163,7 @@ class NotedRows:
         return number, result.target, action, scoped, result.msg, details, result.cause, *existing
 
     def _describe(self, constraint: Constraint) -> tuple[int, Constraint]:
-        """Have a constraint described on this line."""
+        """Adds a constraint's description to this line."""
         self.constraints.append(self.policies.written(constraint))
         # Kept with it: no other is to have its id meanwhile.
         known = self._known[id(constraint)] = len(self.constraints) - 1, constraint
@@ -170,7 +171,7 @@ class NotedRows:
 
 
 def separated(rows: bytes | memoryview) -> list[bytes]:
-    """Rows with commas between them, each by itself."""
+    """Splits rows at the commas between them."""
     return [orjson.dumps(row) for row in orjson.loads(b"[%b]" % bytes(rows))]
 
 

@@ -50,11 +50,11 @@ class _UnixConnection(asyncio.Protocol):
         self._lines: deque[bytes] = deque()
         self._transport: asyncio.Transport | None = None
         self._file = -1
-        """The socket, as long as it is this connection's."""
+        """The number of the socket while this connection owns it; -1 otherwise."""
         self._fault: Exception | None = None
-        """Why nothing more comes, after the lines that have."""
+        """The reason why no more lines come, after the received ones."""
         self._lost = False
-        """Whether nothing can be sent: a receiver that says why it ends may end before it is heard."""
+        """Whether nothing can be sent: a receiver may close with a reason that is still unread."""
         self._receiving: asyncio.Future[None] | None = None
         self._full: asyncio.Future[None] | None = None
         """Done when more may be written; None while it may."""
@@ -137,7 +137,7 @@ class _UnixConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _end(self, fault: Exception) -> None:
-        """Nothing more comes, for the first reason there was."""
+        """Ends the receiving; the first reason counts."""
         if self._fault is None:
             self._fault = fault
         _wake(self._receiving)

@@ -71,7 +71,7 @@ class Adopter:
             return
 
     def stop(self) -> None:
-        """Leave a queue under adoption as far as it has come."""
+        """Stops the adoption of a queue; the rest is adopted later."""
         if self.queue is not None:
             self.queue.stop()
             self.queue = None

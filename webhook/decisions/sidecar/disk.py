@@ -31,14 +31,14 @@ class AppendFile(Protocol):
         """Cut the file to ``size`` bytes."""
 
     def close(self) -> None:
-        """Let go of the file, without a sync."""
+        """Closes the file, without a sync."""
 
 
 class Lock(Protocol):
-    """An exclusive lock on a queue's directory, gone with the process that holds it."""
+    """An exclusive lock on a queue's directory, released with the end of its process."""
 
     def release(self) -> None:
-        """Let others have the directory."""
+        """Releases the directory for others."""
 
 
 class Disk(Protocol):
@@ -48,7 +48,7 @@ class Disk(Protocol):
         """Open for appending; a new file's name is durable after :meth:`sync_directory`."""
 
     def read(self, path: Path, position: int, count: int) -> bytes:
-        """Up to ``count`` bytes from ``position``; fewer only at the end."""
+        """Reads up to ``count`` bytes from ``position``; fewer only at the end."""
 
     def size(self, path: Path) -> int:
         """Bytes in a file."""
@@ -60,13 +60,13 @@ class Disk(Protocol):
         """Make a directory and its parents, unless they exist."""
 
     def replace(self, path: Path, data: bytes) -> None:
-        """Put a whole file in place at once; it is durable on return."""
+        """Replaces a whole file at once; it is durable on return."""
 
     def rename(self, source: Path, target: Path) -> None:
         """Rename; durable after :meth:`sync_directory`."""
 
     def remove(self, path: Path) -> None:
-        """Remove a file; no error where there is none."""
+        """Removes a file, if it exists."""
 
     def sync_directory(self, directory: Path) -> None:
         """Make names made, changed and removed in a directory durable."""
@@ -75,7 +75,7 @@ class Disk(Protocol):
         """Bytes that an unprivileged process can still write there."""
 
     def lock(self, directory: Path) -> Lock | None:
-        """The lock of a directory, or None while another process holds it.
+        """Returns the lock of a directory, or None while another process holds it.
 
         A directory removed between opening and locking is not locked at all.
         """
@@ -133,7 +133,7 @@ class OSDisk:
         return _OSFile(os.open(path, flags, 0o600))
 
     def read(self, path: Path, position: int, count: int) -> bytes:
-        """Up to ``count`` bytes from ``position``."""
+        """Reads up to ``count`` bytes from ``position``."""
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             return os.pread(descriptor, count, position)
@@ -146,7 +146,7 @@ class OSDisk:
 
     def names(self, directory: Path) -> list[str]:
         """The names in a directory, sorted."""
-        return sorted(os.listdir(directory))  # noqa: PTH208  # names are wanted, not paths
+        return sorted(os.listdir(directory))  # noqa: PTH208  # names are needed, not paths
 
     def make_directory(self, path: Path) -> None:
         """Make a directory and its parents."""
@@ -191,8 +191,8 @@ class OSDisk:
         return status.f_bavail * status.f_frsize
 
     def lock(self, directory: Path) -> Lock | None:
-        """The lock of a directory, if it is free."""
-        import fcntl  # noqa: PLC0415  # Windows has none, and there logs are only read
+        """Returns the lock of a directory, if it is free."""
+        import fcntl  # noqa: PLC0415  # missing on Windows, where logs are only read
 
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(directory / LOCK, flags, 0o600)

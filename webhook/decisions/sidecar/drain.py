@@ -113,7 +113,7 @@ class Drain(threading.Thread):
         return max(self._log.end - self.reader.cursor.offset, 0)
 
     def head(self) -> bytes | None:
-        """The oldest record that this sink has not taken, as far as it is in memory."""
+        """The oldest record that this sink has not taken, if it is in memory."""
         return self.reader.head()
 
     def finish(self) -> None:
@@ -205,7 +205,7 @@ class Drain(threading.Thread):
             return [Item(line, (line,)) for line in part]
         try:
             return [Item(line, lines) for line in part if (lines := formatter(line))]
-        except Exception as error:  # noqa: BLE001  # the record's boundary: it is buried alone
+        except Exception as error:  # noqa: BLE001  # the record's boundary: it alone is a dead letter
             text = f"no record that this sink can be given: {type(error).__name__}: {error}"
             raise RecordsRefused(text) from None
 
@@ -243,7 +243,7 @@ class Drain(threading.Thread):
         self._stop_requested.wait(seconds)
 
     def _save(self, *, at_once: bool) -> None:
-        """Write the cursor, if it is time; always before the log may forget a segment behind it."""
+        """Writes the cursor, if due; always before the log may remove a segment behind it."""
         cursor = self.reader.cursor
         passed = cursor.segment_first != self._saved.segment_first
         now = time.monotonic()

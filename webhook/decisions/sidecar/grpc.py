@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SERVICE: Final = "waddle.decisions.v1.DecisionLog"
 
 STREAMS_MAX: Final = 256
-"""Replicas of a large cluster, and a bound against senders gone wrong."""
+"""The most streams: the replicas of a large cluster; a bound against faulty senders."""
 
 STOP_SECONDS: Final = 1.0
 

@@ -36,10 +36,10 @@ BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 def load_owners(disk: Disk, directory: Path) -> dict[StreamID, str]:
-    """The owners kept; none where there is no such file, or none that makes sense.
+    """Returns the kept owners; empty if the file is missing or invalid.
 
-    Raises :class:`OSError`: a disk that cannot be read now has them still, and without them the
-    next comer would own a stream of another's.
+    Raises :class:`OSError`: the file may be readable later. Without the owners, any peer could take
+    over a stream.
     """
     try:
         rows = orjson.loads(checked(disk.read(directory / NAME, 0, BYTES_MAX)))
@@ -93,7 +93,7 @@ class Intake:
 
     @property
     def has_room(self) -> bool:
-        """Whether receivers may go on reading."""
+        """Whether receivers may read more."""
         return self._room.is_set()
 
     @property
@@ -102,7 +102,7 @@ class Intake:
         return self.received == self.committed
 
     async def wait_for_room(self) -> None:
-        """Wait until receivers may go on reading."""
+        """Waits until receivers may read more."""
         await self._room.wait()
 
     def start(self) -> None:
@@ -110,9 +110,9 @@ class Intake:
         self._thread.start()
 
     def open(self, stream: StreamID, acknowledged: int, owner: str) -> int:
-        """A sender said hello; up to where its records are durable here.
+        """Opens a sender's stream; returns its highest durable number.
 
-        Raises :class:`ProtocolError` where the stream is another's.
+        Raises :class:`ProtocolError` for a stream of another owner.
         """
         return self._streams.open(stream, acknowledged, owner)
 
@@ -124,7 +124,7 @@ class Intake:
         self._streams.finish(stream, last_sequence)
 
     def durable(self, stream: StreamID) -> int:
-        """Up to where a stream is durable."""
+        """Returns the highest durable number of a stream."""
         return self._streams.durable(stream)
 
     def listen(self, key: object, callback: Callable[[], None]) -> None:

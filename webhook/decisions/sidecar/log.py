@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class LogFull(Exception):
-    """There is no room within the limits; the message says which limit."""
+    """There is no room within the limits; the message names the limit."""
 
 
 QUEUE_BYTES_MIN: Final = 4 * MAX_LINE_BYTES
@@ -100,10 +100,10 @@ class SegmentLog:
             return sum(part.size for part in self._segments)
 
     def append(self, lines: Sequence[bytes], marks: Mapping[StreamID, int]) -> None:
-        """Make records durable, and with them how far their streams have come.
+        """Makes records durable, together with the positions of their streams.
 
-        Raises :class:`LogFull`, or :class:`OSError`, after which nothing of
-        ``lines`` is in the log and the same call may be tried again.
+        Raises :class:`LogFull` or :class:`OSError`. Then none of ``lines`` is in the log, and the
+        same call may be tried again.
         """
         data = segment.encode_frames(lines)
         self._make_room(len(data))
@@ -135,7 +135,7 @@ class SegmentLog:
     def wait_for_more(
         self, offset: int, timeout_seconds: float, or_else: Callable[[], bool]
     ) -> None:
-        """Wait until there is a record at ``offset``, ``or_else`` says so, or time is up."""
+        """Waits for a record at ``offset``, for ``or_else``, or until the timeout."""
         with self._changed:
             self._changed.wait_for(
                 lambda: (bool(self._segments) and self._segments[-1].end > offset) or or_else(),
@@ -183,7 +183,7 @@ class SegmentLog:
             self._changed.wait(timeout_seconds)
 
     def close(self) -> None:
-        """Let go of the open file; everything appended is durable already."""
+        """Closes the open file; everything appended is durable already."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -286,7 +286,7 @@ class SegmentLog:
             self._recover_tail(self._segments[-1])
 
     def _recover_marks(self, header: segment.Header | None, index: int) -> None:
-        """How far streams had come before the newest segment."""
+        """Restores the positions of streams before the newest segment."""
         for pod_uid, process, mark in () if header is None else header.streams:
             self.marks[StreamID(pod_uid, process)] = mark
         for part in self._segments[max(index, 0) : -1]:

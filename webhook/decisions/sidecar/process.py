@@ -138,7 +138,7 @@ class Sidecar:
 
     @property
     def adopted_before(self) -> Mapping[tuple[str, str], int]:
-        """Returns the numbers of records of adopted queues that are gone, by sink and counter."""
+        """The numbers of records of former adopted queues, by sink and counter."""
         return {} if self._adopter is None else self._adopter.before
 
     @property
@@ -153,7 +153,7 @@ class Sidecar:
 
     @property
     def adopted(self) -> int:
-        """Queues of other pods drained so far."""
+        """The number of other Pods' queues drained so far."""
         return 0 if self._adopter is None else self._adopter.adopted
 
     @property

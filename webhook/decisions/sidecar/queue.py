@@ -92,7 +92,7 @@ class Queue:
             drain.start()
 
     def finish(self) -> None:
-        """Let the drains end once all is delivered."""
+        """Makes the workers end after all records are delivered."""
         for drain in self.drains:
             drain.finish()
 

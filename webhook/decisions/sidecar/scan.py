@@ -29,7 +29,7 @@ class Stretch(NamedTuple):
 
 
 def read_header(disk: Disk, path: Path) -> tuple[segment.Header | None, int]:
-    """A segment's header and where it ends; None and 0 where it is torn or damaged."""
+    """Returns a segment's header and its end; None and 0 if it is torn or damaged."""
     data = disk.read(path, 0, CHUNK_BYTES)
     stop = segment.header_end(data)
     if stop > len(data):
@@ -39,7 +39,10 @@ def read_header(disk: Disk, path: Path) -> tuple[segment.Header | None, int]:
 
 
 def resync(disk: Disk, path: Path, position: int, end: int) -> int | None:
-    """Where the first whole frame at or after ``position`` begins; None for none before ``end``."""
+    """Returns the position of the first whole frame from ``position`` on.
+
+    None if none before ``end``.
+    """
     while position < end:
         data = disk.read(path, position, min(WINDOW_BYTES, end - position))
         offset = segment.find_frame(data)

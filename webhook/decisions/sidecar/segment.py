@@ -40,7 +40,7 @@ def file_name(first: int) -> str:
 
 
 def first_offset(name: str) -> int | None:
-    """The offset that a segment's name says, None for another file."""
+    """Returns the offset in a segment's name; None for another file."""
     stem = name.removesuffix(SUFFIX)
     return int(stem) if stem != name and len(stem) == 20 and stem.isdecimal() else None
 
@@ -107,7 +107,7 @@ def find_frame(data: bytes) -> int:
 
 
 def header_end(data: bytes) -> int:
-    """Where the header ends of which ``data`` holds the first bytes; 0 where it is damaged."""
+    """Returns the end of the header from the first bytes of a segment; 0 if it is damaged."""
     if len(data) < len(MAGIC) + FRAME.size:
         return 0
     length, _ = FRAME.unpack_from(data, len(MAGIC))

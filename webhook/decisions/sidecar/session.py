@@ -43,7 +43,10 @@ class Session:
         self.rejected = 0
 
     def hello(self, hello: ClientHello) -> ServerHello:
-        """Begin; raises :class:`ProtocolError` where something came before, or for another's stream."""
+        """Begins a stream.
+
+        Raises :class:`ProtocolError` after any other frame, or for a stream of another owner.
+        """
         if self._begun:
             raise ProtocolError("bad_frame", "hello must be the first frame")
         self._begun = True
@@ -84,7 +87,7 @@ class Session:
         return answer
 
     def acknowledgement(self) -> Ack | None:
-        """The ack to send now; None where there is nothing new to say."""
+        """Returns the acknowledgement to send; None without a new one."""
         if self.stream is None:
             return None
         durable = self._intake.durable(self.stream)

@@ -70,9 +70,12 @@ class Streams:
         return mark.durable
 
     def receive(self, stream: StreamID, sequence: int, owner: str) -> bool:
-        """Whether a record is new; counts it as a duplicate, and its gap, otherwise.
+        """Whether a record is new; otherwise counts it as a duplicate.
 
-        Raises :class:`ProtocolError` for another's stream, or a number that cannot come next.
+        Counts gaps before a new one.
+
+        Raises :class:`ProtocolError` for a stream of another owner, or a number that cannot come
+        next.
         """
         mark = self._marks.get(stream)
         if mark is None:  # plain ndjson, or forgotten since its hello
@@ -98,7 +101,7 @@ class Streams:
             mark.received = last_sequence
 
     def commit(self, marks: Mapping[StreamID, int]) -> None:
-        """These streams are durable up to these numbers."""
+        """Marks streams as durable up to these numbers."""
         for stream, sequence in marks.items():
             mark = self._marks.get(stream)
             if mark is not None and sequence > mark.durable:

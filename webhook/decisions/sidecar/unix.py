@@ -123,7 +123,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._later: asyncio.TimerHandle | None = None
         self.active_at = time.monotonic()
-        """When something came last."""
+        """The time of the last received data."""
 
     @property
     def unfinished(self) -> int:

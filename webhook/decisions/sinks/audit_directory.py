@@ -119,7 +119,7 @@ class AuditDirectory:
             ledger.settle()
 
     def _abandoned(self, runs: dict[_Run, list[bytes]], ended: Sequence[_Run]) -> Iterator[str]:
-        """Files of runs that will not end: their process began another, or nothing comes."""
+        """Yields files of runs that will not end: the process began another, or no records come."""
         current = {run.open for run in runs} | {run.open for run in ended}
         going_on = {run.digest for run in runs}
         oldest = time.time() - SILENT_SECONDS

@@ -159,7 +159,7 @@ def configure(section: Section) -> MakeSink:
         # No timeout for single messages: a message that expires lets later ones pass. The batch has
         # a timeout.
         "message.timeout.ms": 0,
-        "queue.buffering.max.kbytes": 8 * 1024,  # of librdkafka's default GiB
+        "queue.buffering.max.kbytes": 8 * 1024,  # instead of librdkafka's default GiB
         # Not every refused connection, 20 a second: the sidecar logs the error.
         "log_level": 2,
         **settings.options,

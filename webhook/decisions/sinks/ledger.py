@@ -157,7 +157,7 @@ class Ledger:
         self.entries.files[name] = Extent(extent.inode, extent.size + len(data), extent.began)
 
     def extent(self, name: str) -> Extent | None:
-        """A file as far as it was delivered; None where there is none."""
+        """Returns the delivered part of a file; None if the file is missing."""
         try:
             status = (self.directory / name).stat()
         except FileNotFoundError:
@@ -247,7 +247,7 @@ class Ledger:
 
 
 def _version(path: Path) -> tuple[int, int, int] | None:
-    """Identifies a ledger: each is a file of its own."""
+    """Identifies a version of the ledger; each version is a new file."""
     try:
         status = path.stat()
     except FileNotFoundError:

@@ -104,7 +104,7 @@ class OTLPSink:
         try:
             answer.ParseFromString(self._poster.post(body, headers))
         except DecodeError:
-            return  # accepted, and said so in words of its own
+            return  # accepted, with an answer in another format
         rejected = answer.partial_success.rejected_log_records
         if rejected:
             raise RecordsRefused(

@@ -28,7 +28,7 @@ EXTRAS: Final = {"otlp": "grpc", "kafka": "kafka"}
 
 
 ANSWER_SECONDS: Final = 10.0
-"""How long a sink on the network may take for an answer, unless its settings say otherwise."""
+"""How long a sink on the network may take for an answer, unless configured otherwise."""
 
 ANSWER_SECONDS_MIN: Final = 0.1
 
@@ -45,7 +45,7 @@ class SinkUnavailable(Exception):
 
 
 class RecordsRefused(Exception):
-    """The sink will never take this batch as it is; fewer records of it may pass."""
+    """The sink will never take this batch; fewer records of it may pass."""
 
 
 class Item(NamedTuple):
@@ -71,14 +71,14 @@ class Sink(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of connections and files."""
+        """Closes connections and files."""
 
 
 class MakeSink(Protocol):
-    """Makes a sink; ``origin`` names the configured sink and the queue that it is to drain."""
+    """Makes a sink; ``origin`` names the configured sink and the queue that it drains."""
 
     def __call__(self, origin: str, logger: Logger, /) -> Sink:
-        """A sink of its own for each queue that is drained."""
+        """Returns a separate sink for each queue."""
 
 
 def configure(kind: str, section: Section) -> MakeSink:

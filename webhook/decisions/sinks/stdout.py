@@ -32,7 +32,7 @@ class Stdout:
             raise SinkUnavailable(f"standard output: {error.strerror}") from None
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Does nothing."""
 
 
 def configure(section: Section) -> MakeSink:

@@ -18,7 +18,7 @@ from webhook.values import dataclass
 
 PROTOCOL: Final = 1
 ROWS_PROTOCOL: Final = 3
-"""From this version on, decisions may come in rows as this side writes them."""
+"""The version from which decisions may come in the rows that this side writes."""
 
 SUPPORTED: Final = (PROTOCOL, 2, ROWS_PROTOCOL)
 """Version 2 has other rows: see :mod:`webhook.decisions.wire.rows`."""
@@ -29,14 +29,15 @@ receiver must be able to refuse lines that it cannot hold."""
 
 
 NAME_BYTES_MAX: Final = 128
-"""Of a podUID or a process: a UUID has 36. A receiver keeps a thousand of them in each segment."""
+"""The most bytes of a podUID or a process: a UUID has 36. A receiver keeps a thousand of them in
+each segment."""
 
 SEQUENCE_MAX: Final = 2**53
 """The largest whole number that every reader of JSON keeps."""
 
 
 class ProtocolError(Exception):
-    """The peer broke the protocol; ``code`` is the error frame's, the message says how."""
+    """The peer broke the protocol; ``code`` is the error frame's, the message has the details."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -55,9 +56,9 @@ class StreamID:
 class ClientHello:
     """The client's first frame.
 
-    ``acknowledged`` is the highest sequence number it saw acknowledged by
-    anyone, 0 for none: where the receiver knows the stream no better, numbers
-    between it and the first record are a gap.
+    ``acknowledged`` is the highest sequence number that any receiver acknowledged to the client, 0
+    for none. If the receiver knows no higher number of the stream, numbers between it and the first
+    record are a gap.
     """
 
     stream: StreamID
@@ -139,7 +140,7 @@ class LineSplitter:
     def feed(self, data: bytes) -> list[bytes]:
         """Returns the lines that ``data`` completes, without newlines; empty lines are skipped."""
         first, *others = data.split(b"\n")
-        # A line that comes byte by byte is not copied with each of them.
+        # So a line that arrives byte by byte is not copied for each of them.
         self._rest += first
         lines = []
         if others:
@@ -221,7 +222,7 @@ def shared_protocol(offered: tuple[int, ...]) -> int:
 
 
 def check_protocols(offered: tuple[int, ...]) -> None:
-    """Raise :class:`ProtocolError` where none of the versions offered is known."""
+    """Raises :class:`ProtocolError` if no offered version is supported."""
     if not any(number in SUPPORTED for number in offered):
         raise ProtocolError(
             "unsupported_protocol", f"offered {list(offered)}, supported {list(SUPPORTED)}"
@@ -258,7 +259,7 @@ def _object(line: bytes) -> dict[str, Any]:
 
 
 def read_record(line: bytes, value: dict[str, Any]) -> Record:
-    """A record's line, already decoded to ``value``; unnumbered where it says no sequence."""
+    """Returns the record of a decoded line; without a sequence it is unnumbered."""
     process = value.get("process")
     sequence = value.get("sequence")
     if (
@@ -300,7 +301,7 @@ def _integer(value: dict[str, Any], key: str) -> int:
 
 
 def with_checksum(body: bytes) -> bytes:
-    """Returns the bytes to write: the body, and its CRC-32 on a line of its own."""
+    """Returns the body with its CRC-32 on a further line."""
     return b"%s\n%08x\n" % (body, zlib.crc32(body))
 
 

@@ -43,7 +43,7 @@ def timestamp(now: float | None = None) -> str:
 
 
 FRAME: Final = b'{"type":"decisions",'
-"""How a line of rows begins, as this side writes it."""
+"""The beginning of a line of rows, as this side writes it."""
 
 _REQUEST_NAMES: Final = (
     *("id", "requestUID", "operation", "dryRun"),
@@ -84,7 +84,7 @@ EXPANDED_BYTES_MAX: Final = 4 * MAX_LINE_BYTES
 """The most bytes of one frame's records: the limit of a gRPC message."""
 
 _YEAR_10000: Final = 253_402_300_800
-"""In seconds since 1970: the first time that RFC 3339 cannot say."""
+"""In seconds since 1970: the first time beyond RFC 3339."""
 
 _WIDTH: Final = len(BEGINNING) + len(NAMES)
 _WIDTH_2: Final = len(BEGINNING_2) + len(NAMES_2)
@@ -92,7 +92,7 @@ _RESULT_WIDTH: Final = len(RESULT_NAMES) + 2
 
 
 def records(value: dict[str, Any]) -> list[dict[str, Any]]:
-    """The records that a frame stands for; raises :class:`ProtocolError` where it is none."""
+    """Returns the records of a frame; raises :class:`ProtocolError` for an invalid frame."""
     first, common = value.get("sequence"), value.get("common")
     constraints, rows = value.get("constraints"), value.get("rows")
     if type(first) is not int or not 1 <= first <= SEQUENCE_MAX - ROWS_MAX:
@@ -116,7 +116,7 @@ def records(value: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def lines(value: dict[str, Any]) -> list[bytes]:
-    """The lines of the records that a frame stands for; raises :class:`ProtocolError`."""
+    """Returns the lines of a frame's records; raises :class:`ProtocolError`."""
     written = []
     size = 0
     for record in records(value):
@@ -142,7 +142,7 @@ def received(value: dict[str, Any], stream: StreamID) -> list[Record]:
 
 
 def expanded(text: bytes) -> bytes:
-    """Lines of this side's version as version 1 says them: rows as the records they stand for."""
+    """Converts lines of this side's version to version 1: rows become records."""
     if FRAME not in text:
         return text
     written: list[bytes] = []

@@ -1,7 +1,7 @@
-"""A port that is listened on: uvicorn's server, with TLS deadlines, a sweep and a drain of ours.
+"""A listening port: uvicorn's server, with our own TLS deadlines, sweep and drain.
 
-uvicorn is a library here: signals are the application's business, and closing
-goes in steps that :meth:`Listener.drain` and :meth:`Listener.stop` take apart.
+uvicorn is a library here: the application handles signals, and closing has two separate steps,
+:meth:`Listener.drain` and :meth:`Listener.stop`.
 """
 
 from __future__ import annotations
@@ -127,11 +127,11 @@ class Listener(uvicorn.Server):
 
     @property
     def seconds_since_tick(self) -> float:
-        """How long ago this listener's loop last came to its sweep; any thread may ask."""
+        """The seconds since the last sweep of this listener's loop; any thread may read it."""
         return time.monotonic() - self._last_tick
 
     def drain(self) -> None:
-        """From now on close each connection after its next answer; go on accepting."""
+        """Closes each connection after its next answer from now on; still accepts new ones."""
         self.hub.draining = True
 
     def stop(self) -> None:

@@ -40,7 +40,7 @@ class Waiting(Protocol):
 
     @property
     def run_until(self) -> float:
-        """From when on, on the monotonic clock, it cannot be decided in its time any more."""
+        """The time, on the monotonic clock, from which it cannot be decided in time any more."""
 
     def run(self) -> None:
         """Answer it."""
@@ -63,7 +63,7 @@ class RequestQueue:
 
     def __init__(self, on_bug: Callable[[Exception, Waiting], None]) -> None:
         self._arrived: deque[Waiting] = deque()
-        # How many there may be is the port's to say.
+        # The port limits the number of requests.
         self._shared: FairQueue[Waiting] = FairQueue(waiting_max=sys.maxsize, workers=1)
         self._soonest = math.inf
         """The earliest time at which a shared-out request must be answered undecided."""
@@ -77,7 +77,7 @@ class RequestQueue:
         self._arrived.append(request)
 
     def answer(self, seconds: float) -> None:
-        """Answer requests for about so long, or until there are none."""
+        """Answers requests for about ``seconds``, or until the queue is empty."""
         began = time.monotonic()
         end = began + seconds
         if self._shared.size:
