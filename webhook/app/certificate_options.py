@@ -1,4 +1,4 @@
-"""The serving certificate as flags say it: where it comes from, where it is kept, its names."""
+"""The options of the serving certificate from flags: its source, its place, its names."""
 
 from __future__ import annotations
 

@@ -61,8 +61,7 @@ NOTED_SECONDS: Final = 0.01
 """The processor time of a running review is recorded in steps of this."""
 
 WAITING_MAX: Final = 64
-"""The most reviews that wait here; each holds its request. Further ones are refused with a retry.
-"""
+"""The most reviews that wait here; each holds its request. Further ones must try again."""
 
 ANSWER_SECONDS: Final = 0.004
 """The pause between two answers at their latest time. Each takes a millisecond or two to find its

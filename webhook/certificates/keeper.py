@@ -328,7 +328,7 @@ class ServingCertificate:
         self._log.info("CA bundle written", configuration=seen.name)
 
     def _note_trust(self, data: Mapping[str, bytes]) -> None:
-        """Remember since when the authority to come is trusted, and whether we are at all."""
+        """Records since when the authority to come is trusted, and whether our pair is."""
         if not all(item.seen.whole for item in self._configurations):
             return
         # Without a configuration there is no API server to turn away.

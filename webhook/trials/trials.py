@@ -199,7 +199,7 @@ class Trials:
             self._ahead = Ahead({**self._bounds, "memoryBytes": self._small.memory_bytes})
 
     def announce(self, documents: Iterable[Mapping[str, Any]]) -> None:
-        """Say which templates are about to be added, in this order: at a start another process helps."""
+        """Announces templates, in the order of their addition, for the second compiler at start."""
         if self._ahead is None or self._tries_all():
             return
         texts: list[str] = []

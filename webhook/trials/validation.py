@@ -29,8 +29,7 @@ class Submitted(NamedTuple):
 
     problems: list[Problem]
     newer: Client | None = None
-    """A client with the current template of the API server; None if the template in force was used.
-    """
+    """A client with the current template of the API server; None if that in force was used."""
 
 
 def validate_submitted(

@@ -52,8 +52,7 @@ class EventQueue:
     def __init__(self) -> None:
         self._waiting: dict[_Slot, _Waiting] = {}
         self._delivered: dict[GroupVersionKind, dict[Key, None]] = {}
-        """The objects that the consumer has. A set of thousands takes up to twice a dict's memory.
-        """
+        """The objects that the consumer has. A set of thousands takes up to twice as much memory."""
         self._filled = asyncio.Event()
         self.coalesced = 0
 
@@ -116,7 +115,7 @@ class EventQueue:
         return self._pop()
 
     async def wait(self) -> None:
-        """Return once there is an event, which is left where it is: it may coalesce still."""
+        """Returns once there is an event, and leaves it in the queue; it may still coalesce."""
         while not self._waiting:
             self._filled.clear()
             await self._filled.wait()

@@ -242,7 +242,7 @@ class ExtensionController:
         return "" if state is None else state.error
 
     def counts(self, part: Part) -> tuple[int, int]:
-        """How many objects of a part can be used as they are now, and how many cannot."""
+        """Counts the objects of a part that are usable as they are now, and the others."""
         if part in self._disabled:
             return 0, 0
         faulty = {key for key, state in self._states.items() if state.error}

@@ -476,7 +476,7 @@ class Prevalidation:
         self._trier.trials.found_out_all(requests, self._trier.seconds, tell)
 
     def _compile(self, document: Mapping[str, Any]) -> None:
-        """Have a template that another tried compiled, so that the loop need not wait for it."""
+        """Compiles a template that passed another replica's trial, so that the loop never waits."""
         try:
             for code in read_template(document).code:
                 self._trier.trials.source(code)

@@ -104,12 +104,9 @@ class ClusterPolicies:
         kyverno: str = "off",
         projects: bool = False,
     ) -> None:
-        """``watches`` are for policies and for data.
+        """``watches`` are for policies and for data; ``kyverno`` is the mode for Kyverno's policies.
 
-        ``kyverno`` is the mode for Kyverno's policies.
-
-        With ``projects`` only the fields of synced objects that templates read are kept. Then
-        nothing but templates may read synced objects.
+        With ``projects`` synced objects keep only fields that templates read (no other reader then).
         """
         self._client, self._serving = client, serving
         self._registry, self._log = registry, log
@@ -150,8 +147,7 @@ class ClusterPolicies:
         self._began = self._logged_at = time.monotonic()
         self._new_faults: list[tuple[str, bool]] = []
         self._news: list[tuple[str, Mapping[str, Any]]] = []
-        """The policies that came into force and are not logged yet, logged after the first
-        revision."""
+        """Log lines about policies in force that are not written yet; statuses come first."""
 
     def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
         """Whether this version of a template or constraint differs from the one in force."""

@@ -73,8 +73,7 @@ POLICY_SECONDS: Final = 0.003
 """How long a burst of policy changes is gathered into one revision."""
 
 DATA_SECONDS: Final = 0.05
-"""How long changes of referential data are gathered, in seconds: they are frequent and less urgent.
-"""
+"""How long changes of referential data are gathered, in seconds: they are frequent, less urgent."""
 
 BURST_SECONDS: Final = 0.05
 """A change after a longer pause than this does not belong to a burst, and is taken at once."""
@@ -522,7 +521,7 @@ class Following:
         return not why_not_established(crd)
 
     def _crds_changed(self, changes: Iterable[Change]) -> None:
-        """A constraint's CRD came, changed or went: its kind's watch begins or ends at once."""
+        """Begins or ends the watch of a constraint kind at once, after a change of its CRD."""
         self._crds_moved = True
         loop = asyncio.get_running_loop()
         for change in changes:

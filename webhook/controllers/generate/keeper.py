@@ -283,7 +283,7 @@ class GenerationKeeper:
         return self._scope
 
     def _waits(self, seconds: list[float]) -> Callable[[str], str]:
-        """Why bindings of a template wait: its constraints' CRD must have been served for a while."""
+        """Returns a function for why bindings wait: their CRD must have been served for a while."""
 
         def waits(template: str) -> str:
             crd = self._crds().get("", f"{template}.{constraints.GROUP}")

@@ -343,7 +343,7 @@ class RevisionKeeper:
             self._known.forget(item)
 
     def _may_be_left(self, subject: _Subject) -> bool:
-        """Whether these may be revisions of a constraint that went with its template and its kind."""
+        """Whether these may be revisions of a constraint deleted with its template and kind."""
         (kind, _), uid = subject
         is_constraint = kind != TEMPLATES and "." not in kind
         in_force = self._desired.get(subject[0])
@@ -409,7 +409,7 @@ class RevisionKeeper:
         return kept
 
     def check_kept(self, written: Json) -> None:
-        """Say so where the CRD is of an earlier release: nothing that is written would count."""
+        """Warns of a CRD of an earlier release that prunes signatures: no revision would count."""
         if not text(written, "status", "signature"):
             self._refused_until = time.monotonic() + REFUSED_SECONDS
             self._log.warning(

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 COPIES_BYTES_MAX: Final = 700 << 10
-"""The largest size of the copies, of the megabyte of a Secret: some 2,000 roll-outs of three steps.
-"""
+"""The size limit of the copies, of a Secret's megabyte: some 2,000 roll-outs of three steps."""
 
 GENERATIONS_MAX: Final = 2
 """The generations kept of an object: the one in force, and the one before it."""

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from webhook.replicas.pods import Replicas
 
 ORPHAN_SECONDS: Final = 5.0
-"""How long orphans are left to the garbage collector, in seconds: if it works, it needs one or two.
-"""
+"""How long orphans are left to the garbage collector, which needs a second or two if it works."""
 
 
 class _Key(NamedTuple):

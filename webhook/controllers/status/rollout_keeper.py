@@ -194,7 +194,7 @@ class RolloutKeeper:
         return following
 
     def due(self, subject: LabelledSubject) -> float | None:
-        """When to look again, on the monotonic clock: a stage will have lasted long enough."""
+        """Returns when to look again, on the monotonic clock: when a stage may end."""
         return self._due.get(subject)
 
     async def written(

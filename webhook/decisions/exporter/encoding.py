@@ -135,8 +135,7 @@ class RecordEncoder:
         encoded = orjson.dumps(constant)
         self.rows = RowWriter(constant)
         self._prefix = encoded[:-1] + b',"sequence":'
-        # The prefix's first value together with the names and values after it, written in one
-        # piece.
+        # As the value of specVersion, this fragment also writes all other constant fields.
         self._constant = orjson.Fragment(encoded[len(b'{"specVersion":') : -1])
         self._line_bytes_max = settings.max_record_bytes + len(self._prefix) + len("9" * 16)
         masking = settings.masking

@@ -77,8 +77,7 @@ DROP_REASONS: Final = (
     *("queue_full", "rule", "sampled", "too_large"),
     *("shutdown", "bug", "audit_timeout"),
 )
-"""The reasons for dropped records. Each is a series from the start: a new series shows no increase.
-"""
+"""The reasons for dropped records. Each is a series from the start; new series show no increase."""
 
 
 @dataclass(slots=True)

@@ -76,8 +76,7 @@ class Outbox:
     max_bytes: int
     queued_bytes: int = 0
     tell: Callable[[int], None] | None = None
-    """Called with the sequence number up to which records have left for good; None for no listener.
-    """
+    """Called with the number up to which records have left for good; None for no listener."""
     _count: int = 0
     _in_flight: int = 0
     _pages: deque[_Page] = field(default_factory=deque)
