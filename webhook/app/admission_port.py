@@ -291,7 +291,7 @@ class AdmissionPort:
         times: ProcessorTime,
         memory: Memory,
     ) -> AdmissionApplication:
-        """Make the application that answers requests: admission, mutation where that is on, and validation."""
+        """Makes the application that answers requests: admission, mutation if on, and validation."""
         registry, log, serving = self._registry, self._log, self._serving
         seconds = min(settings.deciding.evaluation_budget_seconds, FAST_SECONDS)
         budget = Budget.of(seconds, guard=serving.guard, deferrable=True)
@@ -349,7 +349,7 @@ class AdmissionPort:
     def _compile_thread(
         self, settings: ServeSettings, cluster: ClusterThread | None
     ) -> CompileThread | None:
-        """Make the thread that compiles templates under admission, where that is on."""
+        """Makes the thread that compiles templates under admission, if configured."""
         if settings.deciding.validate_templates != "compile":
             return None
         return CompileThread(
@@ -360,7 +360,7 @@ class AdmissionPort:
         )
 
     def _in_force(self) -> Client:
-        """A client with the policies in force, for trying others on top of them."""
+        """Returns a client with the policies in force, to try further policies on."""
         client, revision = self._make_plain_client(), self._serving.revision
         if revision is not None:
             client.adopt(revision.snapshot)
@@ -373,7 +373,7 @@ class AdmissionPort:
     def _validation_endpoint(
         self, settings: ServeSettings, cluster: ClusterThread | None
     ) -> ValidationEndpoint | None:
-        """Make the endpoint that validates policies for pipelines, where that is on."""
+        """Makes the endpoint that validates policies for pipelines, if configured."""
         if not settings.deciding.enable_validate_policy:
             return None
         # Imported here: an unused module would cost memory and start-up time.
@@ -389,7 +389,7 @@ class AdmissionPort:
         return ValidationEndpoint(self._validation, callers, self._registry, self._log)
 
     def stop_compiling(self) -> None:
-        """End the threads beside admission's: of templates being admitted, of slow reviews."""
+        """Stops the threads beside admission's: for templates being admitted, and for slow reviews."""
         if self._validation is not None:
             self._validation.stop()
         self._application.stop()
@@ -513,7 +513,7 @@ OWN_NAMESPACES: Final = ("waddle-system", "gatekeeper-system")
 """The default namespaces of both products, used if the namespace is unknown without a cluster."""
 
 SYSTEM: Final = "kube-system"
-"""The namespace of a cluster's own components, which it cannot do without."""
+"""The namespace of a cluster's own components, which the cluster needs."""
 
 
 def isolation(settings: ServeSettings) -> Isolation:

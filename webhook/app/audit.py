@@ -93,7 +93,7 @@ class AuditThread:
         self._alive_at = time.monotonic()
 
     async def _audit_forever(self) -> None:
-        """Audit; after a bug begin anew."""
+        """Audits; restarts after a bug."""
         backoff = Backoff(initial_seconds=1.0)
         while True:
             try:

@@ -40,7 +40,7 @@ class BoundedThread:
         self._stopped = False
 
     def submit(self, work: Callable[[], T], seconds: float) -> Future[T]:
-        """Do this within so many seconds; the error is TimeoutError. Raises ``queue.Full``."""
+        """Queues work with a time limit; the error is TimeoutError. Raises ``queue.Full``."""
         future: Future[object] = Future()
         self._queue.put_nowait((work, seconds, future))
         if self._thread is None:

@@ -149,10 +149,10 @@ class ClusterThread:
             else None
         )
         self.reports = self._admission_reports()
-        """Writes reports of admitted resources, where that is on."""
+        """Writes reports of admitted resources, if configured."""
         self._admission_policies = self._admission_policy_reader()
         self.events = self._admission_events()
-        """Writes Events of admissions, where that is on."""
+        """Writes Events of admissions, if configured."""
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
         self._following: Following | None = None
@@ -184,7 +184,7 @@ class ClusterThread:
         )
 
     def _admission_policy_reader(self) -> AdmissionPolicyReader | None:
-        """Make the reader of the API server's own policies, where audit or reports go by them."""
+        """Makes the reader of the API server's own policies, if audit or reports use them."""
         settings = self._settings
         reviews = "audit" in settings.policies.operation or settings.reports.enabled
         if settings.policies.admission_policies != "audit" or not reviews:
@@ -219,7 +219,7 @@ class ClusterThread:
         )
 
     def not_ready(self) -> str:
-        """Why there is nothing to serve yet, or an empty text; any thread may ask."""
+        """Returns why nothing can be served yet, or an empty text; any thread may call it."""
         return self._state
 
     def faults(self) -> tuple[str, ...]:
@@ -356,7 +356,7 @@ class ClusterThread:
             self._following = None
 
     async def _own_pod(self, client: ClusterClient) -> Pod:
-        """Our Pod; read once where the environment does not have its UID."""
+        """Returns our Pod; read once if the environment does not have its UID."""
 
         def failed(error: str) -> None:
             self._state = f"waiting for our own Pod, to learn its UID: {error}"
@@ -380,7 +380,7 @@ async def run_whatever_happens(
     log: Logger,
     first_pause_seconds: float = 1.0,
 ) -> None:
-    """Run a part beside the policies: a bug in it begins that part anew and ends nothing else."""
+    """Runs a part beside the policies: a bug restarts that part, and ends nothing else."""
     backoff = Backoff(initial_seconds=first_pause_seconds)
     while True:
         try:

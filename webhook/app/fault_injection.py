@@ -30,7 +30,7 @@ BLAME_NOBODY: Final = f"blame-nobody:{LOOPBACK}"
 
 
 class FaultRefused(Exception):
-    """The variable is set where no fault may be injected, or cannot be read."""
+    """The variable is invalid, or set in a process that must not inject faults."""
 
 
 class RefusingDriver:

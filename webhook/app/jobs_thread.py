@@ -1,4 +1,4 @@
-"""A thread for short jobs that make reviews cheaper, done beside them."""
+"""A thread for short background jobs that make reviews cheaper."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class LoopThread:
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.loop: asyncio.AbstractEventLoop | None = None
-        """Known once the coroutine runs; any thread may ask, and call it threadsafe."""
+        """Set once the coroutine runs; any thread may read it, and call its thread-safe methods."""
 
     def start(self) -> None:
         """Begin."""

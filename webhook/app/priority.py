@@ -48,7 +48,7 @@ between pieces of work. At equal priority each piece came before the answering t
 rests during a flood. A container's share of a node does not depend on its threads."""
 
 NICEST: Final = 19
-"""The system's own end of the scale."""
+"""The system's largest niceness."""
 
 
 def give_way(_worked_seconds: float) -> None:

@@ -119,7 +119,7 @@ class PolicySource(Protocol):
     """The source of policies, as probes see it; any thread may call it."""
 
     def not_ready(self) -> str:
-        """Why there is nothing to serve yet, or an empty text."""
+        """Returns why nothing can be served yet, or an empty text."""
 
     def faults(self) -> tuple[str, ...]:
         """Return the faults of the policies."""
@@ -583,7 +583,7 @@ def _bind(host: str, port: int, flag: str) -> socket.socket:
         bound = bind(host, port, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         where_ = f"{host}:{port}" if host else f":{port}"
-        # No other port would help where the address is not ours, or no name is known.
+        # Another port would not help if the address is not ours, or no name is known.
         unknown = isinstance(error, socket.gaierror) or (
             isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL
         )

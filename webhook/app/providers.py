@@ -72,7 +72,7 @@ class ProviderRequests:
         return await asyncio.wrap_future(asking.end())
 
     async def run(self) -> None:
-        """Send requests until cancelled; begin anew after a bug."""
+        """Sends requests until cancelled; restarts after a bug."""
         backoff = Backoff(initial_seconds=0.1)
         while True:
             try:

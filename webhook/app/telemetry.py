@@ -29,7 +29,7 @@ class UnusableTelemetry(Exception):
 
 
 class Telemetry:
-    """The sending to a collector, if there is any; ``tracing`` is the admission thread's part."""
+    """The sending to a collector, if configured; ``tracing`` is the admission thread's part."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Telemetry:
             self._sending.start()
 
     def refresh(self) -> None:
-        """Bring its own metrics up to date for a scrape."""
+        """Updates its own metrics for a scrape."""
         if self._sending is not None:
             self._sending.count()
 

@@ -204,7 +204,7 @@ class ServingCertificate:
         self._queue.add(self._place.secret)
 
     async def _settle(self, secret: str) -> None:
-        """Look again when something changed, or time may have changed the plan."""
+        """Looks again after a change, or when time may have changed the plan."""
         try:
             await self._step()
         except (ApiError, ApiUnreachable) as error:
@@ -364,7 +364,7 @@ def _trusts(configuration: Mapping[str, Any], data: Mapping[str, bytes]) -> bool
 
 @functools.lru_cache(maxsize=4)  # for each configuration its current and its planned bundle
 def _decoded_bundle(text: str | None) -> bytes:
-    """A webhook's bundle, which every check of it reads anew."""
+    """Decodes a webhook's bundle; each check of the bundle needs it."""
     return decoded(text)
 
 

@@ -128,7 +128,7 @@ def _why(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _as_file(content: bytes) -> Generator[str]:
-    """A path of a file with this content that no disk ever sees, where the system can do that."""
+    """Yields the path of a file with this content, in memory if the system permits it."""
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("certificate", os.MFD_CLOEXEC)
         with os.fdopen(number, "wb") as stream:
@@ -221,7 +221,7 @@ def _end_of(der: bytes) -> dt.datetime:
 
 
 def _value(der: bytes, at: int) -> tuple[int, int, int]:
-    """A DER value's tag, and where its content begins and ends."""
+    """Returns a DER value's tag, and the begin and end of its content."""
     tag, length, start = der[at], der[at + 1], at + 2
     if length & 0x80:
         start += length & 0x7F

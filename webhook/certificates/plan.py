@@ -72,7 +72,7 @@ class CertificatePlace:
     configuration: str
     names: tuple[str, ...]
     mutating_configuration: str = ""
-    """The name of a MutatingWebhookConfiguration; empty where nothing is mutated."""
+    """The name of a MutatingWebhookConfiguration; empty without mutation."""
     provider_secret: tuple[str, str] | None = None
     """Namespace and name of the Secret with our authorities for providers of external data."""
 
@@ -183,7 +183,7 @@ def _promoted(
 
 
 def _in_force(authority: Authority | None, now: dt.datetime) -> Authority | None:
-    """The authority, where it has begun and not ended."""
+    """Returns the authority if it has begun and not ended."""
     if authority is None or not authority.begins <= now < authority.ends:
         return None
     return authority

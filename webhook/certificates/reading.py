@@ -193,7 +193,7 @@ def _fits(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> boo
 
 
 def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey | None:
-    """An ECDSA key; a Secret with any other was made by another program and is made anew."""
+    """Reads an ECDSA key; None for any other, which another program made and which is replaced."""
     try:
         key = serialization.load_pem_private_key(pem, None)
     except (ValueError, TypeError, UnsupportedAlgorithm):

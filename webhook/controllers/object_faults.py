@@ -34,7 +34,8 @@ TEMPLATES: Final = template.KIND
 """The templates' name in readiness."""
 
 PolicyKey: TypeAlias = tuple[str, str]
-"""A constraint kind, or :data:`TEMPLATES`, or the kind of another policy with its group; and a name."""
+"""A constraint kind, or :data:`TEMPLATES`, or the kind of another policy with its group; and a
+name."""
 
 
 def constraint_kind(kind: str) -> str:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 RETRY_SECONDS_MAX: Final = 10.0
 
 DEBOUNCE_SECONDS: Final = 0.01
-"""A batch of changes is compared once."""
+"""How long changes are gathered into one comparison."""
 
 
 _CRD: Final = "CustomResourceDefinition"
@@ -156,7 +156,7 @@ class ObjectWriter:
         return self._reflector.store
 
     def want(self, documents: Mapping[str, Json], *, prune: bool) -> None:
-        """The objects there should be, by name; with ``prune`` there should be no others."""
+        """Sets the desired objects, by name; with ``prune`` all others are deleted."""
         before, was_pruned = self._desired, self._prune
         self._desired, self._prune = dict(documents), prune
         if prune != was_pruned:

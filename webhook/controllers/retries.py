@@ -34,7 +34,7 @@ class Retries:
         self._waiting: dict[str, _Retry] = {}
 
     def tried(self, name: str, *, again: bool) -> None:
-        """It was tried; ``again`` if that is to be repeated, later after each failure."""
+        """Notes an attempt; with ``again`` it is repeated, later after each failure."""
         if not again:
             self.forget(name)
             return

@@ -62,7 +62,7 @@ class RuleOptions:
     __slots__ = ("mutating", "own_groups", "validating")
 
     def __init__(self, validating: str, mutating: str, own_groups: Iterable[str]) -> None:
-        """``mutating`` is empty where nothing is mutated."""
+        """``mutating`` is empty without mutation."""
         self.validating = validating
         self.mutating = mutating
         self.own_groups = tuple(own_groups)
@@ -106,7 +106,7 @@ class RulesKeeper:
         *,
         is_behind: Callable[[], bool],
     ) -> None:
-        """``namespace`` is Waddle's own. While this replica ``is_behind`` it takes nothing away."""
+        """``namespace`` is Waddle's own. While this replica ``is_behind`` it removes no rules."""
         self._is_behind = is_behind
         self._client = client
         self._namespace = namespace
@@ -132,7 +132,7 @@ class RulesKeeper:
         self._keeper.add(process, GATHER_SECONDS)
 
     def follow(self, revision: Revision) -> None:
-        """Take the policies in force."""
+        """Takes the policies in force."""
         snapshot = revision.snapshot
         every = {one.kind.lower(): one.document for one in snapshot.templates}
         operations = {name: operations_of(document) for name, document in every.items()}
@@ -237,7 +237,7 @@ class RulesKeeper:
             self._keeper.failed(process)
             return False
         if written is None:
-            return True  # another was faster
+            return True  # another replica was faster
         self._keeper.writes += 1
         store.take_answer(mark, written)
         for name, (before, after) in plan.changes.items():

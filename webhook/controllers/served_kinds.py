@@ -50,7 +50,7 @@ class ServedKinds:
         return self._served.get((group, kind), (0.0, None))[1]
 
     async def look_up(self, kinds: Iterable[GroupAndKind]) -> bool:
-        """Look up the custom kinds among these; returns whether each of them is served."""
+        """Looks up the custom kinds among these; returns whether each of them is served."""
         now, is_whole = time.monotonic(), True
         for group, kind in kinds:
             if WILDCARD in (group, kind) or group in BUILTIN_GROUPS:

@@ -122,7 +122,7 @@ def status_writers_of(status: Mapping[str, Any]) -> frozenset[str]:
 
 
 def owners_of(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The Pods that own a status object."""
+    """Returns the Pods that own a status object."""
     owners = objects_of(item["metadata"].get("ownerReferences"))
     return [owner for owner in owners if owner.get("kind") == "Pod"]
 

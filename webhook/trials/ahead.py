@@ -82,7 +82,7 @@ class Ahead:
         """The number of sources compiled by the other process so far."""
 
     def announce(self, texts: Iterable[str]) -> None:
-        """Take sources that will be needed, in this order; each is compiled at most once."""
+        """Takes sources in the order in which they will be needed; each is compiled at most once."""
         with self._changed:
             for text in texts:
                 if (at := digest_of(text)) not in self._known:

@@ -59,7 +59,7 @@ class NoWorker(Exception):
 
 
 def has_cel(job: Job) -> bool:
-    """Whether there is an expression in it."""
+    """Whether a job contains a CEL expression."""
     if "documents" in job:
         return job["cel"] and CEL.encode() in job["documents"]
     return CEL in job["text"][: len(CEL) + 2]

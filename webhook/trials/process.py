@@ -122,7 +122,7 @@ class Worker:
         yield from _conversation(connection, jobs, lambda: self._stop_if_connected_by(connection))
 
     def _stop_if_connected_by(self, connection: socket.socket) -> None:
-        # It may have been begun anew meanwhile.
+        # It may have been restarted meanwhile.
         if self._socket is connection:
             self.stop()
 
@@ -143,7 +143,7 @@ def _end(process: subprocess.Popen[bytes], *ends: socket.socket) -> None:
     """Kills a process and its forks, and closes the sockets."""
     for end in ends:
         end.close()
-    if process.returncode is None:  # else its number may be another's
+    if process.returncode is None:  # otherwise its number may be another process's
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()

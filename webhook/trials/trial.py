@@ -64,7 +64,7 @@ class _Kept:
         self.taken = None
 
     def store(self, key: str, generated: Generated) -> None:
-        """Take it."""
+        """Keeps the code."""
         self.taken = key, to_bytes(generated)
 
 

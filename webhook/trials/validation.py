@@ -25,7 +25,7 @@ CONSTRAINTS_MAX: Final = 100
 
 
 class Submitted(NamedTuple):
-    """The faults of a policy that is being admitted, and the template that they were found with."""
+    """The faults of a policy that is being admitted, and the template that was used."""
 
     problems: list[Problem]
     newer: Client | None = None

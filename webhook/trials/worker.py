@@ -110,7 +110,7 @@ class _Server:
         self._answer = answer
         self._prepare = prepare
         self._begun: set[int] = set()
-        """Processes that serve others."""
+        """The process ids of forked processes that serve further sockets."""
 
     def serve(self) -> None:
         """Carries out jobs until the requesting process is gone."""
@@ -213,7 +213,7 @@ class _Server:
             self._door.close()
 
     def _serve_and_end(self, end: socket.socket) -> None:
-        """The whole life of a process that serves another."""
+        """Runs a forked process that serves a further socket."""
         code = 1
         try:
             os.setsid()  # a process group of its own, to be killed together with its forks

@@ -42,7 +42,8 @@ class _Watch:
         """The fields kept of its objects; None for all. With a projection there is only one
         registrar, which holds the objects."""
         self.unseen: list[Key] = []
-        """The objects that registrars know while it has no reflector, and it does not."""
+        """The keys of objects that registrars know, without their content, while it has no
+        reflector."""
         self.is_synced = False
         self.task: asyncio.Task[None] | None = None
         self.woken = asyncio.Event()
@@ -103,7 +104,7 @@ class _Watch:
                 registrar.queue.renew(self.gvk)
 
     def kept_of(self, obj: Object) -> Object:
-        """Returns the part of an object to keep; called again where the projection becomes narrower."""
+        """Returns the fields of an object to keep; called again after a narrower projection."""
         return obj if self.projection is None else self.projection(obj)
 
     def replay(self, registrar: Registrar) -> None:
@@ -151,7 +152,7 @@ class Manager:
                 self._tasks = None
 
     def wake(self, gvk: GroupVersionKind) -> None:
-        """The kind's definition changed: look again at once."""
+        """Looks at once after a change of the kind's definition."""
         self._discovery.forget(gvk)
         watch = self._watches.get(gvk)
         if watch is not None:

@@ -142,9 +142,9 @@ def _owner(metadata: Mapping[str, Any]) -> str:
 
 
 def _with_owner_as_it_is(desired: Json, current: Json) -> Json:
-    """Return the desired CRD with the current owners, where the template is among them already.
+    """Returns the desired CRD with the current owners, if the template is among them already.
 
-    Gatekeeper names it by another version of its kind, and would do so again.
+    Gatekeeper names the template by another version of its kind, and would write that again.
     """
     ours, theirs = desired["metadata"], current["metadata"]
     if not _owner(ours) or _owner(ours) != _owner(theirs):

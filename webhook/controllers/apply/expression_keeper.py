@@ -36,7 +36,7 @@ LOOK_SECONDS: Final = 300.0
 """How often the OpenAPI documents of the cluster are compared with the known ones."""
 
 _ALL: Final = "warnings"
-"""The only key of the work queue: the warnings of all expressions are settled at once."""
+"""The only key of the work queue: the warnings of all expressions are settled together."""
 
 Types = dict["GroupVersionKind", "ObjectType"]
 
@@ -74,7 +74,7 @@ class ExpressionKeeper:
         self._keeper.add(_ALL)
 
     async def run(self) -> None:
-        """Look kinds up and report until cancelled."""
+        """Checks and reports until cancelled."""
         await self._keeper.run()
 
     async def _settle(self, key: str) -> None:
@@ -111,7 +111,7 @@ class ExpressionKeeper:
             told_of[key] = self._checked(key, source, types)
             if told_of[key][2]:
                 statuses[key] = {FIELD: told_of[key][2]}
-            await asyncio.sleep(0)  # others have their turn between two of them
+            await asyncio.sleep(0)  # other tasks run between two constraints
         self._found = told_of
         self._tell(statuses)
 

@@ -50,7 +50,7 @@ _OFF: Final = "nobody asks it: external data is turned off (--enable-external-da
 
 
 class ExtensionController:
-    """Applies mutators and ExpansionTemplates, and knows the statuses that follow."""
+    """Applies mutators and ExpansionTemplates, and makes their statuses."""
 
     def __init__(  # noqa: PLR0913  # the parts it joins
         self,
@@ -233,11 +233,11 @@ class ExtensionController:
 
     @property
     def rows(self) -> list[PolicyKind]:
-        """The kinds that are to be followed."""
+        """The kinds to watch."""
         return [row for row in (*EXTENSIONS, *KYVERNO_KINDS) if row.part in self._parts]
 
     def error_of(self, key: ExtensionKey) -> str:
-        """Why the newest generation of an object cannot be used; empty where it can."""
+        """Returns why the newest generation of an object cannot be used; empty if it can."""
         state = self._states.get(key)
         return "" if state is None else state.error
 
@@ -263,7 +263,7 @@ class ExtensionController:
         return texts
 
     def _shared_faults(self) -> dict[ExtensionKey, str]:
-        """Return the faults that objects have because of others."""
+        """Returns the faults of objects that other objects cause."""
         faults: dict[ExtensionKey, str] = {}
         for part, part_value in self._parts.items():
             faults |= self._together(f"faults of {part.name}", part_value.shared_faults, dict)

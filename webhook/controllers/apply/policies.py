@@ -1,9 +1,9 @@
-"""ConstraintTemplates and constraints of the cluster, kept in step with a client.
+"""Puts the cluster's ConstraintTemplates and constraints into a client.
 
-A broken object affects only itself. Where a template or constraint is refused, its last good
-revision stays in force, and its status says so. After a restart that is a kept revision
-(:mod:`webhook.controllers.revisions.revisions`). A template whose required data is not synced
-is withheld with its constraints.
+A broken object affects only itself. If a template or constraint is refused, its last good revision
+stays in force, and its status reports the error. After a restart that is a kept revision
+(:mod:`webhook.controllers.revisions.revisions`). A template whose required data is not synced is
+withheld with its constraints.
 
 One task uses this. It applies a batch of changes, publishes the client's snapshot, and only then
 calls :meth:`PolicyController.published`. So neither a status nor readiness ever reports a policy
@@ -186,7 +186,7 @@ class PolicyController:
         return state.in_force is None or state.in_force.digest != digest
 
     def constraint(self, kind: str, name: str, document: Mapping[str, Any] | None) -> None:
-        """Take a constraint, in the same four cases as :meth:`template`."""
+        """Takes a constraint, in the same four cases as :meth:`template`."""
         known = self._constraints.setdefault(kind, {})
         before = known.get(name)
         if before is not None and document is not None and same_policy(before.document, document):
@@ -246,7 +246,7 @@ class PolicyController:
                 self._changed.add((kind, name))
 
     def take_breakers(self, breakers: Mapping[PolicyKey, BreakerView]) -> None:
-        """Take the breakers of constraints that took too long, by kind and name."""
+        """Takes the breakers of constraints that took too long, by kind and name."""
         self._mark_changed(self._around.take_breakers(breakers))
 
     def enforced(self) -> InForceNow:
@@ -254,15 +254,15 @@ class PolicyController:
         return enforced(self._templates, self._all_constraints())
 
     def take_generated(self, statuses: Statuses) -> None:
-        """Take the status fields about generated policies and bindings."""
+        """Takes the status fields about generated policies and bindings."""
         self._mark_changed(self._around.take_generated(statuses))
 
     def take_warnings(self, statuses: Statuses) -> None:
-        """Take the status fields with warnings about expressions."""
+        """Takes the status fields with warnings about expressions."""
         self._mark_changed(self._around.take_warnings(statuses))
 
     def take_unestablished(self, crds: Mapping[str, str]) -> None:
-        """Take the constraint CRDs that are not established, by name, with the reason."""
+        """Takes the constraint CRDs that are not established, by name, with the reason."""
         self._mark_changed(self._around.take_unestablished(crds))
 
     def _mark_changed(self, keys: Iterable[PolicyKey]) -> None:
@@ -292,7 +292,7 @@ class PolicyController:
                 self._changed.add((group, name))
 
     def synced(self, kinds: Collection[GroupVersionKind]) -> None:
-        """Take the kinds that are synced, and apply the templates that require them."""
+        """Takes the kinds that are synced, and applies the templates that require them."""
         before, now = self._of_templates.synced, frozenset(kinds)
         if before == now:
             return
@@ -309,7 +309,7 @@ class PolicyController:
                 self._apply_template(name)
 
     def retry(self) -> None:
-        """Apply the templates again that the machine could not compile, once they are due."""
+        """Applies templates again whose retry is due, after a lack of machine resources."""
         for name in self._retries.due():
             self._apply_template(name)
 
@@ -353,7 +353,7 @@ class PolicyController:
             self._faults.append(fault)
 
     def take_generation_faults(self) -> list[AppliedFault]:
-        """Return the faults that were found while generations were applied since the last call."""
+        """Returns the faults found since the last call while generations were applied."""
         faults, self._faults = self._faults, []
         return faults
 

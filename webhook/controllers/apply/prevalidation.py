@@ -89,7 +89,7 @@ class PoliciesApplied(Protocol):
 
     @property
     def is_serving(self) -> bool:
-        """Whether anything is enforced yet: until then nothing waits."""
+        """Whether policies are enforced yet: until then no change is held."""
 
     def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
         """Whether this replica does not enforce this of an object already."""
@@ -181,7 +181,7 @@ class Prevalidation:
                     self._tell(item)  # an earlier process of this Pod may have claimed it
                 await asyncio.get_running_loop().create_future()
             finally:
-                self._tasks = None  # tasks that are cancelled begin no others
+                self._tasks = None  # cancelled tasks start no others
 
     def holds(self, event: Event) -> bool:
         """Whether the change is held until :meth:`release`; if not, the caller applies it."""

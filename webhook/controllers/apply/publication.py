@@ -106,7 +106,7 @@ class ClusterPolicies:
     ) -> None:
         """``watches`` are for policies and for data; ``kyverno`` is the mode for Kyverno's policies.
 
-        With ``projects`` synced objects keep only fields that templates read (no other reader then).
+        With ``projects`` synced objects keep only the fields for templates, their only readers.
         """
         self._client, self._serving = client, serving
         self._registry, self._log = registry, log
@@ -204,7 +204,7 @@ class ClusterPolicies:
             self._registry.set(SNAPSHOT_REVISION, snapshot.revision)
 
     def _gauge_extensions(self) -> None:
-        """Count the objects of each part that can be used, and the others."""
+        """Sets the gauges of usable and faulty objects of each part."""
         for metric, part in _COUNTED:
             active, errors = self._extension.counts(part)
             states: dict[tuple[str, ...], float] = {("active",): active, ("error",): errors}
@@ -332,9 +332,9 @@ class ClusterPolicies:
 
     @property
     def data_kept(self) -> Mapping[GroupVersionKind, tuple[int, bool]]:
-        """The bytes of JSON that are kept of each synced kind, and whether objects are whole.
+        """The kept bytes of JSON of each synced kind, and whether its objects are whole.
 
-        Empty where all of them are.
+        Empty if all objects of all kinds are whole.
         """
         return self._data.kept
 
@@ -348,7 +348,7 @@ class ClusterPolicies:
         return {**self._policy.take_good(), **self._extension.take_good()}
 
     def take_generation_faults(self) -> list[AppliedFault]:
-        """Return the faults of generations that were found since the last call."""
+        """Returns the faults of generations found since the last call."""
         return self._policy.take_generation_faults()
 
     # --- what there is to know of them from elsewhere ------------------------------------------
@@ -364,7 +364,7 @@ class ClusterPolicies:
         self._extension.revised(known)
 
     def take_generated(self, statuses: Statuses) -> None:
-        """Take the statuses of generated policies and bindings."""
+        """Takes the statuses of generated policies and bindings."""
         self._policy.take_generated(statuses)
 
     def take_warnings(self, statuses: Statuses) -> None:
@@ -379,7 +379,7 @@ class ClusterPolicies:
             self._tell_kept(self._projection)
 
     def _tell_kept(self, projection: SyncProjection) -> None:
-        """Log which paths of synced kinds are kept, where they are others than at the last look."""
+        """Logs the kept paths of synced kinds, if they have changed since the last look."""
         now = projection.paths
         for gvk, reads in now.items():
             if self._kept.get(gvk) is not reads:

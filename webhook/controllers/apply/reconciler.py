@@ -226,9 +226,9 @@ class Reconciler:
         self._follow_data()
 
     def absent(self, gvk: GroupVersionKind) -> None:
-        """Note that a watched kind is not served: for certain there is no object of it."""
+        """Notes that a watched kind is not served, so that it has no objects."""
         if gvk == TEMPLATE:
-            return  # Without templates there is no policy: this is an error to be waited out.
+            return  # Without templates there is no policy: this is an error, and readiness waits.
         self._listed(gvk)
         if gvk in self._data.kinds:
             # Its absence is no data, but not data in sync: templates that need it stay withheld.
@@ -259,7 +259,7 @@ class Reconciler:
 
     def _follow_data(self) -> None:
         if not self._knows_templates:
-            return  # Each would have a kind listed anew that reads more of it.
+            return  # Each template would have a kind listed anew that reads more fields.
         self._data_watches.replace_watch(self._data.kinds)
         self._policy.synced(self._data.synced)
         self._policy.take_listed()

@@ -61,7 +61,7 @@ class Strategy(Protocol):
         """Returns the state with this version in force or withheld; or the refusal and the state."""
 
     def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
-        """Return the refusal for a trial that ran beyond its bounds in another replica."""
+        """Returns the refusal for a trial that exceeded its limits in another replica."""
 
     def kept(self, state: State) -> State:
         """Returns the state if no version can be put in force: the previous one stays if possible."""

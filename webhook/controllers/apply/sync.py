@@ -49,7 +49,7 @@ def data_kind(gvk: GroupVersionKind) -> str:
 
 
 class SyncController:
-    """Applies referential data, and knows which kinds to watch for it."""
+    """Applies referential data, and selects the kinds to watch for it."""
 
     def __init__(
         self,

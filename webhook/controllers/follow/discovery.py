@@ -43,6 +43,6 @@ class ClusterDiscovery(Discovery):
         raise UnknownKind(f"the CRD {plural}.{gvk.group} is not established")
 
     def forget(self, gvk: GroupVersionKind) -> None:
-        """Look the kind up anew next time; constraint kinds are always looked up anew."""
+        """Forgets a kind, to look it up again; constraint kinds are looked up each time anyway."""
         if gvk.group != constraint.GROUP:
             super().forget(gvk)

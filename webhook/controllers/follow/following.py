@@ -212,14 +212,14 @@ class Following:
         self._policies.take_not_asked(reasons)
 
     def _make_copies(self, pod: Pod) -> RolloutCopyKeeper:
-        """Make the keeper of roll-out records in a Secret, where no right on statuses reaches."""
+        """Makes the keeper of roll-out records in a Secret, out of reach of rights on statuses."""
         assert self._aggregation is not None
         writers = self._aggregation.writers
         faults = self._object_faults
         return RolloutCopyKeeper(self._keys, self._rollouts, pod, writers, self._log, faults)
 
     def _make_revisions(self, pod: Pod, limit: int) -> RevisionKeeper:
-        """Make the keeper of so many revisions of each object."""
+        """Makes the keeper of up to ``limit`` revisions of each object."""
         return RevisionKeeper(
             self.client,
             pod,

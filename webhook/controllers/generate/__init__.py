@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies made of constraints in CEL: compared with the cluster, and kept."""
+"""ValidatingAdmissionPolicies made from constraints in CEL: compared with the cluster, and written."""
 
 from __future__ import annotations
 

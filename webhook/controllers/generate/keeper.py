@@ -123,7 +123,7 @@ class GenerationKeeper:
         excluded: tuple[str, ...],
         exceptions: tuple[PolicyException, ...] = (),
     ) -> None:
-        """Take the policies in force, and the namespaces that Config excludes from the webhook."""
+        """Takes the policies in force, and the namespaces that Config excludes from the webhook."""
         self._templates, self._constraints, self._excluded = templates, constraints_, excluded
         self._exceptions = exceptions
         self._changed()
@@ -207,7 +207,7 @@ class GenerationKeeper:
     # --- planning ------------------------------------------------------------------------------
 
     def _made_plan(self) -> float:
-        """Plan anew, hand the plan over and report it; return the most seconds until the next time."""
+        """Makes, applies and reports a new plan; returns the most seconds until the next one."""
         policies, bindings, planner = self._policies, self._bindings, self._planner
         assert policies is not None
         assert bindings is not None

@@ -40,8 +40,7 @@ _OURS: Final = frozenset(
         "variables",
     }
 )
-"""Fields that are right only where we have them too; any other may be a default that a later API
-server fills in."""
+"""The fields that must equal ours; any other may be a default that a later API server fills in."""
 
 
 def says_the_same(desired: Any, current: Any) -> bool:
@@ -108,5 +107,5 @@ class Rewrites:
 
     @staticmethod
     def foreign(desired: Json, current: Json) -> bool:
-        """Whether an object is another's: no template or constraint of this UID controls it."""
+        """Whether an object has another owner: no template or constraint of this UID controls it."""
         return bool(owner_of(current).get("uid") != owner_of(desired)["uid"])

@@ -141,7 +141,7 @@ class RevisionKeeper:
         return self._known.named(uid, name)
 
     def refusal(self, document: Mapping[str, Any], digest: str) -> str:
-        """Why a generation need not be tried: another replica did, and it went beyond its bounds."""
+        """Returns why a generation need not be tried: another replica's trial exceeded its limits."""
         return self._known.refusal(document, digest)
 
     def all(self) -> list[PolicyRevision]:
@@ -155,7 +155,7 @@ class RevisionKeeper:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether all that are kept are known, and there is a key to sign others."""
+        """Whether all kept revisions are known, and there is a key to sign others."""
         return self._reflector.statistics().synced and self._keys.can_sign
 
     @property
@@ -275,7 +275,7 @@ class RevisionKeeper:
                 self.keeper.add((key, _uid_of(in_force)), SETTLED_SECONDS)
 
     async def run(self) -> None:
-        """Watch, and write where that is ours, until cancelled."""
+        """Watches, and writes in this replica's turns, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._keys.run())
             tasks.create_task(self._reflector.run())
@@ -300,7 +300,7 @@ class RevisionKeeper:
         if in_force is not None and _uid_of(in_force) != uid:
             in_force = None
         if not self._keys.can_sign:
-            return  # once there is a key, all of this is looked at again
+            return  # a new key has all objects settled again
         lacking = None if in_force is None else self._lacking(in_force)
         misjudged = None if in_force is None else self._misjudged(in_force)
         beyond = [] if lacking is not None else self._beyond(uid, in_force)
@@ -419,7 +419,7 @@ class RevisionKeeper:
             )
 
     async def _sign(self, item: PolicyRevision) -> None:
-        """Write a revision's outcome and signature as they are to be."""
+        """Writes a revision's outcome with a new signature."""
         self.keeper.writes += 1
         status: Json = {"signature": self._keys.sign(item.signed_bytes)}
         if item.outcome is not None:
@@ -427,7 +427,7 @@ class RevisionKeeper:
         self._known.take(await self._client.merge(REVISIONS, item.name, "", {"status": status}))
 
     def _rolled(self, document: Mapping[str, Any]) -> None:
-        """A roll-out went on: its record is kept beside its generation, too."""
+        """Queues a changed roll-out record, to keep it beside its generation."""
         if self._writers is not None:
             owner = {name: document.get(name, "") for name in ("apiVersion", "kind")}
             owner |= {name: document["metadata"].get(name, "") for name in ("name", "uid")}
@@ -447,7 +447,7 @@ class RevisionKeeper:
         return lacking
 
     async def _record(self, name: str, record: Json) -> None:
-        """Write a roll-out's record beside its generation."""
+        """Writes a roll-out's record beside its generation."""
         self.keeper.writes += 1
         written = await self._client.merge(REVISIONS, name, "", {"status": {FIELD: record}})
         self._keeps_rollouts = FIELD in status_of(written)
@@ -507,7 +507,7 @@ class RevisionKeeper:
         return len(self._known.faulty(uid)) > 1
 
     def take(self, document: Json) -> PolicyRevision | None:
-        """Take a revision that was made or read, before the watch brings it; it may not count."""
+        """Takes a revision from an answer, before the watch delivers it; it may not count."""
         return self._known.take(document)
 
     def _failed(self, subject: _Subject, error: ApiError | ApiUnreachable) -> None:

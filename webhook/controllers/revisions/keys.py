@@ -60,14 +60,14 @@ ASKED_SECONDS: Final = 5.0
 revision."""
 
 COPIES: Final = "rollouts"
-"""The entry beside the keys: copies of records of roll-outs."""
+"""The entry beside the keys, with copies of roll-out records."""
 
 _ENTRY: Final = re.compile(r"key-([1-9][0-9]{0,14})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class RevisionKey:
-    """A key and when it was made, in seconds since the epoch."""
+    """A key and its time of creation, in seconds since the epoch."""
 
     name: str
     made: int
@@ -80,12 +80,12 @@ class RevisionKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """The keys there are, the newest first."""
+    """The known keys, the newest first."""
 
     keys: tuple[RevisionKey, ...] = ()
 
     def signer(self, now: float) -> RevisionKey | None:
-        """The newest that every replica has read; the eldest where all are new."""
+        """Returns the newest key that every replica has read; the oldest if all are new."""
         shared = (key for key in self.keys if now - key.made >= SHARED_SECONDS)
         return next(shared, self.keys[-1] if self.keys else None)
 
@@ -241,7 +241,7 @@ class RevisionKeys:
                 pass
             self._requested.clear()
             await self._read()
-            # A new key signs some time after it was made.
+            # A new key signs only some time after its creation.
             now = self.ring, self.ring.signer(time.time())
             if now != before:
                 self._changed()
@@ -270,7 +270,7 @@ class RevisionKeys:
         return True
 
     async def _renew(self) -> Json:
-        """Put a new key into the Secret, unless another replica has; its data then."""
+        """Writes a new key into the Secret, unless another replica has; returns its data."""
         data: Json = {}
 
         def with_key(document: Json) -> Json | None:

@@ -63,9 +63,9 @@ class KnownRevisions:
         return [item for of_subject in self._by_uid.values() for item in of_subject.values()]
 
     def refusal(self, document: Mapping[str, Any], digest: str) -> str:
-        """Why a generation need not be tried: another replica did, and it went beyond its bounds.
+        """Returns why a generation need not be tried: another replica's trial exceeded its limits.
 
-        Only of this version of Waddle: another may take less.
+        Only trials by this version of Waddle count: another version may need less.
         """
         revisions = self._by_uid.get(document["metadata"].get("uid", ""))
         if not revisions or all(item.may_be_enforced for item in revisions.values()):

@@ -40,7 +40,7 @@ TRIES: Final = 3
 NOT_KEPT: Final = f"the CRD of {revision.KIND} keeps no outcome, or no signature of it"
 
 LOOKS: Final = 2
-"""Attempts where another replica writes between our read and our write."""
+"""Attempts if another replica writes between our read and our write."""
 
 
 class OutcomeRecords:
@@ -56,7 +56,7 @@ class OutcomeRecords:
 
     @property
     def are_kept(self) -> bool:
-        """Whether there is somewhere to write them, as far as is known."""
+        """Whether outcomes can be written, as far as known."""
         return self._revisions.is_loaded and time.monotonic() >= self._refused_until
 
     async def record(
@@ -189,5 +189,5 @@ class OutcomeRecords:
 
 
 def _may_follow(standing: TrialOutcome, outcome: TrialOutcome, over: str) -> bool:
-    """Whether an outcome may take another's place."""
+    """Whether an outcome may replace another one."""
     return not standing.is_final and (outcome.is_final or standing.uid == over)

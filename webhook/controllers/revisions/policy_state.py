@@ -90,7 +90,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class AppliedFault:
-    """The fault of a generation that was found while it was applied: any replica would find the same."""
+    """The fault of a generation found while it was applied: any replica would find the same."""
 
     document: Mapping[str, Any]
     verdict: Literal["refused", "ended"]

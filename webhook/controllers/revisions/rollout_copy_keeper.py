@@ -30,7 +30,7 @@ _ALL: Final = "rollouts"
 
 
 class RolloutCopyKeeper:
-    """Keeps the copy in step; :meth:`run` in a task of its own."""
+    """Keeps the copies up to date; :meth:`run` in a task of its own."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class RolloutCopyKeeper:
         keys.copies_listeners.append(self.look)
 
     async def run(self) -> None:
-        """Write where that is ours, until cancelled."""
+        """Writes in this replica's turns, until cancelled."""
         await self.keeper.run()
 
     def look(self) -> None:

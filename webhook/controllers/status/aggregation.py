@@ -91,7 +91,7 @@ _OF_ADMISSIONS: Final = frozenset({pod_status.CONSTRAINT.kind, pod_status.MUTATO
 
 
 class _Pods:
-    """Receives the changes of Pods, on which every entry may depend; knows Waddle's own."""
+    """Receives the changes of Pods, which may affect every entry; tracks Waddle's own Pods."""
 
     def __init__(self, changed: Callable[[], None], object_faults: ObjectFaults) -> None:
         self._changed = changed
@@ -204,7 +204,7 @@ class Aggregation:
         self._foreign = documents, tell
 
     def touch_foreign(self) -> None:
-        """Has the policies of others judged again."""
+        """Queues a new judgement of foreign policies."""
         if self._foreign is not None:
             self._keeper.add(FOREIGN, DEBOUNCE_SECONDS)
 
@@ -402,7 +402,7 @@ class Aggregation:
             await self.rollouts.written(subject, document, written)
 
     def _renew(self, kind: str) -> None:
-        """Begin the watches of Pods and of a kind's statuses anew."""
+        """Restarts the watches of Pods and of a kind's statuses."""
         for reflector in self._watches(kind):
             reflector.renew()
 

@@ -48,7 +48,7 @@ def merged_status(
         desired["byPod"] = entries
     else:
         desired.pop("byPod", None)
-    # Once a template's CRD was made it stays created, as in Gatekeeper. The API server judges it last.
+    # Once a template's CRD was made, ``created`` stays true, as in Gatekeeper.
     is_usable = any(not entry.get("errors") for entry in entries)
     if kind is pod_status.TEMPLATE and has_crd and is_usable:
         desired["created"] = True

@@ -95,7 +95,7 @@ class Judgement:
     is_awaited: bool = False
     """Whether some replica has not followed yet."""
     fighting: str = ""
-    """The field that a mutator fights about, and the replicas; empty where it does not."""
+    """The field that other writers keep changing back, and the replicas; empty without a fight."""
 
     @property
     def message(self) -> str:

@@ -45,12 +45,12 @@ class StatusContext:
         }
 
     def take_generated(self, statuses: Statuses) -> set[tuple[str, str]]:
-        """Take the statuses of generated policies and bindings."""
+        """Takes the statuses of generated policies and bindings."""
         before, self._generated = self._generated, statuses
         return {key for key in {*before, *statuses} if before.get(key) != statuses.get(key)}
 
     def take_warnings(self, statuses: Statuses) -> set[tuple[str, str]]:
-        """Take the warnings about expressions."""
+        """Takes the warnings about expressions."""
         before, self._warnings = self._warnings, statuses
         return {key for key in {*before, *statuses} if before.get(key) != statuses.get(key)}
 

@@ -62,7 +62,10 @@ class CoverageKeeper:
     def __init__(
         self, client: ClusterClient, manager: Manager, namespace: str, changed: Callable[[], None]
     ) -> None:
-        """``namespace`` is Waddle's own; ``changed`` is called when an answer of :meth:`state_of` may change."""
+        """``namespace`` is Waddle's own.
+
+        ``changed`` is called if results of :meth:`state_of` may change.
+        """
         self._served = ServedKinds(client)
         self._manager = manager
         self._namespace = namespace
@@ -81,7 +84,7 @@ class CoverageKeeper:
     # --- what is followed ----------------------------------------------------------------------
 
     def take(self, event: Event) -> None:
-        """Take an event of any kind; events of other kinds are ignored."""
+        """Takes an event of any kind; events of other kinds are ignored."""
         if event.gvk in CONFIGURATIONS:
             self._take_configuration(event)
         elif event.key is None:

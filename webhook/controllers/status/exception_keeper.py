@@ -105,7 +105,7 @@ class ExceptionKeeper:
             self._registrar.add_watch(row.gvk)
 
     async def run(self) -> None:
-        """Look after them until cancelled."""
+        """Keeps the exceptions until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.keeper.run())
             tasks.create_task(self._listen())

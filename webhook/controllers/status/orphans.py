@@ -32,7 +32,7 @@ class _Key(NamedTuple):
 
 
 _EVERY: Final = _Key("", "")
-"""Look at all statuses: which of them are orphans."""
+"""The key to look through all statuses for orphans."""
 
 
 class Orphans:

@@ -26,7 +26,7 @@ class PublishedPolicies:
 
     @property
     def statuses(self) -> Mapping[str, Json]:
-        """The status objects, by their own names."""
+        """The status objects, by name."""
         return {document["metadata"]["name"]: document for document in self._statuses.values()}
 
     def tell(self, key: PolicyKey, make: Callable[[], Json | None]) -> None:
@@ -41,7 +41,7 @@ class PublishedPolicies:
             self._statuses[key] = status
 
     def enforced(self, key: PolicyKey, in_force: InForce | None) -> None:
-        """Note that another version of an object may be in force."""
+        """Notes that another version of an object may be in force."""
         self._news[key] = in_force
 
     def take_news(self) -> dict[PolicyKey, InForce | None]:

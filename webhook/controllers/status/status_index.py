@@ -22,13 +22,13 @@ class StatusListener(Protocol):
     """Receives the changes of status objects."""
 
     def touch(self, subject: LabelledSubject) -> None:
-        """Look at a subject: a status about it changed or went."""
+        """Queues a subject: one of its statuses changed or was deleted."""
 
     def status_changed(self, subject: LabelledSubject, status: Object) -> None:
         """Takes the current status of a subject from a replica."""
 
     def touch_all(self) -> None:
-        """Look at everything: anything may have changed."""
+        """Queues all subjects: anything may have changed."""
 
 
 class StatusIndex:

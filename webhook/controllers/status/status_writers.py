@@ -98,13 +98,13 @@ class StatusWriters:
         return sum(writer.failures for writer in self._writers.values())
 
     def want(self, documents: Mapping[str, Json], *, prune: bool) -> None:
-        """The status objects there should be, by name; with ``prune`` no others of ours."""
+        """Sets the desired status objects, by name; with ``prune`` all others of ours are deleted."""
         self._desired, self._prune = documents, prune
         for kind in STATUS_KINDS:
             self._hand_over(kind)
 
     def sign_anew(self) -> None:
-        """The keys are others."""
+        """Signs all statuses again after a change of keys."""
         self._handed.clear()
         for kind in STATUS_KINDS:
             self._hand_over(kind)

@@ -67,10 +67,10 @@ def synced_kinds_of(
 
 
 class SyncFacts(NamedTuple):
-    """The facts about synced data of a cluster beside its templates.
+    """The facts about synced data of a cluster, beside its templates.
 
-    ``sources`` are the Config and SyncSets, ``flag`` the argument of replicas with which they keep whole
-    objects, ``waiting`` the kinds that each template waits for.
+    ``sources`` are the Config and SyncSets. ``flag`` is the argument with which replicas keep whole
+    objects. ``waiting`` are the kinds that each template waits for.
     """
 
     sources: tuple[Mapping[str, Any], ...]
@@ -83,7 +83,7 @@ def rows_of(
     templates: Sequence[Mapping[str, Any]],
     counts: Mapping[GroupVersionKind, int] = MappingProxyType({}),
 ) -> list[SyncedKind]:
-    """Return a row for each synced kind, in order; ``counts`` is how many objects there are of some."""
+    """Returns a row for each synced kind, in order; ``counts`` are known numbers of objects."""
     kinds = sorted(frozenset().union(*map(synced_kinds, facts.sources)))
     reads = _reads_by_template(templates) if kinds else {}
     return [_row(gvk, reads, facts.flag, counts.get(gvk), facts.waiting) for gvk in kinds]

@@ -33,7 +33,7 @@ MEMO: Final[dict[str, Any]] = {"memo": True}
 
 
 class RecordedPolicies:
-    """The policies in force as records describe them, worked out once for all records."""
+    """The policies in force in the format of records, computed once for all records."""
 
     __slots__ = ("_constraints", "_generations", "_written", "common", "digest", "revision")
 

@@ -41,7 +41,7 @@ def origin_from_environment(environment: Mapping[str, str]) -> Origin:
 
 
 MASKED_ALWAYS: Final = ("mutation", "externalData")
-"""Fields that may hold values of an object even where objects are not included."""
+"""Fields that may hold values of an object even if objects are not included."""
 
 USER_FIELDS: Final = ("requestUsername", "requestUserUID", "requestUserGroups", "userInfo")
 
@@ -141,7 +141,7 @@ class RecordEncoder:
         masking = settings.masking
         self._masks = bool(masking.paths or masking.of_kinds or settings.include_objects)
         self.as_made = not (self._masks or settings.rules.rules) and settings.include_user_info
-        """Whether records of reviews are queued as they are made."""
+        """Whether records of reviews are queued unchanged."""
         self.in_rows = (
             self.as_made
             and settings.acknowledged
@@ -179,5 +179,5 @@ class RecordEncoder:
         return encode_bounded(record, self._settings.max_record_bytes)
 
     def with_body(self, body: bytes, sequence: int) -> bytes:
-        """The line of a record of which this is its own part."""
+        """Returns the line of a record from its own part."""
         return b"%s%d,%s" % (self._prefix, sequence, body[1:])

@@ -62,7 +62,7 @@ class AwaitedExports:
         return self._exporter.newest
 
     def await_export(self, trace: Trace) -> None:
-        """Give the trace another span once the newest record is acknowledged."""
+        """Adds another span to the trace once the newest record is acknowledged."""
         self._awaited.append((self._exporter.newest, time.monotonic_ns(), trace.later()))
 
     def _left(self, sequence: int) -> None:
@@ -206,7 +206,7 @@ class Exporter:
 
     @property
     def queued(self) -> int:
-        """Records not yet acknowledged."""
+        """The number of records not yet acknowledged."""
         return len(self.outbox) + self.noted.count
 
     @property
@@ -226,11 +226,11 @@ class Exporter:
 
     @property
     def queued_bytes(self) -> int:
-        """Bytes not yet acknowledged."""
+        """The bytes not yet acknowledged."""
         return self.outbox.queued_bytes
 
     def configure(self, settings: ExporterSettings) -> None:
-        """Put other settings in force; a connection to another address is made anew."""
+        """Applies new settings; a new address also causes a new connection."""
         self.settle()
         old, self._settings = self._settings, settings
         self.outbox.max_records = settings.max_records
@@ -245,10 +245,10 @@ class Exporter:
         return next(self.names)
 
     def offer(self, record: dict[str, Any]) -> bool:
-        """Queue a record if there is room; False, and counted, if not. Never waits.
+        """Queues a record if there is room; False, and counted, if not. Never waits.
 
-        Takes the mapping over and may change it. Masked and encoded at once:
-        nothing that must not leave is ever queued.
+        Takes ownership of the mapping and may change it. The record is masked and encoded at once,
+        so that no confidential value is ever queued.
         """
         if self.noted.count:  # earlier decisions have lower numbers
             self.settle()
@@ -306,7 +306,7 @@ class Exporter:
         return True
 
     def _has_room(self, size: int) -> bool:
-        """Whether there is room for a record of so many bytes beside the rows that are noted."""
+        """Whether there is room for a record of this size beside the waiting rows."""
         return self.outbox.has_room(size, self.noted.count + 1)
 
     def lose(self, error: Exception) -> None:
@@ -355,7 +355,7 @@ class Exporter:
         while not self._finished.is_set():
             try:
                 await self._session()
-            except Exception as error:  # noqa: BLE001  # the log's boundary: it begins anew
+            except Exception as error:  # noqa: BLE001  # the log's boundary: it starts again
                 await _wait(self._finished, self._pauses.after_bug(error))
 
     async def _session(self) -> None:
@@ -464,7 +464,7 @@ class Exporter:
         return True
 
     def _queue(self, sequence: int, line: bytes) -> bool:
-        """Queue the record of the next number if there is room."""
+        """Queues the record of the next number if there is room."""
         self._sequence = sequence
         self.noted.limit = 0  # there may be less room than there was
         if self._closing or not self._has_room(len(line)):

@@ -33,14 +33,14 @@ _OPTIONS: Final = (
 
 
 class GRPCTransport:
-    """Connects to a host and port, with TLS where a CA or a certificate is configured."""
+    """Connects to a host and port, with TLS if a CA or a certificate is configured."""
 
     def __init__(self, address: Address) -> None:
         self._target = address.netloc
         self._tls = address.tls
 
     async def connect(self) -> SidecarConnection:
-        """Connect; raises :class:`OSError`. Certificates are read anew each time."""
+        """Connects; raises :class:`OSError`. Certificates are read again each time."""
         channel = self._channel()
         try:
             await channel.channel_ready()

@@ -190,7 +190,7 @@ class Outbox:
         return count
 
     def _turn(self, size: int) -> _Page:
-        """An empty page behind the others, with room for so many bytes."""
+        """Adds an empty page behind the others, with room for so many bytes; returns it."""
         if size > PAGE_BYTES:
             page = _Page(memoryview(bytearray(size)))
         else:

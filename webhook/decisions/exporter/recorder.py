@@ -216,7 +216,7 @@ class AdmissionRecorder:
         self._exporter.offer(unread_record(self._exporter.decision_id(), request_uid, error))
 
     def _is_noted(self, reviewed: Reviewed, response: AdmissionResponse) -> bool:
-        """Whether a decision is to be noted as a row; else it was refused, or made a record of."""
+        """Whether a decision must be added as a row; otherwise it was refused, or got a record."""
         exporter, snapshot = self._exporter, reviewed.snapshot
         policies = self._policies if snapshot is self._snapshot else self._policies_of(snapshot)
         if exporter.refuse():

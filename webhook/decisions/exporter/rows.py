@@ -72,7 +72,7 @@ class NotedRows:
         self.snapshot: Snapshot | None = None
         """The snapshot of these policies, if known to the recorder."""
         self.constraints: list[bytes] = []
-        """The encoded constraints that have results, each once."""
+        """The encoded constraints with results, each once."""
         self._known: dict[int, tuple[int, Constraint]] = {}
         self.results = 0
         """The most results of a row."""
@@ -94,7 +94,7 @@ class NotedRows:
         self.results, self.longest = 0, ROW_BYTES_AMPLE
 
     def take(self) -> memoryview:
-        """The rows, with commas between them; to be released before another is noted."""
+        """Returns the rows, with commas between them; to be released before the next row is added."""
         self._taken = self.total
         text = self._text
         end = text.tell() - 1
@@ -105,10 +105,10 @@ class NotedRows:
         return rows
 
     def more(self, responses: Responses, allowed: bool, code: int, message: str) -> dict[str, Any]:
-        """Returns the fields that few records have, for the next row.
+        """Returns the rare fields for the next row.
 
-        The others are as the answer has them. Raises :class:`TypeError` where orjson cannot write
-        it.
+        The arguments are those of the answer. Raises :class:`TypeError` if orjson cannot encode the
+        row.
         """
         results = responses.results
         self.results = max(self.results, len(results))
@@ -165,7 +165,7 @@ class NotedRows:
     def _describe(self, constraint: Constraint) -> tuple[int, Constraint]:
         """Adds a constraint's description to this line."""
         self.constraints.append(self.policies.written(constraint))
-        # Kept with it: no other is to have its id meanwhile.
+        # Kept with its id: no other object may get the same id meanwhile.
         known = self._known[id(constraint)] = len(self.constraints) - 1, constraint
         return known
 
@@ -188,10 +188,10 @@ class RowWriter:
     def line(
         self, first: int, noted: NotedRows, rows: bytes | memoryview
     ) -> tuple[bytes, bytes | memoryview, bytes]:
-        """The line of some of the rows that are noted, the first of which has this number.
+        """Returns the line of some of the waiting rows, the first of which has this number.
 
-        In the parts it has: put together here it would be copied once more, to memory that the
-        system gives and takes back each time.
+        The line is in parts: joining them would copy it once more, to memory that the system
+        allocates and frees each time.
         """
         if self._common is None or self._common[0] is not noted.policies:
             text = orjson.dumps({**self._origin, **noted.policies.common})

@@ -87,7 +87,7 @@ def schemes() -> tuple[str, ...]:
 
 
 def load(scheme: str) -> type[Transport]:
-    """The transport of a known scheme; raises :class:`ImportError` where its extra is missing."""
+    """Returns the transport of a known scheme; raises :class:`ImportError` without its extra."""
     module, _, name = _REGISTERED[scheme].partition(":")
     return cast("type[Transport]", getattr(import_module(module), name))
 

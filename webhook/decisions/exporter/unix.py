@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.decisions.wire.framing import Bye, ClientHello, ServerFrame
 
 ANSWER_BYTES_MAX: Final = 64 * 1024
-"""The longest line a receiver may answer: an error's message is the longest there is."""
+"""The longest line a receiver may send: an error's message is the longest."""
 
 UNREAD_MAX: Final = 64
 """Lines that wait to be looked at; a receiver that answers more is not read meanwhile."""
@@ -80,7 +80,7 @@ class _UnixConnection(asyncio.Protocol):
         return True  # the user of the connection closes it
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lost, self._file = True, -1  # which is another file's next
+        self._lost, self._file = True, -1  # the number may be reused for another file
         self._end(exc or ConnectionResetError("the receiver closed the connection"))
 
     def pause_writing(self) -> None:

@@ -1,4 +1,4 @@
-"""Where records go that a sink refuses for good: a file of their own, with the reason."""
+"""The file for records that a sink has refused for good, with the reasons."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class AppendFile(Protocol):
         """Append all of ``data``; raises :class:`OSError`, after which a part may be there."""
 
     def sync(self) -> None:
-        """Return once everything written is on the disk."""
+        """Returns once all written bytes are on the disk."""
 
     def truncate(self, size: int) -> None:
         """Cut the file to ``size`` bytes."""
@@ -69,7 +69,7 @@ class Disk(Protocol):
         """Removes a file, if it exists."""
 
     def sync_directory(self, directory: Path) -> None:
-        """Make names made, changed and removed in a directory durable."""
+        """Makes created, changed and removed names in a directory durable."""
 
     def free_bytes(self, directory: Path) -> int:
         """Bytes that an unprivileged process can still write there."""
@@ -128,7 +128,7 @@ class OSDisk:
     __slots__ = ()
 
     def append(self, path: Path) -> AppendFile:
-        """Open for appending, made if need be."""
+        """Opens a file for appending; creates it if necessary."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         return _OSFile(os.open(path, flags, 0o600))
 

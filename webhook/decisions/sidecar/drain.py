@@ -117,7 +117,7 @@ class Drain(threading.Thread):
         return self.reader.head()
 
     def finish(self) -> None:
-        """Stop once everything in the log has been delivered."""
+        """Stops once all records in the log have been delivered."""
         self._drain_only.set()
         self._log.wake()
 

@@ -263,7 +263,7 @@ def _client_hello(frame: pb.ClientHello) -> ClientHello:
 
 
 def record_line(record: pb.Record) -> bytes:
-    """A typed record as the line that a client of JSON would have sent.
+    """Converts a typed record to the line that a client of JSON would have sent.
 
     protobuf's own JSON writes 64-bit integers as strings; ours are numbers.
     """

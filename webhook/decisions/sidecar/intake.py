@@ -55,7 +55,8 @@ def save_owners(disk: Disk, directory: Path, owners: Mapping[StreamID, str]) -> 
 
 
 PENDING_BYTES_MAX: Final = 1 * 1024 * 1024
-"""Received and not yet durable: some milliseconds of a disk. Four times as much was no faster."""
+"""The most bytes received and not yet durable: some milliseconds of a disk. Four times as much was
+no faster."""
 
 FULL_SECONDS: Final = 1.0
 """Between two looks whether a full log has room; a sink's progress wakes sooner."""
@@ -211,7 +212,7 @@ class Intake:
     def _parts(
         self, records: Sequence[Record]
     ) -> Iterator[tuple[list[bytes], dict[StreamID, int]]]:
-        """Yields parts that are appended at once: a segment's worth, so that a small queue takes it."""
+        """Yields parts to append at once: a segment each at most, so that they fit a small queue."""
         lines: list[bytes] = []
         marks: dict[StreamID, int] = {}
         size = 0

@@ -205,7 +205,7 @@ class SegmentLog:
                 self.disk.remove(self._segments.pop(0).path)
 
     def _give_up_drained(self) -> bool:
-        """Begin anew where everything was delivered: the segment in use is never trimmed."""
+        """Begins a new segment if everything was delivered: the current segment is never trimmed."""
         active = self._segments[-1] if self._segments else None
         if active is None or active.end == active.first or self._passed < active.end:
             return False

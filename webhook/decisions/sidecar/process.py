@@ -107,7 +107,7 @@ class Receiver(Protocol):
         """Listen; raises :class:`OSError`."""
 
     def stop_listening(self) -> None:
-        """Take nothing more."""
+        """Accepts no more records."""
 
     async def close(self) -> None:
         """Acknowledges durable records and closes every connection."""
@@ -205,7 +205,7 @@ class Sidecar:
         lock.release()
 
     async def _own_directory(self) -> Lock | None:
-        """Lock the queue's directory; waits while another sidecar drains it."""
+        """Locks the queue's directory; waits while another sidecar drains it."""
         directory = self._settings.directory
         waited = False
         while not self._stop.is_set():

@@ -44,7 +44,7 @@ def _formatter(sink: SinkSettings) -> Formatter | None:
 
 
 class Queue:
-    """A log and its drains; raises :class:`OSError` where the directory cannot be used."""
+    """A log and its workers; raises :class:`OSError` if the directory cannot be used."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Queue:
         return all(drain.lag == 0 for drain in self.drains)
 
     def stop(self) -> None:
-        """Stop the drains where they are, and close the log."""
+        """Stops the workers at once, and closes the log."""
         for drain in self.drains:
             drain.stop()
         for drain in self.drains:

@@ -48,7 +48,7 @@ def load_cursor(disk: Disk, path: Path) -> Cursor | None:
 
 
 def save_cursor(disk: Disk, path: Path, cursor: Cursor) -> None:
-    """Put a cursor in place at once, durable; raises :class:`OSError`."""
+    """Replaces a cursor's file at once, durably; raises :class:`OSError`."""
     body = {
         "offset": cursor.offset,
         "segment": cursor.segment_first,
@@ -107,7 +107,7 @@ class Reader:
         return self._lines[:]
 
     def head(self) -> bytes | None:
-        """The next record, if it has been read; safe to ask from another thread."""
+        """Returns the next record, if it has been read; safe to call from another thread."""
         lines = self._lines[:1]
         return lines[0] if lines else None
 

@@ -21,7 +21,7 @@ WINDOW_BYTES: Final = 4 * MAX_LINE_BYTES
 
 
 class Stretch(NamedTuple):
-    """Records in a row, where their frames end, and whether damage lies before them."""
+    """Consecutive records, the end of their frames, and whether damage lies before them."""
 
     lines: list[bytes]
     stop: int
@@ -55,9 +55,9 @@ def resync(disk: Disk, path: Path, position: int, end: int) -> int | None:
 
 
 def scan(disk: Disk, path: Path, position: int, end: int) -> Iterator[Stretch]:
-    """The frames of a file from ``position``, a chunk at a time.
+    """Yields the frames of a file from ``position``, a chunk at a time.
 
-    Steps over damage; ends where no whole frame follows before ``end``.
+    It skips damage, and ends if no whole frame follows before ``end``.
     """
     want = CHUNK_BYTES
     after_damage = False

@@ -63,9 +63,9 @@ def encode_frames(lines: Iterable[bytes]) -> bytes:
 
 
 def decode_frames(data: bytes, start: int = 0) -> tuple[list[bytes], int, bool]:
-    """The whole frames in ``data`` from ``start``, where they end, and whether damage follows.
+    """Returns the whole frames in ``data`` from ``start``, their end, and whether damage follows.
 
-    Not damage, but a reason to read on, is a frame that ``data`` cuts off.
+    A frame cut off by the end of ``data`` is not damage, but a reason to read more.
     """
     payloads: list[bytes] = []
     position = start

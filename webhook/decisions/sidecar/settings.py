@@ -54,7 +54,7 @@ class QueueSettings:
 
 @dataclass(frozen=True, slots=True)
 class AdoptionSettings:
-    """The settings that a file may have only beside ``adopt: true``."""
+    """The settings that a file may have only together with ``adopt: true``."""
 
     adopt_after_seconds: float = setting(60.0)
 

@@ -92,7 +92,7 @@ class UnixReceiver:
             silent.abandon()
 
     def bound_unfinished(self) -> None:
-        """End the connection of the longest unfinished line, where all of them take too much."""
+        """Ends the connection with the longest unfinished line, if their sum is too large."""
         connections = self._open()
         if sum(connection.unfinished for connection in connections) > UNFINISHED_BYTES_MAX:
             longest = max(connections, key=lambda connection: connection.unfinished)
@@ -183,7 +183,7 @@ class _Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def abandon(self) -> None:
-        """Close at once if the peer reads nothing, not even why."""
+        """Closes at once if the peer does not read, not even the error."""
         if self._transport is not None and self._transport.get_write_buffer_size():
             self._transport.abort()
 

@@ -55,7 +55,7 @@ class AuditDirectory:
         self._directory = directory
         self._max_runs = max_runs
         self._logger = logger
-        # A reader in another container is of the pod's fsGroup.
+        # A reader in another container has the Pod's fsGroup.
         self._ledger = Ledger(directory, ".delivered", origin, logger, file_mode=0o640)
 
     def send(self, items: Sequence[Item]) -> None:
@@ -106,7 +106,7 @@ class AuditDirectory:
         return moved
 
     def _revive(self, runs: dict[_Run, list[bytes]]) -> None:
-        """Take back files that were set aside too early."""
+        """Takes back files that were set aside too early."""
         ledger = self._ledger
         for run in runs:
             aside = _partial(run.open)

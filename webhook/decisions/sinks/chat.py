@@ -66,7 +66,7 @@ def _slack(texts: Sequence[str]) -> object:
 
 
 def _teams(texts: Sequence[str]) -> object:
-    """An Adaptive Card, as a workflow takes it; plain runs of text know no markup."""
+    """Makes an Adaptive Card for a workflow; plain text runs have no markup."""
     body = [
         {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": text}]} for text in texts
     ]

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from webhook.proxies import Route
 
 RETRIED: Final = frozenset({401, 403, 404, 407, 408, 425, 429})
-"""Client errors that another try may cure: a credential or a route that is being rolled out
-refuses every record alike, and a queue full of dead letters would be no help then."""
+"""Client errors that are tried again. A credential or a route that is being rolled out refuses
+every record alike, and a queue full of dead letters would not help then."""
 
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")

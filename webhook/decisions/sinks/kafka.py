@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _REFUSED: Final = frozenset(
     {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG, KafkaError.INVALID_RECORD}
 )
-"""Errors about the record itself: all others may be cured by another try."""
+"""Errors about the record itself; batches with any other error are tried again."""
 
 
 _REQUEST_BYTES: Final = 512 * 1024
@@ -139,7 +139,7 @@ def _key(line: bytes) -> bytes:
 
 
 def configure(section: Section) -> MakeSink:
-    """Settings ``brokers``, ``topic``, ``timeoutSeconds`` and librdkafka's own ``options``."""
+    """Reads ``brokers``, ``topic``, ``timeoutSeconds`` and librdkafka's own ``options``."""
     brokers = ",".join(section.texts("brokers"))
     if not brokers:
         raise section.error("brokers", "expected at least one host:port")

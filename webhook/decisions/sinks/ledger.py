@@ -60,7 +60,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """A record that was not delivered yet, decoded."""
+    """A decoded record that was not delivered yet."""
 
     value: dict[str, Any]
     lines: Sequence[bytes]
@@ -165,7 +165,7 @@ class Ledger:
         return self._extent(name, status)
 
     def take_in(self, name: str) -> None:
-        """Count a file that this ledger does not know as delivered, whole lines of it."""
+        """Counts the whole lines of a file unknown to this ledger as delivered."""
         path = self.directory / name
         with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
             status = os.fstat(file.fileno())
@@ -215,7 +215,7 @@ class Ledger:
         entries.renames = {}
 
     def sync_names(self) -> None:
-        """Make names made, changed and removed durable."""
+        """Makes created, changed and removed names durable."""
         descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -275,7 +275,7 @@ def _read(path: Path) -> Entries | None:
 
 
 def _lock(descriptor: int) -> None:
-    """Wait for the lock, but not for ever; raises OSError where another writer keeps it."""
+    """Waits for the lock for a limited time; raises OSError if another writer keeps it."""
     until = time.monotonic() + LOCK_SECONDS
     while True:
         try:

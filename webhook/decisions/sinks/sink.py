@@ -1,4 +1,4 @@
-"""The interface of sinks, their errors, and the types there are."""
+"""The interface of sinks, their errors, and their types."""
 
 from __future__ import annotations
 

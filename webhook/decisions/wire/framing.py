@@ -115,7 +115,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A frame of rows, not yet looked at: see :mod:`webhook.decisions.wire.rows`."""
+    """A frame of rows, still unchecked: see :mod:`webhook.decisions.wire.rows`."""
 
     value: dict[str, Any]
 
@@ -195,7 +195,7 @@ def decode_client_line(line: bytes) -> ClientHello | Bye | Record | Rows:
 
 
 def client_hello(value: dict[str, Any]) -> ClientHello:
-    """Read a hello; raises :class:`ProtocolError` where no version is shared."""
+    """Reads a hello; raises :class:`ProtocolError` without a shared version."""
     offered = value.get("protocols")
     protocols = (
         tuple(number for number in offered if type(number) is int) if type(offered) is list else ()

@@ -21,7 +21,8 @@ LONG_SECONDS: Final = 0.001
 request takes a third of it."""
 
 SECONDS_A_BYTE: Final = 5e-8
-"""About how long a request of a user takes that is not known yet: 3 ms of 60 KB."""
+"""The estimated time for a request of a user without a known time, in seconds a byte: 3 ms for 60
+KB."""
 
 
 class Waiting(Protocol):
