@@ -188,7 +188,7 @@ class ClusterCallers:
         self._serving = serving
 
     def ask(self, token: str) -> Future[Access]:
-        """Return the access of a caller with this token; called by any thread."""
+        """Returns the access of a caller with this token; called by any thread."""
         return self._cluster.ask(lambda client: self._ask(client, token))
 
     async def _ask(self, client: ClusterClient, token: str) -> Access:
@@ -342,7 +342,7 @@ class AdmissionPort:
         )
 
     def _preparations(self, cluster: ClusterThread | None) -> Preparations:
-        """Return the parts that a review may wait for."""
+        """Returns the parts that a review may wait for."""
         rights = None if cluster is None else ClusterRights(cluster)
         return Preparations(cluster, self._compilation, self._slow_reviews, self._providers, rights)
 

@@ -177,7 +177,7 @@ class AuditThread:
     def _reports(
         self, client: ClusterClient, tasks: asyncio.TaskGroup, shares: Shares, limits: PatientLimits
     ) -> AuditSink:
-        """Return the sinks of reports of the audit."""
+        """Returns the sinks of reports of the audit."""
         # Imported here: an unused module would cost memory and start-up time.
         from webhook.reports.audited import AuditReports  # noqa: PLC0415
         from webhook.reports.confirmation import Author, Confirmer  # noqa: PLC0415

@@ -80,7 +80,7 @@ _TEMPLATES: Final = Resource(TEMPLATE, "constrainttemplates", namespaced=False)
 
 
 def generation_options(settings: ServeSettings) -> GenerationOptions:
-    """Return the options of generated policies by the flags."""
+    """Returns the options of generated policies by the flags."""
     return GenerationOptions(
         Options(
             settings.generation.default_create_vap_for_templates,
@@ -223,7 +223,7 @@ class ClusterThread:
         return self._state
 
     def faults(self) -> tuple[str, ...]:
-        """Return the faults of policies and watches; any thread may ask."""
+        """Returns the faults of policies and watches; any thread may ask."""
         return self._faults
 
     def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:

@@ -122,7 +122,7 @@ class PolicySource(Protocol):
         """Returns why nothing can be served yet, or an empty text."""
 
     def faults(self) -> tuple[str, ...]:
-        """Return the faults of the policies."""
+        """Returns the faults of the policies."""
 
 
 class CannotStart(Exception):
@@ -261,7 +261,7 @@ class Process:
         return loader, Watched(paths, loader.load)
 
     def _probed(self) -> tuple[dict[str, Callable[[], str]], dict[str, Callable[[], str]]]:
-        """Return the states that the probes of liveness and of readiness show."""
+        """Returns the states that the probes of liveness and of readiness show."""
         live: dict[str, Callable[[], str]] = {}
         ready = {"policies": self._policies.not_ready, "shutdown": self._shutting_down}
         if self._admission is not None:

@@ -51,7 +51,7 @@ class ShownPair:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Return the files to watch."""
+        """Returns the files to watch."""
         return (self._directory.absolute(),)
 
     def load(self) -> bool:
@@ -108,7 +108,7 @@ class CertificateLoader:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Return the files to watch."""
+        """Returns the files to watch."""
         paths = (self._directory, self._api_server_ca)
         return tuple(path.absolute() for path in paths if path is not None)
 

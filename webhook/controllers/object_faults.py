@@ -77,7 +77,7 @@ DETAIL_CHARACTERS_MAX: Final = 300
 
 
 def described(error: Exception) -> str:
-    """Return an unforeseen error as a sentence for a status."""
+    """Returns an unforeseen error as a sentence for a status."""
     if isinstance(error, RecursionError):
         return "nested deeper than it can be looked at"
     text = str(error)

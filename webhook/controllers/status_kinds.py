@@ -49,7 +49,7 @@ def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> LabelledSubject:
 
 
 def subject_named(gvk: GroupVersionKind, name: str) -> LabelledSubject:
-    """Return the subject of status objects about an object of a kind."""
+    """Returns the subject of status objects about an object of a kind."""
     row = kind_of(gvk)
     assert row is not None
     assert row.status is not None, f"nothing is said of {gvk}"

@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 
 
 class TriedDriver:
-    """A driver whose sources are first tried elsewhere.
-
-    Then compiled here, since they are harmless.
-    """
+    """A driver that has its sources tried in another process before it compiles them here."""
 
     def __init__(self, driver: Driver, trials: Trials) -> None:
         self._driver = driver

@@ -69,7 +69,7 @@ class _Watch:
 
     @property
     def objects(self) -> Iterable[Object]:
-        """Return the objects of the kind that are known."""
+        """Returns the objects of the kind that are known."""
         return self.kept if self.reflector is None else self.reflector.store
 
     def drop(self) -> None:

@@ -99,7 +99,7 @@ def _with_columns_as_they_are(desired: Json, current: Json) -> Json:
 
 
 def _with_match_as_it_is(desired: Json, current: Json) -> Json:
-    """Return the desired CRD without fields of a match that were written before and taken away."""
+    """Returns the desired CRD without fields of a match that were written before and taken away."""
     if not _was_written(MATCH_FIELDS, desired, current):
         return desired
     versions = []

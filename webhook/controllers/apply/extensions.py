@@ -212,7 +212,7 @@ class ExtensionController:
         return policy_set(snapshot, exclusions, {part: self.value(part) for part in self._parts})
 
     def value(self, part: Part) -> Any:
-        """Return the value that the objects of a part form together."""
+        """Returns the value that the objects of a part form together."""
         return self._together(part.name, lambda: self._parts[part].value, lambda: part.make().value)
 
     def _together(
@@ -253,7 +253,7 @@ class ExtensionController:
         return self._parts[part].count, broken
 
     def faults(self) -> dict[str, bool]:
-        """Return the faults, each with whether something of the object stays in force."""
+        """Returns the faults, each with whether something of the object stays in force."""
         shared = self._shared_faults()
         texts = {f"{kind} {name}: {text}": False for (kind, name), text in shared.items()}
         for (kind, name), state in self._states.items():

@@ -177,7 +177,7 @@ class PolicyController:
         self._apply_template(name)
 
     def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
-        """Return whether this revision of an object was never applied, and is not in force."""
+        """Returns whether this revision of an object was never applied, and is not in force."""
         state = self._known(group).get(name)
         if state is None:
             return True

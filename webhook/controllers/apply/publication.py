@@ -301,7 +301,7 @@ class ClusterPolicies:
         return excusing
 
     def exception_facts(self, key: ExceptionKey, used_at: float) -> ExceptionFacts:
-        """Return the facts about an exception, which this process used last at a time."""
+        """Returns the facts about an exception, which this process used last at a time."""
         kind, namespace, name = key
         title = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
         excusing = self._excusing

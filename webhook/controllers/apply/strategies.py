@@ -140,7 +140,7 @@ class TemplateStrategy:
         return self.projection.awaited(document, is_usable=is_usable, is_withheld=is_withheld)
 
     def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
-        """Return the error that the trial itself would have given."""
+        """Returns the error that the trial itself would have given."""
         return CompileError(why)
 
     def kept(self, state: State) -> State:
@@ -233,7 +233,7 @@ def applied(
 def faulted(
     state: State, strategy: Strategy, error: Exception
 ) -> tuple[State, ConstraintFrameworkError | None]:
-    """Return the object with an unforeseen error, which its status reports."""
+    """Returns the object with an unforeseen error, which its status reports."""
     refusal = strategy.unforeseen(error)
     return replace(state, error=strategy.status_error(refusal)), refusal
 

@@ -44,7 +44,7 @@ _SIZE_MAX: Final = (1 << _SIZE_BITS) - 1
 
 
 def data_kind(gvk: GroupVersionKind) -> str:
-    """Return a synced kind's name in readiness: ``v1/Pod``, ``apps/v1/Deployment``."""
+    """Returns a synced kind's name in readiness: ``v1/Pod``, ``apps/v1/Deployment``."""
     return f"{gvk.group_version}/{gvk.kind}"
 
 
@@ -289,19 +289,19 @@ class SyncController:
 def _hides(
     excluded: Callable[[str], bool], gvk: GroupVersionKind, namespace: str, name: str
 ) -> bool:
-    """Return whether an object is excluded. A Namespace is in itself, as in Gatekeeper."""
+    """Returns whether an object is excluded. A Namespace is in itself, as in Gatekeeper."""
     return excluded(name if gvk.group_kind == ("", "Namespace") else namespace)
 
 
 def _named(gvk: GroupVersionKind, key: _Key) -> Json:
-    """Return an object with nothing but its kind and name."""
+    """Returns an object with nothing but its kind and name."""
     namespace, name = key
     metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
     return {"apiVersion": gvk.group_version, "kind": gvk.kind, "metadata": metadata}
 
 
 def _fingerprint(document: Mapping[str, Any]) -> int:
-    """Return the hash of an object's kind, name, UID and ``resourceVersion``."""
+    """Returns the hash of an object's kind, name, UID and ``resourceVersion``."""
     metadata = document["metadata"]
     identity = (
         document["apiVersion"],

@@ -101,7 +101,7 @@ class WatchMetrics:
         self._count_requests(writes)
 
     def _growth(self, statistics: Mapping[GroupVersionKind, ReflectorStatistics]) -> list[int]:
-        """Return how much each count has grown over all watches since the last call."""
+        """Returns how much each count has grown over all watches since the last call."""
         grown, seen = list(_NOTHING), self._seen
         for gvk, item in statistics.items():
             now, known = _counts(item), seen.get(gvk, _NOTHING)

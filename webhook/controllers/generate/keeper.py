@@ -251,7 +251,7 @@ class GenerationKeeper:
         return min([COMPARE_SECONDS, *waits])
 
     def _found(self, kind: str) -> LookUp:
-        """Return the state of the objects of a kind."""
+        """Returns the state of the objects of a kind."""
         writer = self._policies if kind == POLICY else self._bindings
         assert writer is not None
         store = writer.store

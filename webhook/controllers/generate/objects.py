@@ -44,7 +44,7 @@ _OURS: Final = frozenset(
 
 
 def says_the_same(desired: Any, current: Any) -> bool:
-    """Return whether a current value has all that is desired, and no other of our fields."""
+    """Returns whether a current value has all that is desired, and no other of our fields."""
     if isinstance(desired, dict) and isinstance(current, dict):
         return all(
             name in current and says_the_same(value, current[name])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def subject_key(kind: str, name: str) -> tuple[str, str]:
-    """Return an object's key among kept revisions: its kind with its group, and its name."""
+    """Returns an object's key among kept revisions: its kind with its group, and its name."""
     row = extension_named(kind)
     return f"{row.kind}.{row.group}", name
 
@@ -47,7 +47,7 @@ class ExtensionState:
         return uid_of(self.document)
 
     def with_error(self, error: str, now: str) -> ExtensionState:
-        """Return this state with an error; ``now`` is in RFC 3339."""
+        """Returns this state with an error; ``now`` is in RFC 3339."""
         if error == self.error:
             return self
         return replace(self, error=error, error_at=now)
@@ -112,7 +112,7 @@ def extension_status(
 
 
 def _error(status: StatusKind, state: ExtensionState) -> Json:
-    """Return an object's fault in the form of its kind of status."""
+    """Returns an object's fault in the form of its kind of status."""
     if not status.says_active:
         return {"message": state.error}
     return {

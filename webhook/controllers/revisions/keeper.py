@@ -536,7 +536,7 @@ class RevisionKeeper:
 
 
 def _slim(item: Json) -> Json:
-    """Return the needed part of a revision: there may be some 10,000 of them."""
+    """Returns the needed part of a revision: there may be some 10,000 of them."""
     metadata = {name: item["metadata"].get(name, "") for name in _METADATA}
     spec = object_of(item.get("spec"))
     subject = {name: text(spec, "subject", name) for name in ("apiVersion", "kind", "name", "uid")}
@@ -562,7 +562,7 @@ def _nobody(_: PolicyRevision) -> None:
 
 
 def _subject_of(item: Mapping[str, Any]) -> _Subject:
-    """Return the subject that a revision names."""
+    """Returns the subject that a revision names."""
     api_version, kind, name, uid = (
         text(item, "spec", "subject", field) for field in ("apiVersion", "kind", "name", "uid")
     )

@@ -188,7 +188,7 @@ class RevisionKeys:
         return why
 
     def forged(self, signature: str, message: bytes) -> Forged | None:
-        """Return why a signature does not count; for an unknown key the Secret is read again."""
+        """Returns why a signature does not count; for an unknown key the Secret is read again."""
         why = self.ring.forged(signature, message)
         if why == "unknown_key":
             self._requested.set()

@@ -82,7 +82,7 @@ class State:
 
     @property
     def fault(self) -> str:
-        """Return the fault of the object in a line; empty for none."""
+        """Returns the fault of the object in a line; empty for none."""
         if self.error is None:
             return ""
         return f"{self.document['kind']} {self.document['metadata']['name']}: {self.error.message}"

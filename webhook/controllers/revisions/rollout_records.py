@@ -198,7 +198,7 @@ class RolloutRecords:
 
 
 def _message(uid: str, record: Json) -> bytes:
-    """Return the signed message of a record: no revision's message is an object."""
+    """Returns the signed message of a record: no revision's message is an object."""
     unsigned = {name: value for name, value in record.items() if name != "signature"}
     return encode({FIELD: unsigned, "uid": uid}, sort_keys=True)
 

@@ -178,7 +178,7 @@ def by_subject(
 
 
 def subject_for(document: Mapping[str, Any]) -> LabelledSubject:
-    """Return the subject that the labels of status objects name."""
+    """Returns the subject that the labels of status objects name."""
     kind, name = status_kind_of(document), document["metadata"]["name"]
     return LabelledSubject(kind.kind, document["kind"] if kind.kind_label else "", name)
 

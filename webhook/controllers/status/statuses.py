@@ -57,7 +57,7 @@ def kept(document: Json, fields: frozenset[str]) -> Json:
 
 
 def signed(document: Json, sign: Callable[[bytes], str]) -> Json:
-    """Return the status object with a signature, if it reports a stage of a roll-out."""
+    """Returns the status object with a signature, if it reports a stage of a roll-out."""
     status = document["status"]
     if not any(status.get(name) for name in _STAGED) or not (
         signature := sign(signed_bytes(document))

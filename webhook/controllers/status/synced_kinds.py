@@ -60,7 +60,7 @@ def synced_kinds_of(
     converged: Iterable[Convergence],
     counts: Mapping[GroupVersionKind, int],
 ) -> list[SyncedKind]:
-    """Return a row for each kind that ``sources`` (the Config and SyncSets) name, in order."""
+    """Returns a row for each kind that ``sources`` (the Config and SyncSets) name, in order."""
     return rows_of(
         SyncFacts(tuple(sources), whole_flag(pods), waiting_for_data(converged)), templates, counts
     )

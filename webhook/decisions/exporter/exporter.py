@@ -128,7 +128,7 @@ class Pauses:
         self.configure(settings)
 
     def configure(self, settings: ExporterSettings) -> None:
-        """Put other limits in force."""
+        """Applies other limits."""
         self._failures.initial_seconds = settings.backoff_initial_seconds
         self._failures.max_seconds = settings.backoff_max_seconds
         self._bugs.max_seconds = settings.backoff_max_seconds
@@ -282,7 +282,7 @@ class Exporter:
             self._wake_later()
 
     def settle(self) -> None:
-        """Put the rows together that were noted."""
+        """Joins the waiting rows, and queues them."""
         noted = self.noted
         noted.limit = 0
         count = noted.count

@@ -175,7 +175,7 @@ class Outbox:
         return count
 
     def rewind(self) -> int:
-        """Put everything in flight back before the unsent; how many records that were."""
+        """Moves all records in flight back before the unsent ones; returns their number."""
         count = self._in_flight
         for page in self._pages:
             page.sent = page.gone

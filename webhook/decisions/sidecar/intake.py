@@ -49,7 +49,7 @@ def load_owners(disk: Disk, directory: Path) -> dict[StreamID, str]:
 
 
 def save_owners(disk: Disk, directory: Path, owners: Mapping[StreamID, str]) -> None:
-    """Put the owners in place, durable; raises :class:`OSError`."""
+    """Replaces the file of owners, durably; raises :class:`OSError`."""
     rows = [[stream.pod_uid, stream.process, owner] for stream, owner in owners.items()]
     disk.replace(directory / NAME, with_checksum(orjson.dumps(rows)))
 

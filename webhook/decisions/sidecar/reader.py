@@ -77,7 +77,10 @@ class Reader:
         self.corrupt = 0
 
     def _found_again(self, cursor: Cursor) -> Cursor:
-        """A cursor beyond the log's end: records before it were damaged, or the log is another."""
+        """Corrects a cursor beyond the log's end.
+
+        Records before it were damaged, or the log is another.
+        """
         log = self._log
         part = log.segment_of(log.end - 1)
         if part is None or part.first != cursor.segment_first or cursor.position > part.size:

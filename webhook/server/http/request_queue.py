@@ -33,11 +33,11 @@ class Waiting(Protocol):
 
     @property
     def party(self) -> Party:
-        """Return the party that the request is answered for."""
+        """Returns the party that the request is answered for."""
 
     @property
     def size(self) -> int:
-        """Return the bytes of its body."""
+        """Returns the bytes of its body."""
 
     @property
     def run_until(self) -> float:

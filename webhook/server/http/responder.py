@@ -33,7 +33,7 @@ class Responder(Protocol):
         """Returns when the answer to a request with this query is due, on the monotonic clock."""
 
     def work_since(self, moment: float, requester: str) -> Delay:
-        """Return the work for a requester, and for all, since a moment on that clock."""
+        """Returns the work for a requester, and for all, since a moment on that clock."""
 
     def refuse_delayed(self, prefix: bytes, delay: Delay, message: str) -> HttpAnswer | None:
         """Returns the response to a request without room or time, from the body's beginning.
