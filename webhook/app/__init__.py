@@ -1,10 +1,14 @@
-"""The process of ``waddle serve``: everything else put together, started, watched and stopped.
+"""The process of ``waddle serve``: assembles, starts, watches and stops all other parts.
 
-Threads: the first one answers admission; one answers probes and metrics,
-which must not wait for a review; one reads policies and certificates from the
-disk when they change; with ``--kubernetes`` one follows the cluster, and does
-there what the third does for a directory; with ``--operation=audit`` one reviews
-what the cluster holds. They share whole values swapped by reference. Templates
-that are being admitted are compiled on another. A process that only audits has
-no admission port, and its first thread waits for signals.
+Threads:
+
+- the first answers admissions;
+- one answers probes and metrics, which must not wait for a review;
+- one reads policies and certificates from the disk when they change;
+- one follows the cluster, with ``--kubernetes``, and puts its policies in force;
+- one reviews the objects in the cluster, with ``--operation=audit``;
+- one compiles templates that are being admitted.
+
+They share immutable values, replaced by reference. A process that only audits has no admission
+port; its first thread waits for signals.
 """

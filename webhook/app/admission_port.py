@@ -1,4 +1,4 @@
-"""The admission port: what answers reviews, from the socket to the policies in force."""
+"""The admission port: all parts that answer reviews, from the socket to the policies in force."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 
 
 STALLED_SECONDS: Final = 60.0
-"""Twice the longest time a review may have: an admission thread silent for longer hangs."""
+"""An admission thread silent for longer than this hangs: twice the longest time of a review."""
 
 _CHANGES: Final = {
     "open": "a constraint is suspended: it took too long repeatedly",
@@ -95,11 +95,11 @@ _ACCOUNTS: Final = ("waddle", "gatekeeper-admin")
 
 
 ASK_SECONDS: Final = 5.0
-"""For all questions to the API server about one caller."""
+"""For all requests to the API server about the rights of one caller."""
 
 
 class ValidationThread:
-    """Validates policies on top of those in force."""
+    """Validates policies on top of the policies in force."""
 
     def __init__(
         self,
@@ -108,9 +108,9 @@ class ValidationThread:
         evaluation_seconds: float,
         around: Callable[[], PolicySet | None],
     ) -> None:
-        """``make_in_force`` gives a client with the policies in force, thrown away after a call.
+        """``make_in_force`` gives a client with the policies in force, for one call only.
 
-        ``around`` gives all that is in force, for what decides beside templates and constraints.
+        ``around`` gives the whole set of policies in force, beyond templates and constraints.
         """
         self._around = around
         self._make_in_force = make_in_force
@@ -144,7 +144,7 @@ class CertifiedCallers:
     """Trusts every caller of a port that demands client certificates."""
 
     def ask(self, token: str) -> Future[Access]:
-        """Anybody may."""
+        """Grants access to any caller."""
         del token
         access: Future[Access] = Future()
         access.set_result(Access(200, reads=True))
@@ -152,7 +152,7 @@ class CertifiedCallers:
 
 
 class ClusterRights:
-    """Asks the API server what somebody may."""
+    """Checks the rights of users at the API server."""
 
     def __init__(self, cluster: ClusterThread) -> None:
         self._cluster = cluster
@@ -160,7 +160,7 @@ class ClusterRights:
     def lacking(
         self, user: Mapping[str, Any], rights: Sequence[Json], seconds: float
     ) -> Future[AccessAnswer]:
-        """Returns those of the rights that a user lacks; called by any thread."""
+        """Returns the rights that a user lacks; any thread may call it."""
         future = self._cluster.ask(lambda client: self._lacking(client, user, rights, seconds))
         if future.done() and (error := future.exception()) is not None:
             future = Future()
@@ -188,7 +188,7 @@ class ClusterCallers:
         self._serving = serving
 
     def ask(self, token: str) -> Future[Access]:
-        """Return the access of a caller with this token; called by any thread."""
+        """Returns the access of a caller with this token; called by any thread."""
         return self._cluster.ask(lambda client: self._ask(client, token))
 
     async def _ask(self, client: ClusterClient, token: str) -> Access:
@@ -215,12 +215,12 @@ class ClusterCallers:
         """Each kind that policies can read."""
         revision = self._serving.revision
         synced = () if revision is None else kinds_of(revision.snapshot.inventory)
-        # Policies see the Namespace of what is reviewed, too.
+        # Policies also see the Namespace of the reviewed object.
         return sorted({NAMESPACE, *synced})
 
 
 def _hub(settings: ServeSettings, registry: Registry, log: Logger) -> Hub:
-    """The connections, with who may open one, and whose are the API server's."""
+    """Makes the hub of connections, with its check of clients and of the API server's certificate."""
     hub = Hub(connection_limits(settings), registry, log)
     if settings.tls.client_ca_name:
         hub.peer_check = lambda transport: pairs.check_client_name(
@@ -291,7 +291,7 @@ class AdmissionPort:
         times: ProcessorTime,
         memory: Memory,
     ) -> AdmissionApplication:
-        """Make the application that answers requests: admission, mutation where that is on, and validation."""
+        """Makes the application that answers requests: admission, mutation if on, and validation."""
         registry, log, serving = self._registry, self._log, self._serving
         seconds = min(settings.deciding.evaluation_budget_seconds, FAST_SECONDS)
         budget = Budget.of(seconds, guard=serving.guard, deferrable=True)
@@ -342,14 +342,14 @@ class AdmissionPort:
         )
 
     def _preparations(self, cluster: ClusterThread | None) -> Preparations:
-        """Return the parts that a review may wait for."""
+        """Returns the parts that a review may wait for."""
         rights = None if cluster is None else ClusterRights(cluster)
         return Preparations(cluster, self._compilation, self._slow_reviews, self._providers, rights)
 
     def _compile_thread(
         self, settings: ServeSettings, cluster: ClusterThread | None
     ) -> CompileThread | None:
-        """Make the thread that compiles templates under admission, where that is on."""
+        """Makes the thread that compiles templates under admission, if configured."""
         if settings.deciding.validate_templates != "compile":
             return None
         return CompileThread(
@@ -360,7 +360,7 @@ class AdmissionPort:
         )
 
     def _in_force(self) -> Client:
-        """A client with the policies in force, for trying others on top of them."""
+        """Returns a client with the policies in force, to try further policies on."""
         client, revision = self._make_plain_client(), self._serving.revision
         if revision is not None:
             client.adopt(revision.snapshot)
@@ -373,10 +373,10 @@ class AdmissionPort:
     def _validation_endpoint(
         self, settings: ServeSettings, cluster: ClusterThread | None
     ) -> ValidationEndpoint | None:
-        """Make the endpoint that validates policies for pipelines, where that is on."""
+        """Makes the endpoint that validates policies for pipelines, if configured."""
         if not settings.deciding.enable_validate_policy:
             return None
-        # Only if it is on: an import that nobody asked for would cost memory and start-up.
+        # Imported here: an unused module would cost memory and start-up time.
 
         callers: Callers = CertifiedCallers()
         if not settings.tls.client_ca_name:
@@ -389,7 +389,7 @@ class AdmissionPort:
         return ValidationEndpoint(self._validation, callers, self._registry, self._log)
 
     def stop_compiling(self) -> None:
-        """End the threads beside admission's: of templates being admitted, of slow reviews."""
+        """Stops the threads beside admission's: for templates being admitted, and for slow reviews."""
         if self._validation is not None:
             self._validation.stop()
         self._application.stop()
@@ -439,7 +439,10 @@ class AdmissionPort:
 
 
 def recorder_of(cluster: ClusterThread | None, decisions: DecisionLog | None) -> Recorder | None:
-    """Return the recorder of each decision: reports, Events, the decision log, some of them or none."""
+    """Returns the recorder of decisions, for reports, Events and the decision log.
+
+    None without any.
+    """
     recorder: Recorder | None = None if decisions is None else decisions.recorder
     parts = () if cluster is None else (cluster.events, cluster.reports)
     listeners = [part.note for part in parts if part is not None]
@@ -447,10 +450,10 @@ def recorder_of(cluster: ClusterThread | None, decisions: DecisionLog | None) ->
 
 
 def _memo(settings: ServeSettings, registry: Registry, log: Logger) -> AdmissionMemo | None:
-    """Make the memo, where it is on."""
+    """Makes the memo, if configured."""
     if not settings.policies.memo_bytes:
         return None
-    # Here and not above: who keeps nothing shall not pay for it.
+    # Imported here: without the memo it would cost memory and start-up time.
     from webhook.app.memo import AdmissionMemo  # noqa: PLC0415
 
     return AdmissionMemo(settings.policies.memo_bytes, registry, log)
@@ -473,7 +476,7 @@ def connection_limits(settings: ServeSettings) -> ConnectionLimits:
 
 def _own_users(settings: ServeSettings) -> frozenset[str]:
     """The users that are this webhook."""
-    # Without a cluster nobody says which namespace is ours: both products' own.
+    # Without a cluster our namespace is unknown, so both products' default namespaces are used.
     namespaces = [settings.pod.namespace] if settings.pod.namespace else list(OWN_NAMESPACES)
     return frozenset(
         f"system:serviceaccount:{namespace}:{account}"
@@ -483,7 +486,7 @@ def _own_users(settings: ServeSettings) -> frozenset[str]:
 
 
 def mutation_options(settings: ServeSettings) -> MutationOptions:
-    """How to mutate, as set."""
+    """Returns the configured options of mutation."""
     return MutationOptions(
         review_timeout_seconds=settings.limits.review_timeout_seconds,
         on_error="reject" if settings.deciding.mutation_on_error == "reject" else "skip",
@@ -494,7 +497,7 @@ def mutation_options(settings: ServeSettings) -> MutationOptions:
 
 
 def admission_options(settings: ServeSettings) -> AdmissionOptions:
-    """How to decide, as set."""
+    """Returns the configured options of admission."""
     return AdmissionOptions(
         review_timeout_seconds=settings.limits.review_timeout_seconds,
         logged=ReviewLogOptions(log_denies=settings.logging.log_denies),
@@ -507,10 +510,10 @@ def admission_options(settings: ServeSettings) -> AdmissionOptions:
 
 
 OWN_NAMESPACES: Final = ("waddle-system", "gatekeeper-system")
-"""Without a cluster nobody says which namespace is ours: both products' own."""
+"""The default namespaces of both products, used if the namespace is unknown without a cluster."""
 
 SYSTEM: Final = "kube-system"
-"""The namespace of a cluster's own components, which it cannot do without."""
+"""The namespace of a cluster's own components, which the cluster needs."""
 
 
 def isolation(settings: ServeSettings) -> Isolation:

@@ -1,8 +1,8 @@
-"""The thread that audits the cluster: sweeps at their interval, and everything they tell.
+"""The thread that audits the cluster: regular sweeps, with their logs, metrics and reports.
 
-It has an event loop and a session at the API server of its own, so that neither
-admission nor the watches wait for it. Policies come from the revision in force,
-which the cluster's thread swaps.
+It has an event loop and a session at the API server of its own, so that neither admission nor the
+watches wait for it. It takes policies from the revision in force, which the cluster's thread
+replaces.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from webhook.settings.serve import ServeSettings
 
 STALLED_SECONDS: Final = 300.0
-"""An audit that shows no sign of life for so long hangs: no request to the API server and no review
+"""An audit without a sign of life for this long hangs: no request to the API server and no review
 may take half of it."""
 
 HEARTBEAT_SECONDS: Final = 5.0
@@ -57,10 +57,10 @@ class AuditThread:
         tell: Callable[[Mapping[ConstraintKey, Json | None]], None],
         ask: AskAsync | None = None,
     ) -> None:
-        """Read the credentials; raises :class:`~webhook.cluster.credentials.CredentialsError`.
+        """Reads the credentials; raises :class:`~webhook.cluster.credentials.CredentialsError`.
 
-        ``tell`` takes, from any thread, what one share of several found; ``ask`` has providers
-        answer.
+        ``tell`` takes the results of one of several shares, from any thread; ``ask`` calls
+        providers.
         """
         self._ask = ask
         self._tell = tell
@@ -81,7 +81,7 @@ class AuditThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Leave the sweep where it is, and wait a moment for the thread."""
+        """Interrupts the sweep, and waits a moment for the thread."""
         self._thread.stop()
 
     def stalled(self) -> str:
@@ -93,7 +93,7 @@ class AuditThread:
         self._alive_at = time.monotonic()
 
     async def _audit_forever(self) -> None:
-        """Audit; after a bug begin anew."""
+        """Audits; restarts after a bug."""
         backoff = Backoff(initial_seconds=1.0)
         while True:
             try:
@@ -115,7 +115,7 @@ class AuditThread:
             await asyncio.sleep(backoff.next_seconds())
 
     def _sweeps(self, client: ClusterClient, tasks: asyncio.TaskGroup) -> Sweeps:
-        """The sweeps of one session, and what goes on beside them."""
+        """Returns the sweeps of one session, with their sinks; starts the tasks beside them."""
         settings = self._settings
         shares = Shares(client, settings.pod.namespace, settings.pod.uid)
         limits = PatientLimits(
@@ -156,10 +156,10 @@ class AuditThread:
         )
 
     def _tells_metadata(self) -> bool:
-        """Whether every sink can do with the metadata of objects.
+        """Whether every sink needs only the metadata of objects.
 
-        Reports match objects again, records may hold them whole, and synced data may lack what no
-        policy reads.
+        Reports match objects again, records may hold whole objects, and synced data may lack fields
+        that no policy reads.
         """
         settings, records = self._settings, self._decisions
         is_whole = records is not None and records.includes_objects
@@ -177,8 +177,8 @@ class AuditThread:
     def _reports(
         self, client: ClusterClient, tasks: asyncio.TaskGroup, shares: Shares, limits: PatientLimits
     ) -> AuditSink:
-        """Return the sinks of reports of the audit."""
-        # Only if they are on: an import that nobody asked for would cost memory and start-up.
+        """Returns the sinks of reports of the audit."""
+        # Imported here: an unused module would cost memory and start-up time.
         from webhook.reports.audited import AuditReports  # noqa: PLC0415
         from webhook.reports.confirmation import Author, Confirmer  # noqa: PLC0415
         from webhook.reports.keeper import Reports  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""A thread whose work ends with its deadline, whatever it is."""
+"""A thread that interrupts its work at a deadline."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class TimeIsOver(BaseException):
 
 
 class BoundedThread:
-    """Does one thing after the other, each for so many seconds at most.
+    """Does one piece of work after the other, each within its number of seconds.
 
-    What takes longer gets :class:`TimeIsOver` raised in it: between two bytecodes, so it
-    must be work of Python's own that changes nothing others see, as compiling is. (A process
-    that is killed would have to be given all policies and data first.)
+    Work that takes longer gets :class:`TimeIsOver` raised between two bytecodes. So it must be pure
+    Python without side effects, such as compiling. (A separate process could be killed, but would
+    first need all policies and data.)
     """
 
     def __init__(self, name: str, *, waiting_max: int) -> None:
@@ -40,7 +40,7 @@ class BoundedThread:
         self._stopped = False
 
     def submit(self, work: Callable[[], T], seconds: float) -> Future[T]:
-        """Do this within so many seconds; the error is TimeoutError. Raises ``queue.Full``."""
+        """Queues work with a time limit; the error is TimeoutError. Raises ``queue.Full``."""
         future: Future[object] = Future()
         self._queue.put_nowait((work, seconds, future))
         if self._thread is None:
@@ -49,7 +49,7 @@ class BoundedThread:
         return cast("Future[T]", future)
 
     def stop(self) -> None:
-        """Do nothing more, and end what is being done."""
+        """Takes no more work, and interrupts the current work."""
         self._stopped = True
         with contextlib.suppress(queue.Full):
             self._queue.put_nowait(None)
@@ -58,7 +58,7 @@ class BoundedThread:
     def _run(self) -> None:
         stand_behind()
         while not self._stopped:
-            # It may come a moment after the work has ended.
+            # The interrupt may come a moment after the end of the work.
             with contextlib.suppress(TimeIsOver):
                 taken = self._queue.get()
                 if taken is None:
@@ -75,8 +75,9 @@ class BoundedThread:
         ended = TimeoutError(f"not done within {seconds:g} s")
         outcome: object = None
         error: Exception | None = None
-        # The end may come between any two bytecodes from here on, also before the work begins and
-        # after it is done, until nothing is ended any more; whoever waits is told in any case.
+        # The interrupt may come between any two bytecodes from here on, also before the work begins
+        # and after it is done, until ``_busy`` is false. The waiting thread gets an outcome in any
+        # case.
         self._busy = True
         try:
             try:
@@ -84,7 +85,7 @@ class BoundedThread:
                 outcome = work()
             except TimeIsOver:
                 error = ended
-            except Exception as raised:  # noqa: BLE001  # told to whoever waits for it
+            except Exception as raised:  # noqa: BLE001  # passed to the waiting thread
                 error = raised
             self._leave()
         except TimeIsOver:

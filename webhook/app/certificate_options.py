@@ -1,4 +1,4 @@
-"""The serving certificate as flags say it: where it comes from, where it is kept, its names."""
+"""The options of the serving certificate from flags: its source, its place, its names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def certificate_options(settings: ServeSettings) -> CertificateOptions:
-    """Where the certificate comes from."""
+    """Returns the options for the certificate's source."""
     return CertificateOptions(
         Path(settings.tls.cert_dir) if settings.tls.cert_dir else None,
         _service_names(settings),

@@ -1,8 +1,8 @@
 """The thread that follows a cluster: watches, controllers and the replica's own writes.
 
-It has an event loop of its own, so that compiling a template or reading a list
-never stands before an admission. What it makes is handed over as whole
-revisions; what it says of itself, as texts and numbers set whole.
+It has an event loop of its own, so that compiling a template or reading a list never delays an
+admission. Its results are whole revisions. Its state is published as texts and numbers that are
+replaced as a whole.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ if TYPE_CHECKING:
 async def uid_of_pod(
     client: ClusterClient, name: str, namespace: str, failed: Callable[[str], None]
 ) -> str:
-    """The UID of a Pod, asked for until it is known; ``failed`` is called with the reason after each attempt that fails."""
+    """Returns the UID of a Pod; tries until it is known.
+
+    ``failed`` gets the reason of each failed attempt.
+    """
     backoff = Backoff()
     while True:
         try:
@@ -70,14 +73,14 @@ async def uid_of_pod(
 AnswerT = TypeVar("AnswerT")
 
 TEMPLATE_SECONDS: Final = 2.0
-"""For reading one template: twice what Kubernetes' own objective gives an API server for 99 of 100
-requests about one object. Who asked waits as long again for this thread's turn, and no longer."""
+"""The time limit of reading one template: twice the Kubernetes objective for 99 of 100 requests
+about one object. The caller waits as long again for this thread's turn, and no longer."""
 
 _TEMPLATES: Final = Resource(TEMPLATE, "constrainttemplates", namespaced=False)
 
 
 def generation_options(settings: ServeSettings) -> GenerationOptions:
-    """Return the options of generated policies by the flags."""
+    """Returns the options of generated policies by the flags."""
     return GenerationOptions(
         Options(
             settings.generation.default_create_vap_for_templates,
@@ -97,10 +100,10 @@ def generation_options(settings: ServeSettings) -> GenerationOptions:
 
 
 def rule_options(settings: ServeSettings) -> RuleOptions | None:
-    """Return the options of rules that follow policies; None where they stay as they were applied."""
+    """Returns the options of rules that follow policies; None for rules that stay as applied."""
     if settings.policies.webhook_rules != "policies" or not settings.serves_admission:
         return None
-    # Only if they do: an import that nobody asked for would cost memory and start-up.
+    # Imported here: an unused module would cost memory and start-up time.
     from webhook.controllers.rules_keeper import RuleOptions  # noqa: PLC0415
 
     return RuleOptions(
@@ -126,11 +129,10 @@ class ClusterThread:
         trier: Trier,
         ask: AskAsync | None = None,
     ) -> None:
-        """Read the credentials; raises :class:`~webhook.cluster.credentials.CredentialsError`.
+        """Reads the credentials; raises :class:`~webhook.cluster.credentials.CredentialsError`.
 
-        ``make_client`` gives an empty client for each beginning; ``record`` takes
-        events for the decision log; ``trier`` says how what is new is tried; ``ask`` has
-        providers answer.
+        ``make_client`` gives an empty client for each new session; ``record`` writes events to the
+        decision log; ``trier`` tries new policies; ``ask`` calls providers.
         """
         self._ask_providers = ask
         self._record = record
@@ -147,22 +149,22 @@ class ClusterThread:
             else None
         )
         self.reports = self._admission_reports()
-        """Writes reports of admitted resources, where that is on."""
+        """Writes reports of admitted resources, if configured."""
         self._admission_policies = self._admission_policy_reader()
         self.events = self._admission_events()
-        """Writes Events of admissions, where that is on."""
+        """Writes Events of admissions, if configured."""
         self._state = "policies are not loaded yet"
         self._faults: tuple[str, ...] = ()
         self._following: Following | None = None
         self._stands_behind = False
-        # At a start nobody is answered yet, and policies are what is waited for.
+        # At start no request is answered yet, and readiness waits for policies.
         self._thread = LoopThread("cluster", self._follow_forever, give_precedence)
 
     def _admission_reports(self) -> AdmissionReports | None:
         settings = self._settings
         if not settings.reports.enabled or not settings.serves_admission:
             return None
-        # Only if they are on: an import that nobody asked for would cost memory and start-up.
+        # Imported here: an unused module would cost memory and start-up time.
         from webhook.app.priority import give_way  # noqa: PLC0415
         from webhook.audit.reviewer import PatientLimits  # noqa: PLC0415
         from webhook.reports.feed import AdmissionReports  # noqa: PLC0415
@@ -182,7 +184,7 @@ class ClusterThread:
         )
 
     def _admission_policy_reader(self) -> AdmissionPolicyReader | None:
-        """Make the reader of the API server's own policies, where audit or reports go by them."""
+        """Makes the reader of the API server's own policies, if audit or reports use them."""
         settings = self._settings
         reviews = "audit" in settings.policies.operation or settings.reports.enabled
         if settings.policies.admission_policies != "audit" or not reviews:
@@ -217,21 +219,21 @@ class ClusterThread:
         )
 
     def not_ready(self) -> str:
-        """Why there is nothing to serve yet, or an empty text; any thread may ask."""
+        """Returns why nothing can be served yet, or an empty text; any thread may call it."""
         return self._state
 
     def faults(self) -> tuple[str, ...]:
-        """Return the faults of policies and watches; any thread may ask."""
+        """Returns the faults of policies and watches; any thread may ask."""
         return self._faults
 
     def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
-        """Tell what this audit's share of several found; any thread may."""
+        """Takes the results of this audit's share; any thread may call it."""
         following, loop = self._following, self._thread.loop
         if following is not None and loop is not None:
             loop.call_soon_threadsafe(following.audited, results)
 
     def read(self, name: str, seconds: float) -> Future[NamespaceAnswer]:
-        """A Namespace that the watch has not told of yet; any thread may ask."""
+        """Reads a Namespace that the watch has not delivered yet; any thread may call it."""
         following, loop = self._following, self._thread.loop
         if following is None or loop is None:
             answer: Future[NamespaceAnswer] = Future()
@@ -240,9 +242,11 @@ class ClusterThread:
         return asyncio.run_coroutine_threadsafe(following.read_namespace(name, seconds), loop)
 
     def template(self, name: str) -> Mapping[str, Any] | None:
-        """A template as the API server has it now; None if it has none, or cannot be asked.
+        """Returns the current template from the API server.
 
-        For any other thread, which waits for it.
+        None if absent, or if the request fails.
+
+        For other threads, which wait for it.
         """
         future = self.ask(lambda client: _template(client, name))
         try:
@@ -275,7 +279,7 @@ class ClusterThread:
         self._thread.stop()
 
     async def _follow_forever(self) -> None:
-        """Follow; after a bug begin anew, while what was in force is served on."""
+        """Follows the cluster; after a bug begins anew, while the policies in force stay."""
         backoff = Backoff(initial_seconds=1.0)
         while True:
             try:
@@ -352,7 +356,7 @@ class ClusterThread:
             self._following = None
 
     async def _own_pod(self, client: ClusterClient) -> Pod:
-        """Our Pod; read once where the environment does not have its UID."""
+        """Returns our Pod; read once if the environment does not have its UID."""
 
         def failed(error: str) -> None:
             self._state = f"waiting for our own Pod, to learn its UID: {error}"
@@ -376,12 +380,12 @@ async def run_whatever_happens(
     log: Logger,
     first_pause_seconds: float = 1.0,
 ) -> None:
-    """Run a part beside the policies: a bug in it begins that part anew and ends nothing else."""
+    """Runs a part beside the policies: a bug restarts that part, and ends nothing else."""
     backoff = Backoff(initial_seconds=first_pause_seconds)
     while True:
         try:
             return await run()
-        except Exception as error:  # noqa: BLE001  # the part's boundary: counted, told
+        except Exception as error:  # noqa: BLE001  # the part's boundary: counted and logged
             registry.count(CLUSTER_FAULTS)
             log.fault(f"bug: {part} ended; it begins anew", error)
         await asyncio.sleep(backoff.next_seconds())

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from webhook.trials.trials import Trials
 
 LARGE_CHARACTERS: Final = 1500
-"""Source of a function from which on it is compiled elsewhere. CPython's compiler took 0.37 µs a
-character over the 34 templates of the public library, and 14,417 characters, 5.2 ms, at most; it
-lets no other thread run meanwhile: a review would wait for all of it. This is half a millisecond."""
+"""The length of a function's source from which it is compiled in another process. CPython's
+compiler took 0.37 µs a character over the 34 templates of the public library, and 14,417
+characters, 5.2 ms, at most. No other thread runs meanwhile, so a review would wait for all of it.
+This is half a millisecond."""
 
 DEADLINE_SECONDS: Final = 20.0
-"""A thousand times what an interpreter's start and the largest template need (17 ms)."""
+"""A thousand times the start of an interpreter with the largest template (17 ms)."""
 
 _CHILD: Final = """
 import marshal, sys
@@ -43,14 +44,14 @@ refuses."""
 
 
 class CodeProcess:
-    """Makes code of generated source; large functions in an interpreter that holds up nobody.
+    """Compiles generated source; large functions in another process, so that no review waits.
 
-    It is started for one template and ends with it: nothing stays in memory, and
-    nothing can hang longer than its deadline.
+    The process is started for one template and ends with it. So it keeps no memory, and cannot hang
+    longer than its deadline.
     """
 
     def __init__(self, is_busy: Callable[[], bool], log: Logger) -> None:
-        """``is_busy`` says whether there are reviews that would wait."""
+        """``is_busy`` is whether reviews would have to wait."""
         self._is_busy = is_busy
         self._log = log
 
@@ -62,8 +63,8 @@ class CodeProcess:
         try:
             compiled = iter(_compile_elsewhere(large))
         except (OSError, subprocess.SubprocessError, ValueError, EOFError, TypeError) as error:
-            # What was refused is refused here in CPython's words; a machine that can start no
-            # process compiles all the same, if slower for others.
+            # A source that was refused there is refused here with CPython's message. A machine that
+            # can start no process compiles here, if slower for reviews.
             self._log.debug(
                 "code is compiled in this process: no other could be started", error=str(error)
             )
@@ -76,7 +77,7 @@ class CodeProcess:
 
 def _compile_elsewhere(parts: Sequence[str]) -> tuple[CodeType, ...]:
     """The code of parts, compiled by an interpreter of this very version, alone and unshared."""
-    done = subprocess.run(  # noqa: S603  # our own interpreter and program; policy comes by the pipe
+    done = subprocess.run(  # noqa: S603  # our own interpreter and program; the policy comes by the pipe
         [sys.executable, "-I", "-S", "-c", _CHILD],
         input=marshal.dumps(list(parts)),
         stdout=subprocess.PIPE,
@@ -90,12 +91,12 @@ def _compile_elsewhere(parts: Sequence[str]) -> tuple[CodeType, ...]:
 
 
 def _no_template(name: str) -> None:
-    """Where no API server can be asked, policies come from files."""
+    """Without an API server policies come from files."""
     del name
 
 
 class CompileThread:
-    """One thread: policies are admitted seldom, and the requests that wait are bounded already."""
+    """Compiles on one thread: policies are admitted seldom, and their number is limited."""
 
     def __init__(
         self,
@@ -104,10 +105,10 @@ class CompileThread:
         evaluation_seconds: float,
         template_now: Callable[[str], Mapping[str, Any] | None] = _no_template,
     ) -> None:
-        """``make_in_force`` gives a client with the policies in force, thrown away after a call.
+        """``make_in_force`` gives a client with the policies in force, for one call only.
 
-        ``evaluation_seconds`` is what one evaluation of one constraint may take. ``template_now``
-        asks for a template as it is by now, and may keep this thread waiting for a moment.
+        ``evaluation_seconds`` bounds one evaluation of one constraint. ``template_now`` reads the
+        current template, and may block this thread for a moment.
         """
         self._make_in_force = make_in_force
         self._template_now = template_now
@@ -118,7 +119,7 @@ class CompileThread:
         )
 
     def compile(self, document: Mapping[str, Any]) -> Future[TriedSubmission]:
-        """Try a template or constraint on what is in force, and return its fault."""
+        """Tries a template or constraint with the policies in force, and returns its fault."""
         return self._executor.submit(
             tried_submission,
             self._make_in_force,
@@ -129,5 +130,5 @@ class CompileThread:
         )
 
     def stop(self) -> None:
-        """Compile nothing more; what is being compiled is not waited for."""
+        """Takes no more work; does not wait for the current work."""
         self._executor.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""The decision log's place in the process; imported only when it is switched on."""
+"""The decision log in the process; imported only if it is switched on."""
 
 from __future__ import annotations
 
@@ -39,11 +39,10 @@ if TYPE_CHECKING:
 
 
 class DecisionLog:
-    """The exporter with its configuration file, metrics and end.
+    """The exporter with its configuration file, its metrics and its shutdown.
 
-    Raises :class:`~webhook.decisions.configuration.InvalidConfiguration`: a file
-    that is wrong at the start is an error, a wrong one later is logged and the
-    settings before it are kept.
+    Raises :class:`~webhook.decisions.configuration.InvalidConfiguration` for an invalid file at
+    start. A file that becomes invalid later is logged, and the previous settings stay.
     """
 
     def __init__(self, path: Path, grace_seconds: float, registry: Registry, log: Logger) -> None:
@@ -58,7 +57,7 @@ class DecisionLog:
         self.recorder = AdmissionRecorder(self._exporter)
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take records for this loop from now on: before any other thread may have one."""
+        """Takes records on this loop from now on; must run before other threads send records."""
         self._loop = loop
 
     async def run(self) -> None:
@@ -67,7 +66,10 @@ class DecisionLog:
         await self._exporter.run()
 
     def audit_sink(self) -> DecisionRecords | None:
-        """Return the sink of an audit's records, on the audit's own loop; None before :meth:`attach`."""
+        """Returns the sink of an audit's records, on the audit's own loop.
+
+        None before :meth:`attach`.
+        """
         from webhook.audit.decision_records import DecisionRecords  # noqa: PLC0415  # for audits
 
         return None if self._loop is None else DecisionRecords(self._exporter, self._loop)
@@ -78,7 +80,7 @@ class DecisionLog:
         return self._exporter.settings.include_objects
 
     def await_exports(self, tracer: Tracer) -> AwaitedExports:
-        """Return what gives traces a span for their records."""
+        """Returns the tracker that adds a span for records to traces."""
         from webhook.decisions.exporter.exporter import AwaitedExports  # noqa: PLC0415  # to trace
 
         return AwaitedExports(self._exporter, tracer)

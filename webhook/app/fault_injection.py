@@ -1,13 +1,13 @@
-"""A replica that is made to fail, so that tests see what the others do about it.
+"""A replica that is made to fail, to test the reaction of the other replicas.
 
-``WADDLE_INJECT_FAULT_FOR_TESTS=refuse-template:<Kind>:<Pod>`` makes this process
-refuse one template that every other replica takes. It cannot be on by accident:
-the value must name the process's own Pod, the process must have been given a
-kubeconfig, and it must not run in a Pod (where the kubelet sets
-``KUBERNETES_SERVICE_HOST``); anything else ends the start. It is logged as an error.
+``WADDLE_INJECT_FAULT_FOR_TESTS=refuse-template:<Kind>:<Pod>`` makes this process refuse one
+template that every other replica accepts. It cannot be on by accident: the value must name the
+process's own Pod, the process must have a kubeconfig, and it must not run in a Pod (where the
+kubelet sets ``KUBERNETES_SERVICE_HOST``). Any other value ends the start. It is logged as an error.
 
-``blame-nobody:127.0.0.1`` makes it leave to failurePolicy what is slow by its own doing. Only a
-process that listens on that address alone, which no API server of a cluster asks, accepts it.
+``blame-nobody:127.0.0.1`` makes it leave requests that are slow because of their own object to
+failurePolicy. Only a process that listens on that address alone accepts it, which no API server
+calls.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ BLAME_NOBODY: Final = f"blame-nobody:{LOOPBACK}"
 
 
 class FaultRefused(Exception):
-    """The variable is set where no fault may be injected, or cannot be read."""
+    """The variable is invalid, or set in a process that must not inject faults."""
 
 
 class RefusingDriver:
-    """A driver that does not compile the template of one kind."""
+    """A driver that refuses to compile the template of one kind."""
 
     def __init__(self, driver: Driver, kind: str) -> None:
         self._driver = driver
@@ -42,18 +42,18 @@ class RefusingDriver:
 
     @property
     def name(self) -> str:
-        """Return the engine's name in templates: this stands in the driver's place."""
+        """Returns the engine's name in templates, which is the driver's."""
         return self._driver.name
 
     def compile(self, template: Template, code: Code) -> Evaluator:
-        """Compile, but for the one kind."""
+        """Compiles a template; raises CompileError for the refused kind."""
         if template.kind == self._kind:
             raise CompileError(f"refused for a test: {VARIABLE}")
         return self._driver.compile(template, code)
 
 
 def refused_kind(settings: ServeSettings, environment: Mapping[str, str]) -> str:
-    """The kind whose template this replica refuses; empty where no fault is asked for.
+    """Returns the kind whose template this replica refuses; empty without a requested fault.
 
     Raises :class:`FaultRefused`.
     """
@@ -70,7 +70,7 @@ def refused_kind(settings: ServeSettings, environment: Mapping[str, str]) -> str
 
 
 def blames_nobody(settings: ServeSettings, environment: Mapping[str, str]) -> bool:
-    """Whether this process leaves to failurePolicy what is slow by its own doing."""
+    """Whether requests that are slow because of their own object are left to failurePolicy."""
     return (
         environment.get(VARIABLE) == BLAME_NOBODY
         and "KUBERNETES_SERVICE_HOST" not in environment

@@ -1,4 +1,4 @@
-"""Greets who starts ``waddle serve`` at a terminal: what it serves, where, and how to try."""
+"""The greeting of ``waddle serve`` at a terminal: its policies, its addresses and an example."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 EXAMPLE: Final = "docs/examples/bad-pod.json"
-"""A review whose denial README shows; only in a checkout."""
+"""A review whose denial the README shows; exists only in a checkout."""
 
 _REVIEW: Final = (
     '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1",'
@@ -20,17 +20,20 @@ _REVIEW: Final = (
     '"metadata":{"name":"web","namespace":"default"},'
     '"spec":{"containers":[{"name":"web","image":"nginx"}]}}}}'
 )
-"""A review of a Pod that says nothing of itself."""
+"""A review of a minimal Pod, as an example."""
 
 
 def source(paths: Sequence[str]) -> str:
-    """Where policies come from, in words."""
+    """Returns the source of policies, in words."""
     shown = [path.rstrip("/") + "/" if Path(path).is_dir() else path for path in paths]
     return ", ".join(shown) if shown else "the cluster"
 
 
 def opening(policies: str, where: Mapping[str, str]) -> str:
-    """Return the lines about what is served and where; ``where`` has host and port by name, as ``admission``."""
+    """Returns the lines about the policies and addresses.
+
+    ``where`` has host and port by name, such as ``admission``.
+    """
     lines = [f"Waddle {__version__} serves the policies of {policies}. Control-C stops it.", ""]
     lines.append(f"  admission  https://{_at(where['admission'])}/v1/admit")
     lines.append(f"  health     {_readyz(where)}")
@@ -39,7 +42,7 @@ def opening(policies: str, where: Mapping[str, str]) -> str:
 
 
 def waiting(where: Mapping[str, str]) -> str:
-    """Policies have faults, which the log has told before, and nothing is served yet."""
+    """Returns the lines for policies with logged faults, before any policy is served."""
     return (
         "Not ready: what is broken is above, and at any time at\n"
         f"  {_readyz(where)}\n"
@@ -48,9 +51,9 @@ def waiting(where: Mapping[str, str]) -> str:
 
 
 def ready(constraints: int, where: Mapping[str, str], folder: Path, *, faulty: bool = False) -> str:
-    """It answers; one command to see it, for who stands in ``folder``.
+    """Returns the lines for readiness, with a command to run in ``folder``.
 
-    ``faulty`` says that the log has told of something that is left out.
+    ``faulty`` is whether a logged fault leaves a policy out.
     """
     body = f"@{EXAMPLE}" if (folder / EXAMPLE).is_file() else f"'{_REVIEW}'"
     number = "1 constraint is" if constraints == 1 else f"{constraints} constraints are"
@@ -71,7 +74,7 @@ def _readyz(where: Mapping[str, str]) -> str:
 
 
 def _at(address: str) -> str:
-    """An address that a client can ask: no client asks all addresses."""
+    """Returns an address that a client can connect to, in place of "all addresses"."""
     for every in ("0.0.0.0:", "[::]:"):
         if address.startswith(every):
             return "127.0.0.1:" + address.removeprefix(every)

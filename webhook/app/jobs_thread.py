@@ -1,4 +1,4 @@
-"""A thread for short jobs that make reviews cheaper, done beside them."""
+"""A thread for short background jobs that make reviews cheaper."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class JobsThread:
-    """One thread, started with the first job; whoever hands them in bounds what waits."""
+    """One thread, started with the first job; the callers limit the number of waiting jobs."""
 
     def __init__(self, name: str, without: str, log: Logger) -> None:
-        """``without`` says in the log what comes of a job that is not done."""
+        """``without`` is the effect of a dropped job, for the log."""
         self._without = without
         self._log = log
         self._executor = ThreadPoolExecutor(
@@ -25,14 +25,14 @@ class JobsThread:
         )
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Do a job, once those before it are done. Any thread may ask."""
+        """Runs a job after the jobs before it. Any thread may call it."""
         try:
             self._executor.submit(self._run, job)
         except RuntimeError:  # a review during shutdown
             self._log.debug(f"{self._without}: the process stops")
 
     def stop(self) -> None:
-        """Begin no more; what is being done is not waited for."""
+        """Starts no more jobs; does not wait for the current job."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, job: Callable[[], None]) -> None:

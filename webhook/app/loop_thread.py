@@ -1,4 +1,4 @@
-"""A thread with an event loop of its own, for what must never stand before an admission."""
+"""A thread with an event loop of its own, for work that must never delay an admission."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 STOP_SECONDS: Final = 5.0
-"""How long the process waits at its end for what such a thread has under way."""
+"""How long the process waits at its end for the work of such a thread."""
 
 
 class LoopThread:
@@ -26,26 +26,26 @@ class LoopThread:
         main: Callable[[], Coroutine[Any, Any, None]],
         begin: Callable[[], None] = stand_behind,
     ) -> None:
-        """``main`` answers for its faults: one that leaves it ends the thread with a traceback.
+        """``main`` handles its own errors: an escaping error ends the thread with a traceback.
 
-        ``begin`` says which place the thread has among the others.
+        ``begin`` sets the thread's priority among the others.
         """
         self._begin = begin
         self._main = main
         self._task: asyncio.Task[None] | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.loop: asyncio.AbstractEventLoop | None = None
-        """Known once the coroutine runs; any thread may ask, and call it threadsafe."""
+        """Set once the coroutine runs; any thread may read it, and call its thread-safe methods."""
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Cancel what runs, and wait a moment for the thread."""
+        """Cancels the coroutine, and waits a moment for the thread."""
         loop, task = self.loop, self._task
         if loop is not None and task is not None and self._thread.is_alive():
-            # The loop may be closed by now: what ran has come to its end by itself.
+            # The loop may be closed by now if the coroutine ended by itself.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(task.cancel)
             self._thread.join(timeout=STOP_SECONDS)

@@ -17,7 +17,7 @@ _KEY_BYTES = 32
 
 
 class AdmissionMemo:
-    """Owned by the thread that reviews; numbers are read by whoever is scraped."""
+    """Owned by the review thread; the metrics thread reads its numbers."""
 
     def __init__(self, bytes_max: int, registry: Registry, log: Logger) -> None:
         self._jobs = JobsThread("derive", "results of some constraints are not kept", log)

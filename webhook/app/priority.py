@@ -1,14 +1,14 @@
-"""Priorities of the process's threads, for when several could run.
+"""Priorities of the process's threads, for times when several could run.
 
-The interpreter has one lock. Whoever holds it keeps it until another has waited for
-:data:`SWITCH_INTERVAL_SECONDS`, and then the two take turns of that length: a review beside a
-thread that computes would take twice its time. So the threads that are not being waited for stand
-behind the others in the system's scheduler. On one core such a thread hardly gets to ask for the
-lock while a review runs; when nobody reviews it has the core to itself.
+The interpreter has one lock. A thread keeps the lock until another has waited for
+:data:`SWITCH_INTERVAL_SECONDS`; then the two take turns of that length. A review beside a computing
+thread would take twice its time. So background threads have a lower priority in the system's
+scheduler. On one core such a thread rarely gets to request the lock during a review; without
+reviews it has the core to itself.
 
-With more cores it asks all the same. What Linux has for each thread is how late its timers may be,
-and the wait for the lock is a timer: the thread that answers admissions wakes at once, and so takes
-the lock from whoever computes, while those that compute wake too late to take it from a review.
+With more cores it requests the lock nevertheless. Linux lets each thread set how late its timers
+may be, and the wait for the lock is a timer. The admission thread wakes at once and takes the lock
+from a computing thread. Computing threads wake too late to take it from a review.
 """
 
 from __future__ import annotations
@@ -22,73 +22,73 @@ import time
 from typing import Final
 
 SWITCH_INTERVAL_SECONDS: Final = 0.00005
-"""How long a thread waits for the interpreter before it has the one that computes let go: what a
-review may have to wait each time that it needs it anew, which is about eight times (TLS and sockets
-are read and written without it). A switch takes some 5 µs, a tenth of it."""
+"""How long a thread waits for the interpreter before the computing thread must release it. A review
+may wait this long each time it needs the interpreter again, about eight times (TLS and sockets are
+read and written without it). A switch takes some 5 µs, a tenth of it."""
 
 PROMPT_NS: Final = 1
-"""How late the timers of a thread may be that others wait for; the system's own default is 50 µs,
-as long again as the interval."""
+"""The timer slack of a preferred thread, in nanoseconds. The system's default is 50 µs, as long
+again as the interval."""
 
 PATIENT_NS: Final = 1_000_000
-"""The slice of a thread that computes for long, in nanoseconds: about the time of a usual review,
-so that none is interrupted. With five times that, reviews were no faster, and a slow review's rests
-would be as much longer."""
+"""The time slice of a computing thread, in nanoseconds: about the time of a usual review, so that
+none is interrupted. With five times that, reviews were no faster, and a slow review's rests would
+be that much longer."""
 
 _TIMER_SLACK: Final = 29
 """PR_SET_TIMERSLACK of `linux/prctl.h`."""
 
 BEHIND: Final = 10
-"""How much nicer the threads behind are: a tenth of the time of one that is not, on a core that
-both could use all the time. So policies are followed under any load, if more slowly."""
+"""The additional niceness of background threads: a tenth of the time of a normal thread, on a core
+that both could use all the time. So policies are followed under any load, if more slowly."""
 
 AFTER: Final = 5
-"""How much nicer threads that compute for a request are: a third of the time. They rest between
-pieces of work; at the same priority each piece came before the thread that answers, which hardly
-rests beside a flood. A container's share of a node is the same whatever its threads are."""
+"""The additional niceness of threads that compute for a request: a third of the time. They rest
+between pieces of work. At equal priority each piece came before the answering thread, which hardly
+rests during a flood. A container's share of a node does not depend on its threads."""
 
 NICEST: Final = 19
-"""The system's own end of the scale."""
+"""The system's largest niceness."""
 
 
 def give_way(_worked_seconds: float) -> None:
-    """Let whoever waits for the interpreter have it now."""
+    """Releases the interpreter to any waiting thread."""
     time.sleep(0)
 
 
 def go_first() -> None:
-    """Have this thread wait for the interpreter no longer than it must."""
+    """Makes this thread wait for the interpreter as short as possible."""
     _let_timers_be_late(PROMPT_NS)
 
 
 def give_precedence() -> None:
-    """Have this thread leave the interpreter to whoever goes first, and have it whenever they rest.
+    """Makes this thread leave the interpreter to preferred threads, and use it while they rest.
 
-    For threads that compute for long, and whose work somebody waits for.
+    For threads with long computations whose results are awaited.
     """
     _let_timers_be_late(PATIENT_NS)
 
 
 def _let_timers_be_late(nanoseconds: int) -> None:
     if sys.platform == "linux":
-        # Where it is not allowed nothing changes.
+        # Without the permission nothing changes.
         ctypes.CDLL(None).prctl(_TIMER_SLACK, ctypes.c_ulong(nanoseconds), 0, 0, 0)
 
 
 def compute_beside() -> None:
-    """Have this thread give precedence, and have less of a core than who answers."""
+    """Makes this thread yield to preferred threads, with a smaller share of a core than theirs."""
     give_precedence()
     _be_nicer(AFTER)
 
 
 def stand_behind() -> None:
-    """Have this thread, and processes that it starts, stand behind the others."""
+    """Makes this thread, and processes that it starts, yield to all others."""
     give_precedence()
     _be_nicer(BEHIND)
 
 
 def _be_nicer(nicer: int) -> None:
-    """Lower this thread's priority; where the system has none of threads, or does not let us, nothing changes."""
+    """Lowers this thread's priority, if the system permits it."""
     if sys.platform != "linux":
         return
     thread = threading.get_native_id()

@@ -64,37 +64,42 @@ if TYPE_CHECKING:
     from webhook.settings.serve import ServeSettings
 
 GC_THRESHOLDS: Final = (1_000, 5, 4_000)
-"""Allocations between collections of the youngest generation, and of the others how many of the one
-before. Nothing else runs during one, whichever thread it is for: what is made beside reviews, by large
-objects and by policies that are compiled, is what they wait for. Of Pods of 800 containers a collection
-of the first took 2.5 ms and one of the second 10.6 ms with 5,000 allocations. They take 0.6 and 1.7 ms
-with 1,000, and all together no longer. All objects are looked through after 20 million allocations."""
+"""The number of allocations between collections of the youngest generation, and for each older
+generation the number of collections of the one before.
+
+A collection stops all threads, whichever thread caused it. So reviews wait for the garbage of large
+objects and of policies that are compiled beside them. With Pods of 800 containers and 5,000
+allocations a collection of the first generation took 2.5 ms and one of the second 10.6 ms. With
+1,000 they take 0.6 and 1.7 ms, and all together no longer. All objects are visited after 20 million
+allocations.
+"""
 
 
 WARM_SECONDS: Final = 0.5
-"""How often it is seen whether policies are served, from which on the process that tries others is
-begun: it takes a fifth of a second of a processor, which a start must not wait for."""
+"""How often it is checked whether policies are served. Then the process of trials is started: it
+takes a fifth of a second of a processor, which must not delay the start."""
 
 GREET_SECONDS: Final = 0.1
-"""How often it is seen whether policies are served, to tell who waits at a terminal."""
+"""How often it is checked whether policies are served, for a user at a terminal."""
 
 _HOST_FLAGS: Final = {"--port": "--host", "--prometheus-port": "--prometheus-host"}
 
 
 class SpecialisingThread:
-    """The thread on which constraints get code of their own, beside reviews.
+    """The thread that writes specialised code for constraints, beside reviews.
 
-    It is started when a constraint first asks. The specialiser bounds what waits.
+    It is started with the first request of a constraint. The specialiser limits the number of
+    waiting requests.
     """
 
     def __init__(self, evaluations: int, registry: Registry, log: Logger) -> None:
-        """``evaluations`` is after how many a constraint asks."""
+        """``evaluations`` is the number of evaluations after which a constraint gets its own code."""
         self._jobs = JobsThread("specialise", "a constraint gets no code of its own", log)
         self.specialiser = Specialiser(self._submit, evaluations=evaluations)
         self._registry = registry
 
     def stop(self) -> None:
-        """Write no more; what is being written is not waited for."""
+        """Takes no more work; does not wait for the current work."""
         self._jobs.stop()
 
     def _submit(self, job: Callable[[], None]) -> None:
@@ -111,21 +116,21 @@ class SpecialisingThread:
 
 
 class PolicySource(Protocol):
-    """Where policies come from, as probes see it; asked by any thread."""
+    """The source of policies, as probes see it; any thread may call it."""
 
     def not_ready(self) -> str:
-        """Why there is nothing to serve yet, or an empty text."""
+        """Returns why nothing can be served yet, or an empty text."""
 
     def faults(self) -> tuple[str, ...]:
-        """Return the faults of the policies."""
+        """Returns the faults of the policies."""
 
 
 class CannotStart(Exception):
-    """The process cannot start; the message says what to change."""
+    """The process cannot start; the message has the remedy."""
 
 
 def serve(settings: ServeSettings) -> int:
-    """Serve until told to stop; the exit code. Raises :class:`CannotStart`."""
+    """Serves until a signal; returns the exit code. Raises :class:`CannotStart`."""
     try:
         lines = log.open_log(
             settings.logging.file,
@@ -210,13 +215,16 @@ class Process:
         self._reload = ReloadThread(subjects, self._log, settings.policies.poll_interval_seconds)
 
     def _shown_pair(self) -> CertificateLoader | ShownPair | None:
-        """Return what shows providers the certificate: also a process without admissions may have one."""
+        """Returns the certificate shown to providers.
+
+        A process without admissions may have one, too.
+        """
         if self._certificate is None and (folder := self._settings.tls.cert_dir):
             return ShownPair(Path(folder), self._log)
         return self._certificate
 
     def _provider_requests(self, lines: Log) -> ProviderRequests | None:
-        """Make the part that asks providers; None where external data is turned off."""
+        """Makes the part that calls providers; None if external data is turned off."""
         settings = self._settings
         if not settings.deciding.enable_external_data:
             self._disabled |= {EXTERNAL_DATA}
@@ -225,7 +233,7 @@ class Process:
         return ProviderRequests(settings, self._serving, self._registry, log, self._shown)
 
     def _make_trials(self) -> Trials:
-        """Make the trials of policies before they are enforced, and of those that wait at a start."""
+        """Makes the trials of policies: before enforcement, and for those that wait at start."""
         is_compiled = self._cache is not None and self._cache.holds_some
         return Trials(
             self._disabled,
@@ -238,7 +246,7 @@ class Process:
         )
 
     def _policies_of_files(self) -> tuple[PolicyLoader, Watched]:
-        """The policies of files, and what loads them anew when those change."""
+        """Returns the loader of policy files, and the watcher that calls it on changes."""
         paths = tuple(Path(path).absolute() for path in self._settings.policies.paths)
         loader = PolicyLoader(
             self._make_client(),
@@ -253,7 +261,7 @@ class Process:
         return loader, Watched(paths, loader.load)
 
     def _probed(self) -> tuple[dict[str, Callable[[], str]], dict[str, Callable[[], str]]]:
-        """Return the states that the probes of liveness and of readiness show."""
+        """Returns the states that the probes of liveness and of readiness show."""
         live: dict[str, Callable[[], str]] = {}
         ready = {"policies": self._policies.not_ready, "shutdown": self._shutting_down}
         if self._admission is not None:
@@ -265,7 +273,7 @@ class Process:
         return live, ready
 
     async def run(self) -> int:
-        """Serve until a signal says to stop, then drain; the exit code."""
+        """Serves until a signal, then drains; returns the exit code."""
         for notice in self._settings.notices:
             self._log.warning("a flag has no effect", notice=notice)
         stop = asyncio.Event()
@@ -317,7 +325,7 @@ class Process:
         return 0
 
     def _stop_threads(self) -> None:
-        """End what runs beside admission, once that has ended."""
+        """Stops the threads beside admission, after admission has ended."""
         if self._cluster is not None:
             self._cluster.stop()
         if self._admission is not None:
@@ -328,7 +336,7 @@ class Process:
         self._trials.stop()
 
     async def _warm_trials(self) -> None:
-        """Have ready what tries policies, once they are served: a cluster's change at any time."""
+        """Starts the process for trials once policies are served: a cluster may change at any time."""
         while self._serving.revision is None:  # noqa: ASYNC110  # set by another thread, with no event
             await asyncio.sleep(WARM_SECONDS)
         if count := self._trials.started():
@@ -337,10 +345,10 @@ class Process:
             await asyncio.to_thread(self._trials.warm)
 
     async def _greet(self) -> None:
-        """Tell who sits at the terminal where it serves, and when; only those wait for it."""
+        """Prints the greeting at a terminal, and later when policies are served."""
         if not self._lines.is_words or self._admission is None:
             return
-        # Only there: an import that nobody asked for would cost memory and start-up.
+        # Imported here: an unused module would cost memory and start-up time.
         from webhook.app import greeting  # noqa: PLC0415
 
         source = greeting.source(self._settings.policies.paths)
@@ -349,7 +357,8 @@ class Process:
         is_logged = False
         while self._serving.revision is None:
             await asyncio.sleep(GREET_SECONDS)
-            # Asked last: what is in force comes with its faults, and both may come while it slept.
+            # Checked last: faults are published with the revision, and both may come during the
+            # sleep.
             if not is_logged and self._policies.faults() and self._serving.revision is None:
                 is_logged = True
                 self._lines.say(greeting.waiting(where))
@@ -383,7 +392,7 @@ class Process:
         )
 
     def _drivers(self, rego: Driver) -> list[Driver]:
-        """The engines, what a template has code for twice by the first of them."""
+        """Returns the engines; a template with code for several uses the first."""
         if not self._settings.deciding.enable_k8s_native_validation:
             return [rego]
         fails = self._settings.deciding.default_k8s_native_validation_failure_policy == "Fail"
@@ -394,7 +403,7 @@ class Process:
         return SpecialisingThread(after, self._registry, self._log) if after else None
 
     def _code_cache(self) -> CodeCache | None:
-        """Returns the cache of compiled policies, if there is to be one; raises :class:`CannotStart`."""
+        """Returns the cache of compiled policies, if configured; raises :class:`CannotStart`."""
         directory = self._settings.policies.compiled_policies_dir
         try:
             return CodeCache(Path(directory)) if directory else None
@@ -424,7 +433,7 @@ class Process:
 
     def _cluster_thread(self, lines: Log) -> ClusterThread:
         """Make the thread that follows the cluster; raises :class:`CannotStart`."""
-        # Only with a cluster: an import that nobody asked for would cost memory and start-up.
+        # Imported here: without a cluster it would cost memory and start-up time.
         from webhook.app.cluster import ClusterThread  # noqa: PLC0415
         from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415
         from webhook.controllers.apply.prevalidation import Trier  # noqa: PLC0415
@@ -445,16 +454,16 @@ class Process:
             raise CannotStart(str(error)) from None
 
     def _record_event(self, event: str, **details: str | int) -> None:
-        """Record something besides decisions, from any thread, where there is a log."""
+        """Records an event in the decision log, if there is one; any thread may call it."""
         if self._decisions is not None:
             self._decisions.record_event(event, **details)
 
     def _decision_log(self, lines: Log) -> DecisionLog | None:
-        """The decision log if it is on; raises :class:`CannotStart`."""
+        """Returns the decision log if it is on; raises :class:`CannotStart`."""
         settings = self._settings
         if not settings.logging.decision_log_config:
             return None
-        # Only if it is on: an import that nobody asked for would cost memory and start-up.
+        # Imported here: an unused module would cost memory and start-up time.
         from webhook.app.decisions import DecisionLog  # noqa: PLC0415
         from webhook.decisions.configuration import InvalidConfiguration  # noqa: PLC0415
 
@@ -501,7 +510,7 @@ class Process:
         """Make the thread that audits the cluster, if this process does."""
         if not self._settings.audits or self._cluster is None:
             return None
-        # Only with the operation: an import that nobody asked for would cost memory and start-up.
+        # Imported here: an unused module would cost memory and start-up time.
         from webhook.app.audit import AuditThread  # noqa: PLC0415
 
         return AuditThread(
@@ -532,7 +541,7 @@ class Process:
         self._draining = True
         if self._admission is not None:
             self._admission.listener.drain()
-            # Who waits at a terminal waits for nobody, unless somebody is served.
+            # Control-C at a terminal ends the process without delay, unless connections are open.
             if number == signal.SIGINT and not self._admission.listener.hub.connections:
                 self._delay_seconds = 0
         self._log.info(
@@ -566,12 +575,15 @@ class Process:
 
 
 def _bind(host: str, port: int, flag: str) -> socket.socket:
-    """A bound socket, so that a taken port is told at once; raises :class:`CannotStart`."""
+    """Returns a bound socket, so that a taken port is reported at once.
+
+    Raises :class:`CannotStart`.
+    """
     try:
         bound = bind(host, port, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         where_ = f"{host}:{port}" if host else f":{port}"
-        # No other port would help where the address is not ours, or no name is known.
+        # Another port would not help if the address is not ours, or no name is known.
         unknown = isinstance(error, socket.gaierror) or (
             isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL
         )

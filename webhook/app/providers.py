@@ -1,7 +1,7 @@
-"""Has providers of external data asked, on the event loop that answers admissions.
+"""Calls providers of external data, on the event loop that answers admissions.
 
-Whoever needs an answer waits for nothing here: it has a future. Two threads would hand each request
-over and back, which takes longer than the request.
+The caller gets a future and does not block here. With a separate thread the hand-over would take
+longer than the request itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ProviderRequests:
-    """Asks the Providers in force; any thread may have it ask."""
+    """Calls the Providers in force; any thread may use it."""
 
     def __init__(
         self,
@@ -57,22 +57,22 @@ class ProviderRequests:
         return NO_PROVIDERS if revision is None else revision.policies.providers
 
     def known(self, request: ProviderRequest) -> ProviderResponse | None:
-        """The answer to a request, where it is kept."""
+        """Returns the cached answer to a request, if any."""
         return self._flights.known(request)
 
     def round(self, *, fresh: bool = False, requester: str = "") -> ProviderRound:
-        """Begin a round of requests; with ``fresh`` they are asked anew."""
+        """Begins a round of requests; with ``fresh`` cached answers are not used."""
         return self._flights.round(fresh=fresh, requester=requester)
 
     async def ask_all(self, requests: tuple[ProviderRequest, ...]) -> ProviderAnswers:
-        """The answers to several requests, which are asked beside each other."""
+        """Returns the answers to several requests, which are sent concurrently."""
         asking = self._flights.round()
         for request in requests:
             asking.begin(request)
         return await asyncio.wrap_future(asking.end())
 
     async def run(self) -> None:
-        """Send requests until cancelled; begin anew after a bug."""
+        """Sends requests until cancelled; restarts after a bug."""
         backoff = Backoff(initial_seconds=0.1)
         while True:
             try:

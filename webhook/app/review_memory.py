@@ -1,9 +1,9 @@
-"""Bounds the memory of all reviews beside the admission thread, and decides which has to stop.
+"""Limits the memory of all reviews beside the admission thread, and chooses the one to stop.
 
-Time bounds no memory: in a tenth of a second a policy makes 100 MiB of what is small, and a large
-object has thirty times that. What the process holds is looked at as often as the clock is. Where it
-has grown by much, whoever has worked for a while goes on alone, the others of that kind wait: so
-it is known whose doing further growth is, and that evaluation ends as an overrun.
+A time limit does not limit memory: in a tenth of a second a policy makes 100 MiB of small objects,
+and thirty times that with a large input. The memory of the process is checked as often as the
+clock. After a large growth one review that has worked for a while continues alone, and the others
+of that kind wait. Then further growth is known to be that review's, and it ends as an overrun.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TOGETHER_BYTES_MAX: Final = 48 * 1024 * 1024
-"""The bound of all reviews' memory together, in bytes, before one goes on alone."""
+"""The limit of all reviews' memory together, in bytes, before one continues alone."""
 
 ALONE_BYTES_MAX: Final = 64 * 1024 * 1024
-"""The bound of that one review's memory, in bytes. The manifests' 512 MiB are 110 for what is in
-force, 48 for bodies, 192 for what is decoded, these two, and 50 for what is kept of all this after
-it was freed."""
+"""The limit of that review's own memory, in bytes. The manifests' 512 MiB consist of 110 for the
+policies and data in force, 48 for bodies, 192 for decoded objects, these two, and 50 that the
+allocator keeps of freed memory."""
 
 LIGHT_SECONDS: Final = 0.02
-"""Of a processor: who has worked for less has made some 20 MiB at most, and waits for nobody."""
+"""Processor time: a review with less has made some 20 MiB at most, and does not wait."""
 
 
 BLOCK_BYTES: Final = 64
@@ -36,7 +36,8 @@ BLOCK_BYTES: Final = 64
 again without the process growing by it, and only the number of objects shows that."""
 
 COUNT_SECONDS: Final = 0.02
-"""Between two counts of objects, each of which takes up to a millisecond; some 20 MiB are made so."""
+"""The pause between two counts of objects, each of which takes up to a millisecond; meanwhile some
+20 MiB are made."""
 
 
 class ReviewMemory:
@@ -48,9 +49,9 @@ class ReviewMemory:
         resident: Callable[[], int] | None = None,
         blocks: Callable[[], int] = sys.getallocatedblocks,
     ) -> None:
-        """``decoded`` is what requests are accounted for, ``resident`` what the process holds.
+        """``decoded`` gives the memory accounted to requests, ``resident`` that of the process.
 
-        ``blocks`` counts objects.
+        ``blocks`` gives the number of allocated blocks.
         """
         self._blocks = blocks
         self._blocks_at_rest = 0
@@ -69,7 +70,7 @@ class ReviewMemory:
         self._blocks_at_rest = self._blocks_seen = self._blocks() - self._decoded() // BLOCK_BYTES
 
     def _made(self) -> int:
-        """Bytes: of what the process grew, or of the objects that there are more."""
+        """Returns the growth in bytes: of the process, or of the number of blocks if that is more."""
         decoded, now = self._decoded(), time.monotonic()
         if now - self._counted_at > COUNT_SECONDS:
             self._counted_at = now
@@ -78,10 +79,10 @@ class ReviewMemory:
         return max(grown, (self._blocks_seen - self._blocks_at_rest) * BLOCK_BYTES)
 
     def look(self, review: object, worked_seconds: float, until: float) -> None:
-        """See whether this review may go on, and wait while another goes on alone.
+        """Checks whether this review may continue; waits while another one continues alone.
 
-        ``until`` is on the monotonic clock. Raises
-        :class:`~webhook.rego.errors.EvaluationError` where it has made too much, or waited too long.
+        ``until`` is on the monotonic clock. Raises :class:`~webhook.rego.errors.EvaluationError` if
+        the review has made too much, or waited too long.
         """
         if worked_seconds < LIGHT_SECONDS:
             return
@@ -101,25 +102,25 @@ class ReviewMemory:
             if self._since is None:
                 self._since = memory
             elif memory - self._since > ALONE_BYTES_MAX:
-                self._since = None  # What it made goes with the evaluation; others of it follow.
+                self._since = None  # Its memory is freed with the evaluation; other evaluations of the review follow.
                 raise EvaluationError(
                     "eval_cancel_error",
                     f"evaluation made more than {ALONE_BYTES_MAX // 1024 // 1024} MiB",
                 )
 
     def end(self, review: object) -> None:
-        """Give its memory back, and let the next one on if it was alone."""
+        """Frees the review's memory, and lets the next one continue if this one was alone."""
         with self._changed:
             if self._alone is not review:
                 return
-        # Before another is let on: what is kept of this one would be taken for its.
+        # Before the next one continues: memory kept from this review would count as the next one's.
         heap.give_back()
         with self._changed:
             self._alone = None
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """Have who waits look anew."""
+        """Lets all waiting reviews check again."""
         with self._changed:
             self._alone = None
             self._changed.notify_all()

@@ -1,10 +1,9 @@
-"""Reviews and mutations that take too long for the admission thread, carried on beside it.
+"""Reviews and mutations that take too long for the admission thread, continued on other threads.
 
-One policy, or one large object, must not hold up the others' requests. What
-takes more than :data:`FAST_SECONDS` is begun anew here, with the whole budget
-of an evaluation, which grows with the object; that about a large object begins here.
-Threads share the work out fairly, and rest longer than they work: the interpreter
-has one lock, and whoever has short work must not wait for it.
+One policy, or one large object, must not delay other users' requests. Work that takes more than
+:data:`FAST_SECONDS` is begun anew here, with the whole budget of an evaluation, which grows with
+the object. Work on a large object begins here. The threads share the work fairly, and rest longer
+than they work: the interpreter has one lock, and short work must not wait for it.
 """
 
 from __future__ import annotations
@@ -36,44 +35,46 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FAST_SECONDS: Final = 0.01
-"""An evaluation's time, and that of all mutators together, on the admission thread. The heaviest of Gatekeeper's library took 8 ms
-beside 10,000 Ingresses, and 10 ms for a Pod of 500 containers; a usual one takes a tenth of one."""
+"""The time on the admission thread for one evaluation, and for all mutators together. The slowest
+template of Gatekeeper's library took 8 ms beside 10,000 Ingresses, and 10 ms for a Pod of 500
+containers; a usual one takes a tenth of that."""
 
 BUDGET_BYTES: Final = 32 * 1024
-"""Of a request that an evaluation has the budget as set for; larger ones have more in proportion.
-A Pod of 500 containers is 36 KB, and took a tenth of that budget."""
+"""The size of a request up to which an evaluation has the configured budget; larger ones have more
+in proportion. A Pod of 500 containers is 36 KB, and took a tenth of that budget."""
 
 BUDGET_GROWTH_MAX: Final = 30
-"""How much more the largest have: beyond a MiB requests have no more time than three seconds."""
+"""The largest factor of the budget: beyond a MiB requests have no more time than three seconds."""
 
 WORKERS: Final = 4
-"""Threads. They share what is left of one core, so that more do no more work; but a short review
-need not wait for the end of a long one, nor for that of three."""
+"""The number of threads. They share the rest of one core, so more threads do no more work. But a
+short review need not wait for the end of a long one, nor for that of three."""
 
 RESTS: Final = 2
-"""How much longer than their work the threads rest, together: a third of the core is left for
+"""How many times as long as their work the threads rest, together: a third of the core is left for
 them."""
 
 REST_SECONDS_MAX: Final = 0.05
-"""A rest holds up whoever stops the process."""
+"""The longest rest of a thread, which also delays the end of the process."""
 
 NOTED_SECONDS: Final = 0.01
-"""Work of a review that goes on is noted in pieces of this."""
+"""The processor time of a running review is recorded in steps of this."""
 
 WAITING_MAX: Final = 64
-"""Reviews that wait here; each holds its request. More are told to try again."""
+"""The most reviews that wait here; each holds its request. Further ones must try again."""
 
 ANSWER_SECONDS: Final = 0.004
-"""Between two answers that cannot wait longer: each takes a millisecond or two to find what it leaves
-undecided, and many begun together have their ends together. All that may wait here have a quarter of
-a second, before the end of their time."""
+"""The pause between two answers at their latest time. Each takes a millisecond or two to find its
+undecided policies, and requests that began together end together. All requests that may wait here
+have a quarter of a second, before the end of their time."""
 
 HEAVY_BYTES_MIN: Final = 512 * 1024
-"""From here on a request is heavy: decoded and evaluated it may take thirty times its bytes, and
-again as much for what policies make of them."""
+"""A request of this size or more is heavy: decoded and evaluated it may take thirty times its
+bytes, and as much again for values made by policies."""
 
 HEAVY_BYTES_MAX: Final = 1024 * 1024
-"""Of heavy requests that are reviewed at a time, of which one is always: so two at the most."""
+"""The most bytes of heavy requests under review at a time; one is always admitted, so at most two
+are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +87,14 @@ class _Work:
 
 
 class _Lane:
-    """The reviews of one party that are carried on."""
+    """The unfinished reviews of one party."""
 
     __slots__ = ("bytes_min", "count")
 
     def __init__(self, size: int) -> None:
         self.count = 0
         self.bytes_min = size
-        """Of all since there was none."""
+        """The smallest request since the lane was empty, in bytes."""
 
 
 class SlowReviews:
@@ -106,7 +107,7 @@ class SlowReviews:
         times: ProcessorTime,
         memory: ReviewMemory | None = None,
     ) -> None:
-        """``times`` is told of all work, ``memory`` asked while it goes on."""
+        """``times`` records all processor time; ``memory`` is checked during the work."""
         self._memory = memory or ReviewMemory(lambda: 0)
         self._times = times
         self._seconds = evaluation_seconds
@@ -116,7 +117,7 @@ class SlowReviews:
             waiting_max=WAITING_MAX, workers=WORKERS, weight_max=HEAVY_BYTES_MAX
         )
         self._lanes: dict[Party, _Lane] = {}
-        """Of parties whose work has not ended."""
+        """The parties with unfinished work."""
         self._answers: set[int] = set()
         """Moments that are taken for answers that cannot wait longer, in spaces between them."""
         self._active = 0
@@ -124,12 +125,12 @@ class SlowReviews:
         self._threads: list[threading.Thread] = []
 
     def is_behind(self, request: AdmissionRequest) -> bool:
-        """Whether one no larger, of the same user in the same namespace, is being carried on."""
+        """Whether a review of the same user and namespace that is no larger is unfinished."""
         lane = self._lanes.get(Party(requester(request), request.namespace))
         return lane is not None and lane.bytes_min <= request.size
 
     def rests_of(self, user: str) -> int:
-        """How many times as long as a user's work lasts its next work waits; 0 without other users.
+        """How many times as long as its last work a user's next work waits; 0 without other users.
 
         Decoding for one user takes the processor from reviews of others.
         """
@@ -140,9 +141,9 @@ class SlowReviews:
     def begin(
         self, work: Callable[[Budget], T], request: AdmissionRequest, span: RequestTime
     ) -> SlowReview[T] | Delay:
-        """Have work done for a request in its time; why there is no room.
+        """Begins work for a request within its time; returns a Delay if there is no room.
 
-        ``work`` is given what each evaluation of it may take, and rests as that says.
+        ``work`` gets the budget of each of its evaluations, and rests as the budget says.
         """
         party = Party(requester(request), request.namespace)
         slow = SlowReview[T]()
@@ -210,13 +211,13 @@ class SlowReviews:
                     self._active -= 1
                     self._queue.done(party, time.thread_time() - began)
                     self._changed.notify_all()
-                # An idle thread must not keep megabytes of what it reviewed last.
+                # An idle thread must not keep megabytes of its last review.
                 del taken, work
 
     def _carry_out(self, work: _Work) -> None:
         future = work.review.future
         if not future.set_running_or_notify_cancel():
-            return  # Nobody waits for it any more.
+            return  # The caller has given up.
         began = noted = time.thread_time()
 
         def rest(worked_seconds: float) -> None:
@@ -233,7 +234,7 @@ class SlowReviews:
         seconds = self._seconds * growth(work.request.size)
         try:
             outcome = work.carry_out(Budget.of(seconds, rest=rest, guard=self._guard))
-        except BaseException as error:  # noqa: BLE001  # told to whoever waits for it
+        except BaseException as error:  # noqa: BLE001  # passed to the waiting caller
             fault = error
         now = time.thread_time()
         work.review.worked_seconds = now - began
@@ -244,7 +245,7 @@ class SlowReviews:
             future.set_result(outcome)
 
     def _rest(self, work: _Work, worked_seconds: float) -> None:
-        """Leave the rest of the core, and what others have of this part of it, to them."""
+        """Rests, so that other threads and other users get their share of the core."""
         self._memory.look(work, work.review.worked_seconds, work.until)
         if self._stopping:
             raise EvaluationError("eval_cancel_error", "the process is stopping")
@@ -253,7 +254,7 @@ class SlowReviews:
         time.sleep(min(rests * worked_seconds, REST_SECONDS_MAX))
 
     def stop(self) -> None:
-        """Begin no more, and end what is being reviewed: the process waits for its threads."""
+        """Begins no more work, and ends the current work: the process waits for its threads."""
         with self._changed:
             self._stopping = True
             waiting = self._queue.clear()
@@ -264,5 +265,5 @@ class SlowReviews:
 
 
 def growth(size: int) -> float:
-    """How much more than the budget as set an evaluation of a request of this size may take."""
+    """Returns the factor of the configured budget for a request of this size."""
     return min(max(1.0, size / BUDGET_BYTES), BUDGET_GROWTH_MAX)

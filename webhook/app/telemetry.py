@@ -1,4 +1,4 @@
-"""Telemetry's place in the process; what sends is imported only when it is switched on."""
+"""Telemetry in the process; the sending modules are imported only if it is switched on."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 class UnusableTelemetry(Exception):
-    """Nothing can be sent with these settings; the message says what to change."""
+    """Nothing can be sent with these settings; the message has the remedy."""
 
 
 class Telemetry:
-    """The sending to a collector, if there is any; ``tracing`` is the admission thread's part."""
+    """The sending to a collector, if configured; ``tracing`` is the admission thread's part."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Telemetry:
         traces = settings.telemetry.enable_tracing and settings.serves_admission
         if not traces and not settings.telemetry.sends_metrics:
             return
-        # Only if it is on: an import that nobody asked for would cost memory and start-up.
+        # Imported here: an unused module would cost memory and start-up time.
         try:
             from webhook.serving.trace import CurrentTrace, Tracing  # noqa: PLC0415
             from webhook.telemetry.context import SampledTracer  # noqa: PLC0415
@@ -95,12 +95,12 @@ class Telemetry:
             self._sending.start()
 
     def refresh(self) -> None:
-        """Bring its own metrics up to date for a scrape."""
+        """Updates its own metrics for a scrape."""
         if self._sending is not None:
             self._sending.count()
 
     async def stop(self) -> None:
-        """Send what is left, within a moment."""
+        """Sends the remaining data, within a moment."""
         if self._sending is not None:
             await asyncio.to_thread(self._sending.stop)
 

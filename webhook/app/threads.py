@@ -32,10 +32,10 @@ PROBE_LIMITS = ConnectionLimits(
     handshake_timeout_seconds=5,
     header_timeout_seconds=5,
     body_timeout_seconds=5,
-    # Prometheus and the kubelet come back within a minute or connect anew.
+    # Prometheus and the kubelet return within a minute, or connect again.
     idle_timeout_seconds=90,
 )
-"""Probes and scrapes are few and small; whoever can reach the port cannot make them costly."""
+"""Probes and scrapes are few and small; other clients of the port cannot make them costly."""
 
 
 class ProbeThread:
@@ -75,7 +75,7 @@ class ProbeThread:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        # Numbers of these ports would be mistaken for admission's.
+        # A registry of its own: numbers of these ports would be mistaken for admission's.
         registry = Registry()
         async with asyncio.TaskGroup() as group:
             for socket, application in self._applications:
@@ -103,7 +103,7 @@ class ReloadThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, and wait a moment for what is being loaded."""
+        """Stops the thread, and waits a moment for the current load."""
         self._stop.set()
         self._thread.join(timeout=1)
 
@@ -111,7 +111,7 @@ class ReloadThread:
         try:
             for subject in self._subjects:
                 subject.look()
-            # Only now: until there are policies, that is what is waited for.
+            # Only now: readiness waits for the first policies.
             stand_behind()
             watch(self._subjects, self._stop, interval_seconds=self._interval_seconds)
         except Exception as error:  # noqa: BLE001  # the thread's boundary: its end is not silent

@@ -1,8 +1,8 @@
-"""A copy of our authorities in a Secret that providers of external data mount, so that they trust us.
+"""A copy of our authorities in a Secret that providers of external data mount, to trust us.
 
 Their charts read ``ca.crt`` of a Secret in their own namespace. All replicas keep it, by
-compare-and-swap; whatever else stands in it stays. That it cannot be written keeps nothing of the
-certificate itself from being kept.
+compare-and-swap; other entries stay. A failure to write the copy does not affect the certificate
+itself.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class AuthoritiesCopy:
         self._wake()
 
     def synced(self) -> None:
-        """It is known whether there is one."""
+        """Continues after the first list, which shows whether the Secret exists."""
         self._wake()
 
     async def run(self) -> None:
@@ -69,7 +69,7 @@ class AuthoritiesCopy:
         await self._reflector.run()
 
     async def keep(self, authorities: Mapping[str, bytes], bundle: bytes) -> None:
-        """Have the Secret hold our authorities, of our own Secret's data."""
+        """Writes our authorities, from our own Secret's data, into the Secret."""
         if not self._reflector.statistics().synced or _holds(self._current(), authorities):
             return
         encoded = base64.b64encode(bundle).decode()

@@ -1,14 +1,12 @@
-"""The serving certificate kept: its Secret, the webhook configuration's CA bundle, and what is served.
+"""Keeps the serving certificate: its Secret, the configurations' CA bundle, and the served pair.
 
-Every replica runs this, and none leads: each watches the one Secret and the one
-configuration, computes the same plan (:mod:`~webhook.certificates.plan`)
-and writes by compare-and-swap what differs. A loser finds that nothing differs
-any more. What is served comes straight from the Secret's watch, without a wait
-for a kubelet to project a file.
+Every replica runs this, without a leader. Each watches the Secret and the configurations, computes
+the same plan (:mod:`~webhook.certificates.plan`), and writes the differences by compare-and-swap. A
+replica that loses finds no more difference. The served pair comes directly from the Secret's watch,
+without the delay of a projected file.
 
-The bundle is written from a Secret read after the configuration was read, and
-swapped against that configuration: a replica whose watch lags behind cannot take
-back what a faster one has put there.
+The bundle is written from a Secret read after the configuration, and swapped against that
+configuration. So a replica whose watch lags behind cannot undo the write of a faster one.
 """
 
 from __future__ import annotations
@@ -46,8 +44,8 @@ if TYPE_CHECKING:
 
 
 CHECK_SECONDS: Final = 30.0
-"""How often the plan is made anew without an event. It costs a millisecond and no request, and half
-of :data:`~webhook.certificates.plan.TRUST_SECONDS` adds little to a rotation."""
+"""How often the plan is made again without an event. It costs a millisecond and no request, and
+half of :data:`~webhook.certificates.plan.TRUST_SECONDS` adds little to a rotation."""
 
 
 class Install(Protocol):
@@ -70,7 +68,7 @@ class CertificateStatistics:
 
 
 class _Seen:
-    """Wakes the keeper for each change, and knows whether a whole list has come."""
+    """Wakes the keeper for each change, and notes the first complete list."""
 
     def __init__(self, wake: Callable[[], object]) -> None:
         self._wake = wake
@@ -111,7 +109,7 @@ class _Configuration:
 
     @property
     def document(self) -> Json | None:
-        """The configuration as the watch has it."""
+        """The configuration from the watch."""
         return self.reflector.store.get("", self.name)
 
 
@@ -164,7 +162,7 @@ class ServingCertificate:
         self._served: tuple[bytes, bytes] | None = None
         self._was_trusted = False
         self._decoded: tuple[Json, dict[str, bytes]] = ({}, {})
-        # The authority to come that every webhook was seen to trust, and since when.
+        # The authority to come that every webhook trusts, and since when.
         self._trusted: tuple[bytes, float] | None = None
         self._fault = ""
         self._reason = ""
@@ -176,10 +174,10 @@ class ServingCertificate:
         return self._statistics
 
     def not_ready(self) -> str:
-        """Why the API server cannot call us yet, or an empty text; any thread may ask.
+        """Returns why the API server cannot call us yet, or an empty text; any thread may call it.
 
-        Once it could it stays so: what somebody does to the configuration later
-        is not put right by taking every replica out of service.
+        Once the API server could call us, the text stays empty. A later change of the configuration
+        would not be repaired by taking every replica out of service.
         """
         place = self._place
         if self._served is None:
@@ -206,7 +204,7 @@ class ServingCertificate:
         self._queue.add(self._place.secret)
 
     async def _settle(self, secret: str) -> None:
-        """Look again when something changed, or time may have changed the plan."""
+        """Looks again after a change, or when time may have changed the plan."""
         try:
             await self._step()
         except (ApiError, ApiUnreachable) as error:
@@ -253,7 +251,7 @@ class ServingCertificate:
     # --- the Secret ---------------------------------------------------------------------------
 
     def _decode(self, document: Json) -> dict[str, bytes]:
-        """The Secret's data; those of the document that was asked for last are kept."""
+        """Decodes the Secret's data; the result for the last document is kept."""
         if document is not self._decoded[0]:
             self._decoded = document, secret_data(document)
         return self._decoded[1]
@@ -268,9 +266,9 @@ class ServingCertificate:
         )
 
     async def _write_secret(self, seen: dict[str, bytes], plan: CertificatePlan) -> Json | None:
-        """Swap the Secret, unless another replica has; the one that was written.
+        """Swaps the Secret, unless another replica has; returns the written one.
 
-        ``plan`` is that of what was ``seen``: where this still stands, no keys are made again.
+        ``plan`` is for the data ``seen``: if the Secret still has that data, no new keys are made.
         """
 
         def planned(document: Json) -> Json | None:
@@ -314,10 +312,10 @@ class ServingCertificate:
     # --- the webhook configuration ------------------------------------------------------------
 
     async def _write_bundle(self, seen: _Configuration) -> None:
-        """Put the authorities into every webhook, whatever the watches have not told yet."""
+        """Writes the authorities into every webhook, from fresh reads instead of the watches."""
         place = self._place
         configuration = await self._client.get(seen.resource, seen.name)
-        # Read after the configuration: at least as new as what made that one's bundle.
+        # Read after the configuration: at least as new as the Secret behind its bundle.
         data = secret_data(await self._client.get(SECRETS, place.secret, place.namespace))
         if _trusts(configuration, data):
             return
@@ -330,10 +328,10 @@ class ServingCertificate:
         self._log.info("CA bundle written", configuration=seen.name)
 
     def _note_trust(self, data: Mapping[str, bytes]) -> None:
-        """Remember since when the authority to come is trusted, and whether we are at all."""
+        """Records since when the authority to come is trusted, and whether our pair is."""
         if not all(item.seen.whole for item in self._configurations):
             return
-        # Where there is no configuration, nobody calls who could be turned away.
+        # Without a configuration there is no API server to turn away.
         documents = [item.document for item in self._configurations]
         trusted = all(item is None or _trusts(item, data) for item in documents)
         if trusted and self._served is not None:
@@ -364,9 +362,9 @@ def _trusts(configuration: Mapping[str, Any], data: Mapping[str, bytes]) -> bool
     return all(planning.is_trusted(_decoded_bundle(bundle), data, now) for bundle in bundles)
 
 
-@functools.lru_cache(maxsize=4)  # of each configuration what it holds, and what it is to hold
+@functools.lru_cache(maxsize=4)  # for each configuration its current and its planned bundle
 def _decoded_bundle(text: str | None) -> bytes:
-    """A webhook's bundle, which every check of it reads anew."""
+    """Decodes a webhook's bundle; each check of the bundle needs it."""
     return decoded(text)
 
 

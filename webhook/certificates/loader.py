@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CertificateOptions:
-    """Where the certificate comes from, and what it is for."""
+    """The source of the certificate, and its uses."""
 
     directory: Path | None
-    """Where a pair is read from; without it one is made, or brought by who keeps it."""
+    """The directory of the pair; None if the pair is made here or comes from the keeper."""
     names: tuple[str, ...]
     """The DNS names of the Service, and localhost."""
     host: str = ""
-    """The address that is listened on, a name in what is made here, too."""
+    """The listening address, which is also a name in certificates made here."""
     min_version: str = "1.3"
     client_ca_name: str = ""
-    """The file with the authorities of clients; without it any client is let in."""
+    """The file with the authorities of clients; without it every client is admitted."""
     api_server_ca: Path | None = None
-    """The file with the authorities of API servers, which are told from other clients by them."""
+    """The file with the authorities of API servers, which tells them from other clients."""
 
 
 class ShownPair:
-    """A directory's pair for whoever serves nothing: providers that ask are shown it, once it is there."""
+    """A directory's pair for a process that serves nothing: shown to providers, once present."""
 
     def __init__(self, directory: Path, log: Logger) -> None:
         self._directory = directory
@@ -51,11 +51,14 @@ class ShownPair:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Return the files to watch."""
+        """Returns the files to watch."""
         return (self._directory.absolute(),)
 
     def load(self) -> bool:
-        """Read the directory again; whether its pair can be used. What was read before stays else."""
+        """Reads the directory again; returns whether its pair can be used.
+
+        Otherwise the old pair stays.
+        """
         before = self._fault
         try:
             pair = pairs.read_pair(self._directory)
@@ -69,7 +72,7 @@ class ShownPair:
         return True
 
     def lend(self, context: ssl.SSLContext) -> None:
-        """Have a client's context show the pair, if there is one; any thread may call.
+        """Makes a client's context show the pair, if there is one; any thread may call it.
 
         Raises :class:`~webhook.certificates.pairs.InvalidCertificate`.
         """
@@ -81,7 +84,7 @@ class CertificateLoader:
     """Keeps the listener's context on the latest pair that can be used."""
 
     def __init__(self, options: CertificateOptions, registry: Registry, log: Logger) -> None:
-        """Take the pair of the directory; without a directory, or until it has one, make one."""
+        """Takes the pair of the directory; without a directory, or a pair in it, makes one."""
         self._registry = registry
         self._log = log
         self._min_version = options.min_version
@@ -105,7 +108,7 @@ class CertificateLoader:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Return the files to watch."""
+        """Returns the files to watch."""
         paths = (self._directory, self._api_server_ca)
         return tuple(path.absolute() for path in paths if path is not None)
 
@@ -115,7 +118,7 @@ class CertificateLoader:
         return self._served
 
     def lend(self, context: ssl.SSLContext) -> None:
-        """Have a client's context show the pair that is served now; any thread may call.
+        """Makes a client's context show the pair in use; any thread may call it.
 
         Raises :class:`~webhook.certificates.pairs.InvalidCertificate`.
         """
@@ -132,13 +135,14 @@ class CertificateLoader:
         return ""
 
     def keep(self, not_ready: Callable[[], str]) -> None:
-        """Somebody else brings the pairs, by :meth:`install`, and says why there is none yet."""
+        """Leaves the pairs to a keeper, which calls :meth:`install`; ``not_ready`` is its state."""
         self._kept_not_ready = not_ready
 
     def install(self, certificate: bytes, key: bytes) -> None:
-        """Serve this pair from the next handshake on; any thread may call.
+        """Serves this pair from the next handshake on; any thread may call it.
 
-        Raises :class:`~webhook.certificates.pairs.InvalidCertificate`, and then serves on what it had.
+        Raises :class:`~webhook.certificates.pairs.InvalidCertificate`; the previous pair then
+        stays.
         """
         self._install(CertificatePair(certificate, key, known_authorities=self._known))
 
@@ -148,7 +152,7 @@ class CertificateLoader:
         self._note(pair)
 
     def _read_known(self) -> None:
-        """Read by whom API servers are known; where that cannot be, what was read before stays."""
+        """Reads the authorities of API servers; after an error the previous ones stay."""
         if self._api_server_ca is None:
             return
         before = self._known_fault
@@ -168,7 +172,7 @@ class CertificateLoader:
                 )
 
     def _read(self) -> CertificatePair | None:
-        """The directory's pair if it can be used; what is wrong is kept and logged otherwise."""
+        """Returns the directory's pair if it can be used; otherwise keeps and logs the error."""
         assert self._directory is not None
         try:
             pair = pairs.read_pair(self._directory, self._client_ca_name)
@@ -218,5 +222,5 @@ def _self_signed(options: CertificateOptions) -> CertificatePair:
     pair = pairs.self_signed([*names, "127.0.0.1", "::1"], dt.datetime.now(tz=dt.UTC))
     if not options.client_ca_name:
         return pair
-    # Until the directory has the client authorities nobody is let in.
+    # Until the directory has the client authorities, every client is refused.
     return CertificatePair(pair.certificate, pair.key, pair.certificate)

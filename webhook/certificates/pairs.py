@@ -1,8 +1,7 @@
-"""Certificates: pairs read from a directory or made here, and the TLS contexts made of them.
+"""Certificates: pairs read from a directory or made here, and their TLS contexts.
 
-A pair is tried on a context of its own before it serves: OpenSSL, given a key
-that does not fit, would break the context it was given to. Private keys are
-written nowhere but to memory.
+A pair is tried on a context of its own before it serves: a key that does not match would break the
+context in use. Private keys are kept only in memory.
 """
 
 from __future__ import annotations
@@ -27,28 +26,28 @@ CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
 
 FILE_BYTES_MAX: Final = 1024 * 1024
-"""As much as a Secret can hold."""
+"""The largest file read: the limit of a Secret."""
 
 SELF_SIGNED_DAYS: Final = 365
 BACKDATED: Final = dt.timedelta(hours=1)
-"""How long a certificate was valid before it was made, for clocks that differ."""
+"""How long before its creation a certificate begins to be valid, for clocks that differ."""
 
 _VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
 class InvalidCertificate(ValueError):
-    """A certificate, key or authority that cannot be used; the message says which and why."""
+    """A certificate, key or authority that cannot be used; the message names it and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class CertificatePair:
-    """A certificate chain with its key, and the authorities that clients must come from, in PEM."""
+    """A certificate chain with its key, and the authorities for client certificates, in PEM."""
 
     certificate: bytes
     key: bytes = field(repr=False)
     client_authorities: bytes = b""
     known_authorities: bytes = b""
-    """Of clients that are told from others, who are let in all the same."""
+    """Authorities of clients to recognise; other clients are admitted, too."""
 
 
 def read_pair(directory: Path, client_ca_name: str = "") -> CertificatePair:
@@ -84,7 +83,7 @@ def make_context(pair: CertificatePair, min_version: str = "1.3") -> ssl.SSLCont
     """A server's context with this pair; raises :class:`InvalidCertificate`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[min_version]
-    # Of TLS 1.2: forward secrecy and authenticated encryption alone, as every Go client has them.
+    # For TLS 1.2: only forward secrecy and authenticated encryption, which every Go client has.
     context.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")
     # The API server speaks nothing newer to webhooks (client-go sets NextProtos so).
     context.set_alpn_protocols(["http/1.1"])
@@ -99,7 +98,10 @@ def make_context(pair: CertificatePair, min_version: str = "1.3") -> ssl.SSLCont
 
 
 def show(context: ssl.SSLContext, pair: CertificatePair) -> None:
-    """Have a context show this pair from its next handshake on; raises :class:`InvalidCertificate`."""
+    """Makes a context show this pair from its next handshake on.
+
+    Raises :class:`InvalidCertificate`.
+    """
     try:
         with _as_file(pair.certificate + b"\n" + pair.key) as path:
             context.load_cert_chain(path, password=_no_password)
@@ -126,7 +128,7 @@ def _why(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _as_file(content: bytes) -> Generator[str]:
-    """A path of a file with this content that no disk ever sees, where the system can do that."""
+    """Yields the path of a file with this content, in memory if the system permits it."""
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("certificate", os.MFD_CLOEXEC)
         with os.fdopen(number, "wb") as stream:
@@ -141,11 +143,10 @@ def _as_file(content: bytes) -> Generator[str]:
 
 
 class SwappedContext:
-    """The context that listeners hold: each handshake takes the latest one that was installed.
+    """The context for listeners: each handshake takes the latest installed one.
 
-    Handshakes under way and open connections keep what they began with. Swapping
-    whole contexts lets the client authorities change too, which a context can
-    add to but not replace.
+    Handshakes in progress and open connections keep theirs. Swapping whole contexts allows a change
+    of client authorities, which a context can add to but not replace.
     """
 
     def __init__(self, context: ssl.SSLContext) -> None:
@@ -165,7 +166,7 @@ class SwappedContext:
 
 
 def check_client_name(transport: asyncio.BaseTransport, expected_name: str) -> str | None:
-    """Why a client's certificate does not name who may call, None where it does."""
+    """Returns why a client's certificate does not have the permitted name; None if it does."""
     certificate: dict[str, Any] = transport.get_extra_info("peercert") or {}
     names = [
         value
@@ -173,7 +174,7 @@ def check_client_name(transport: asyncio.BaseTransport, expected_name: str) -> s
         for key, value in part
         if key == "commonName"
     ]
-    # Whoever reads another of several names, as Go reads the last, must find the same.
+    # Software that reads another of several names (Go reads the last) must find the same.
     strange = [name for name in names if name != expected_name]
     if names and not strange:
         return None
@@ -182,9 +183,9 @@ def check_client_name(transport: asyncio.BaseTransport, expected_name: str) -> s
 
 
 def not_after(certificate: bytes) -> dt.datetime | None:
-    """When the first certificate of a chain ends; None where that cannot be read.
+    """Returns the end of the first certificate of a chain; None if it cannot be read.
 
-    Read by hand: importing what else would read it takes a tenth of a start, and 10 MiB.
+    Parsed by hand: importing a library for it takes a tenth of a start, and 10 MiB.
     """
     try:
         pem = certificate[certificate.index(BEGIN) : certificate.index(_END) + len(_END)]
@@ -204,7 +205,7 @@ _VERSION: Final = 0xA0
 
 def _end_of(der: bytes) -> dt.datetime:
     """``tbsCertificate.validity.notAfter`` (RFC 5280, 4.1); raises ValueError and IndexError."""
-    at = _value(der, _value(der, 0)[1])[1]  # within the certificate, and what is signed of it
+    at = _value(der, _value(der, 0)[1])[1]  # within the certificate, and its signed part
     if der[at] == _VERSION:
         at = _value(der, at)[2]
     for _ in range(3):  # serial number, signature's algorithm, issuer
@@ -220,7 +221,7 @@ def _end_of(der: bytes) -> dt.datetime:
 
 
 def _value(der: bytes, at: int) -> tuple[int, int, int]:
-    """A DER value's tag, and where its content begins and ends."""
+    """Returns a DER value's tag, and the begin and end of its content."""
     tag, length, start = der[at], der[at + 1], at + 2
     if length & 0x80:
         start += length & 0x7F
@@ -229,13 +230,13 @@ def _value(der: bytes, at: int) -> tuple[int, int, int]:
 
 
 def self_signed(names: Sequence[str], now: dt.datetime) -> CertificatePair:
-    """A pair for these DNS names and addresses: ECDSA P-256, which costs least at a handshake."""
+    """Makes a pair for these DNS names and addresses: ECDSA P-256, the cheapest at a handshake."""
     from cryptography import x509  # noqa: PLC0415  # 10 MiB that only this needs
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
 
     key = ec.generate_private_key(ec.SECP256R1())
-    # As those of a cluster's plan.
+    # The same usages as in a cluster's plan.
     usages = (x509.oid.ExtendedKeyUsageOID.SERVER_AUTH, x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH)
     subject = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, names[0][:64])])
     usage = x509.KeyUsage(

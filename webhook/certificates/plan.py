@@ -1,21 +1,19 @@
-"""The serving certificate in its Secret: what should stand there now, decided without a leader.
+"""Plans the content of the Secret with the serving certificate, without a leader.
 
-Every replica computes the same plan from the Secret, the webhook configuration
-and the time; whoever writes first by compare-and-swap wins, and the rest find
-that nothing differs. The Secret holds Gatekeeper's keys, so that its own tools
-read it (cert-controller, pkg/rotator), and two of ours while an authority is
-replaced:
+Every replica computes the same plan from the Secret, the webhook configuration and the time. The
+first to write by compare-and-swap wins, and the rest find no difference. The Secret holds
+Gatekeeper's keys, so that its own tools read it (cert-controller, pkg/rotator), and two of ours
+while an authority is replaced:
 
 ``ca.crt``, ``ca.key``    the authority that signed the serving pair; ``ca.crt``
-                          goes on with earlier authorities that have not ended
+                          also has earlier authorities that have not ended
 ``tls.crt``, ``tls.key``  the serving pair
 ``next-ca.crt`` …         the authority to come, until the API server trusts it
 
-An authority is replaced in two steps, so that at no moment a replica serves
-what the API server does not trust: first the new one is only trusted, together
-with the old; the serving pair changes when the webhook configuration has held
-the new one for long enough that every API server has read it. A new serving
-pair of the same authority needs no such care.
+An authority is replaced in two steps, so that no replica ever serves a pair that the API server
+does not trust. First the new authority is only trusted, together with the old one. The serving pair
+changes once the webhook configuration has held the new authority for long enough that every API
+server has read it. A new serving pair of the same authority needs no such care.
 """
 
 from __future__ import annotations
@@ -55,46 +53,45 @@ SERVING_DAYS: Final = 365
 LOOKAHEAD_DAYS: Final = 90
 
 TRUST_SECONDS: Final = 60.0
-"""How long a new authority is trusted before it signs what is served: API servers watch webhook
-configurations and follow within a second or two; a minute is for one that is slow."""
+"""How long a new authority is trusted before it signs the serving pair. API servers watch webhook
+configurations and follow within a second or two; a minute is for a slow one."""
 
 STANDS: Final = dt.timedelta(hours=24)
-"""How long a new authority stands in the Secret of providers before it signs: a kubelet projects a
-Secret within minutes, and those who read it at their start alone are restarted within a day by
-whoever is told to."""
+"""How long a new authority is in the Secret for providers before it signs. A kubelet projects a
+Secret within minutes. Providers that read it only at start must be restarted within a day."""
 
 SecretData = dict[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class CertificatePlace:
-    """Where the certificate is kept, and the DNS names that it is for."""
+    """The Secret and the configurations of the certificate, and its DNS names."""
 
     namespace: str
     secret: str
     configuration: str
     names: tuple[str, ...]
     mutating_configuration: str = ""
-    """The name of a MutatingWebhookConfiguration; empty where nothing is mutated."""
+    """The name of a MutatingWebhookConfiguration; empty without mutation."""
     provider_secret: tuple[str, str] | None = None
-    """Namespace and name of the Secret in which providers of external data find whom to trust."""
+    """Namespace and name of the Secret with our authorities for providers of external data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
-    """How long certificates live, for tests that rotate in seconds."""
+    """The lifetimes of certificates; tests that rotate in seconds change them."""
 
     authority: dt.timedelta = dt.timedelta(days=CA_DAYS)
     serving: dt.timedelta = dt.timedelta(days=SERVING_DAYS)
     lookahead: dt.timedelta = dt.timedelta(days=LOOKAHEAD_DAYS)
     trust_seconds: float = TRUST_SECONDS
     stands: dt.timedelta = dt.timedelta(0)
-    """How old an authority is before it signs, for those who copy it in their own time."""
+    """The age of an authority before it signs, for clients that copy it in their own time."""
 
 
 @dataclass(frozen=True, slots=True)
 class CertificatePlan:
-    """The Secret and bundle to write, and why; ``secret`` is None where the Secret is right."""
+    """The Secret and bundle to write, and the reason; ``secret`` is None if the Secret is right."""
 
     secret: SecretData | None
     reason: str
@@ -138,15 +135,15 @@ def plan(
 
 
 def bundle(secret: Mapping[str, bytes], now: dt.datetime) -> bytes:
-    """Every authority that may have signed what some replica serves, now or soon."""
+    """Returns every authority that may have signed a pair served by some replica, now or soon."""
     return b"".join(item.pem for item in known_authorities(secret) if item.ends > now)
 
 
 def is_trusted(held: bytes, secret: Mapping[str, bytes], now: dt.datetime) -> bool:
-    """Whether a bundle holds every authority it must, and none that the Secret does not name.
+    """Whether a bundle holds every necessary authority, and none that is not in the Secret.
 
-    One that has ended may stay until the bundle changes for another reason: it
-    vouches for nothing, and replicas whose clocks differ would quarrel about it.
+    An expired authority may stay until the bundle changes for another reason. It vouches for
+    nothing, and replicas with different clocks would undo each other's writes.
     """
     certificates = read_bundle(held)
     known = known_authorities(secret)
@@ -171,10 +168,9 @@ def _promoted(
     now: dt.datetime,
     lifetimes: Lifetimes,
 ) -> SecretData:
-    """The new authority in force; the old one is trusted on until it ends.
+    """Puts the new authority in force; the old one stays trusted until it expires.
 
-    Nobody has its key any more, and a replica that has not read the new pair yet
-    still serves the old one.
+    Its key is deleted, but a replica that has not read the new pair yet still serves the old one.
     """
     data = _authority_data(coming, CA_CERTIFICATE, CA_KEY)
     earlier = [
@@ -187,7 +183,7 @@ def _promoted(
 
 
 def _in_force(authority: Authority | None, now: dt.datetime) -> Authority | None:
-    """The authority, where it has begun and not ended."""
+    """Returns the authority if it has begun and not ended."""
     if authority is None or not authority.begins <= now < authority.ends:
         return None
     return authority
@@ -196,9 +192,9 @@ def _in_force(authority: Authority | None, now: dt.datetime) -> Authority | None
 def _has_stood(
     coming: Authority, authority: Authority, now: dt.datetime, lifetimes: Lifetimes
 ) -> bool:
-    """Whether an authority was there for as long as others need to copy it.
+    """Whether an authority has existed for long enough to be copied.
 
-    Not for longer than half of what the one in force had left.
+    At most half of the remaining time of the authority in force is waited for.
     """
     made_at = coming.begins + BACKDATED
     return now - made_at >= min(lifetimes.stands, (authority.ends - made_at) / 2)
@@ -214,7 +210,7 @@ def _serves(
     """Whether the authority's pair is for these names, and not about to end."""
     if serving is None or not serving.names.issuperset(names):
         return False
-    # A short-lived authority must not make every pair of its own look ended.
+    # Otherwise every pair of a short-lived authority would seem about to end.
     ends = min(serving.ends, authority.ends)
     lookahead = min(lifetimes.lookahead, lifetimes.serving / 4)
     return serving.begins <= now and (ends - now > lookahead or ends == authority.ends > now)
@@ -234,7 +230,7 @@ def _authority_data(authority: Authority, certificate: str, key: str) -> SecretD
 
 def _make_authority(now: dt.datetime, lifetimes: Lifetimes) -> Authority:
     key = ec.generate_private_key(ec.SECP256R1())
-    # The serial number in the name tells authorities of one name apart: a chain is sought by it.
+    # The serial number in the name distinguishes authorities: a chain is looked up by name.
     serial = x509.random_serial_number()
     subject = x509.Name(
         [

@@ -1,8 +1,8 @@
-"""Reads the Secret's bytes, whatever the time is: authorities, and the pair that is served.
+"""Reads the Secret's bytes, independent of the time: the authorities, and the serving pair.
 
 The plan is made twice a minute and with each change, of a Secret that changes once in months. So
-what was read of the same bytes is kept: keys and certificates are parsed, and the signature is
-verified, once for each Secret.
+results are cached by content: keys and certificates are parsed, and the signature is verified, once
+for each Secret.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ NEXT_CA_CERTIFICATE: Final = "next-ca.crt"
 NEXT_CA_KEY: Final = "next-ca.key"
 
 USAGES: Final = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
-"""A provider of external data asks whoever calls it for a certificate: it is this one."""
+"""A provider of external data may require a client certificate, for which this one is used."""
 
 _READ: Final = (CA_CERTIFICATE, CA_KEY, NEXT_CA_CERTIFICATE, NEXT_CA_KEY, CERTIFICATE, KEY)
 
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A certificate and the key that it is of."""
+    """A certificate and its key."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -55,17 +55,17 @@ class DatedCertificate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServingPair:
-    """A certificate whose key is beside it, which the authority has signed for servers and clients."""
+    """A certificate with its key, signed by the authority for servers and clients."""
 
     begins: dt.datetime
     ends: dt.datetime
     names: frozenset[str]
-    """The DNS names that it is for."""
+    """The DNS names in the certificate."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecretReading:
-    """The content of a Secret; None stands for what is missing, does not fit or cannot be read."""
+    """The content of a Secret; None for missing, unsuitable or unreadable parts."""
 
     authority: Authority | None
     coming: Authority | None
@@ -79,7 +79,7 @@ def secret_data(secret: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def decoded(text: str | None) -> bytes:
-    """Bytes of base64; none for what is not, which then is made anew."""
+    """Decodes base64; empty for invalid text, so that the entry is made anew."""
     try:
         return base64.b64decode(text or "", validate=True)
     except (binascii.Error, ValueError):
@@ -87,7 +87,7 @@ def decoded(text: str | None) -> bytes:
 
 
 def known_authorities(secret: Mapping[str, bytes]) -> tuple[DatedCertificate, ...]:
-    """Every authority that the Secret names: the one in force, those before it, the next."""
+    """Returns every authority in the Secret: the current one, earlier ones, and the next one."""
     return _known(secret.get(CA_CERTIFICATE, b""), secret.get(NEXT_CA_CERTIFICATE, b""))
 
 
@@ -101,7 +101,8 @@ def read_secret(secret: Mapping[str, bytes]) -> SecretReading:
     return _read(*[secret.get(name, b"") for name in _READ])
 
 
-# One, and the one before it: both are read while replicas swap them. No key stays for longer.
+# The current Secret and the one before it: both are read while replicas swap them. No key is kept
+# for longer.
 @functools.lru_cache(maxsize=2)
 def _read(
     ca_certificate: bytes,
@@ -119,16 +120,16 @@ def _read(
     )
 
 
-@functools.lru_cache(maxsize=8)  # the Secret's authorities, and what webhooks hold
+@functools.lru_cache(maxsize=8)  # the Secret's authorities, and the bundles of webhooks
 def read_bundle(pem: bytes) -> tuple[DatedCertificate, ...]:
-    """The certificates of a text; none where one of them cannot be read."""
+    """Returns the certificates in a text; empty if one of them cannot be read."""
     return tuple(
         DatedCertificate(item.not_valid_after_utc, pem_of(item)) for item in read_certificates(pem)
     )
 
 
 def read_certificates(pem: bytes) -> list[x509.Certificate]:
-    """The certificates of a text, to be used; none where one of them cannot be read."""
+    """Parses the certificates in a text; empty if one of them cannot be read."""
     try:
         return x509.load_pem_x509_certificates(pem)
     except ValueError:
@@ -184,7 +185,7 @@ def _pair(
 
 
 def _fits(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
-    """Whether the certificate is this key's; one of a key that cannot be read is not."""
+    """Whether the certificate is for this key; false if its key cannot be read."""
     try:
         return certificate.public_key() == key.public_key()
     except (ValueError, UnsupportedAlgorithm):
@@ -192,7 +193,7 @@ def _fits(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> boo
 
 
 def _private_key(pem: bytes) -> ec.EllipticCurvePrivateKey | None:
-    """An ECDSA key; a Secret with any other was made by another program and is made anew."""
+    """Reads an ECDSA key; None for any other, which another program made and which is replaced."""
     try:
         key = serialization.load_pem_private_key(pem, None)
     except (ValueError, TypeError, UnsupportedAlgorithm):

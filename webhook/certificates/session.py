@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ClusterCertificate:
-    """Hands the Secret's pair to the listener, and holds readiness back until it is trusted."""
+    """Hands the Secret's pair to the listener, and holds readiness back until the pair is trusted."""
 
     def __init__(self, place: CertificatePlace, loader: CertificateLoader, log: Logger) -> None:
         self._place = place
@@ -25,9 +25,9 @@ class ClusterCertificate:
         loader.keep(self.not_ready)
 
     def not_ready(self) -> str:
-        """Why the API server cannot call us yet, or an empty text; any thread may ask.
+        """Returns why the API server cannot call us yet, or an empty text; any thread may call it.
 
-        Once it could it stays so, in later sessions too: what is served goes on being served.
+        Once empty it stays so, in later sessions too: the pair continues to be served.
         """
         if self._was_ready:
             return ""

@@ -1,7 +1,6 @@
-"""Policy in: what the cluster holds becomes snapshots, and statuses say so.
+"""Turns policies of the cluster into snapshots, and reports them in statuses.
 
-What enters is objects as watches deliver them; what leaves is changes of a
-:class:`~webhook.constraint.client.Client`, observations for readiness, and the
-status objects that this replica should have. Deciding is apart from I/O: nothing
-that decides here awaits anything.
+Input are objects from watches. Output are changes of a :class:`~webhook.constraint.client.Client`,
+observations for readiness, and the desired status objects of this replica. Decisions are separate
+from I/O: no function that decides awaits.
 """

@@ -1,12 +1,12 @@
-"""The one loop of whoever keeps something in the cluster in step, with no leader.
+"""The common loop of controllers that keep objects in the cluster in step, without a leader.
 
-What may differ is named by keys. A keeper has each settled by one worker at a time, within the
-boundary of its object. Who settles a key looks at what there is now, and says how it goes on:
+A key names an object that may differ. A keeper has each key settled by one worker at a time; an
+error affects that key alone. The function that settles a key compares the current objects, and ends
+in one of these cases:
 
-1. nothing is left to do (:meth:`Keeper.settled`), or only to be looked at again later;
-2. others write before this replica does (:meth:`Keeper.waits_for_turn`);
-3. it failed, and is tried again after a back-off (:meth:`Keeper.failed`, or :meth:`Keeper.retry`
-   where another was faster).
+1. nothing is left to do (:meth:`Keeper.settled`), or only a later look; 2. other replicas write
+first (:meth:`Keeper.waits_for_turn`); 3. it failed, and is tried again after a back-off
+(:meth:`Keeper.failed`, or :meth:`Keeper.retry` if another replica was faster).
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from webhook.controllers.object_faults import Follower, ObjectFaults
 
 TURN_SECONDS: Final = 5.0
-"""How much longer each next replica waits for those before it to write."""
+"""How much longer each next replica in turn waits before it writes."""
 
 WRITES_AT_ONCE: Final = 8
 """Requests under way: a start with 2,500 objects takes seconds, and no seat of the API server's
 priority level is held for long."""
 
 RETRY_SECONDS_MAX: Final = 60.0
-"""How long at most waits what fails again and again, a write or a look: it begins with a turn, or
-less, and doubles."""
+"""The longest pause after repeated failures of a write or look. The first pause is a turn or less;
+each next one doubles."""
 
 KeyT = TypeVar("KeyT", bound="Hashable")
 
 
 class Keeper(Generic[KeyT]):
-    """Turns, back-offs and counts of writes of one thing that is kept. Used on one event loop."""
+    """Turns, back-offs and write counts of one kind of object. Used on one event loop."""
 
     def __init__(  # the seams, each named
         self,
@@ -50,9 +50,9 @@ class Keeper(Generic[KeyT]):
         retry_seconds_max: float = RETRY_SECONDS_MAX,
         turn_seconds: float = TURN_SECONDS,
     ) -> None:
-        """A failure is tried again after ``retry_seconds``, and later after each more.
+        """A failure is tried again after ``retry_seconds``, and later after each further failure.
 
-        ``turn_seconds`` are how much longer each next replica waits for those before it.
+        ``turn_seconds`` is how much longer each next replica in turn waits before it writes.
         """
         self._follower = follower
         self._settle = settle
@@ -63,14 +63,14 @@ class Keeper(Generic[KeyT]):
             backoff=lambda: Backoff(initial_seconds=retry_seconds, max_seconds=retry_seconds_max)
         )
         self._since: dict[KeyT, tuple[float, Any]] = {}
-        """Since when a key's object differs, and what it had of ours then."""
+        """The time since when a key's object differs, and our part of the object at that time."""
         self.writes = 0
         """Requests that wrote, or tried to."""
         self.failures = 0
         """The number of turns that failed."""
 
     async def run(self) -> None:
-        """Settle what is due until cancelled."""
+        """Settles due keys until cancelled."""
         await self._object_faults.run(self._follower, self.queue, self._settle, self._workers)
 
     def add(self, key: KeyT, delay_seconds: float = 0.0) -> None:
@@ -78,7 +78,7 @@ class Keeper(Generic[KeyT]):
         self.queue.add(key, delay_seconds)
 
     def settled(self, key: KeyT, again_seconds: float | None = None) -> None:
-        """Nothing is left to do about a key; it is looked at again after so long, if at all."""
+        """Notes that a key needs no work; it is settled again after ``again_seconds``, if given."""
         self._since.pop(key, None)
         self.queue.forget(key)
         if again_seconds is not None:
@@ -87,10 +87,10 @@ class Keeper(Generic[KeyT]):
     def waits_for_turn(
         self, key: KeyT, rank: int, *, held: Any = None, not_before: float = 0.0
     ) -> bool:
-        """Whether it is not this replica's turn yet to write; it is looked at again then.
+        """Whether this replica must wait for its turn to write; if so, the key is queued for then.
 
-        So many replicas as ``rank`` says write before it. ``held`` is what the object has now:
-        where it changes, somebody writes, and is given the time for this difference, too.
+        ``rank`` is the number of replicas that write before this one. ``held`` is our part of the
+        object now. If it changes, another replica is writing, and the wait starts again.
         """
         now = time.monotonic()
         since, before = self._since.get(key, (now, held))
@@ -103,7 +103,7 @@ class Keeper(Generic[KeyT]):
         return turn > now
 
     def retry(self, key: KeyT) -> float:
-        """Another was faster, or it is not so yet: try again, after so many seconds."""
+        """Queues a key again after a back-off; returns its seconds."""
         return self.queue.retry(key)
 
     def failed(self, key: KeyT) -> None:

@@ -1,16 +1,15 @@
-"""The boundary around one object: whatever error it raises affects that object alone.
+"""The boundary around one object: any error it raises affects that object alone.
 
-Controllers foresee many errors, and report them in the status of the object. Any other error (a shape
-that no object may have, a depth at which Python's comparison fails, a bug) is caught here: it is
-counted, logged once as long as it stays the same, and the next object is taken. Errors of the API
-server itself pass through: they concern no object.
+Controllers foresee many errors, and report them in the status of the object. Any other error (a
+shape that no object may have, a depth at which Python's comparison fails, a bug) is caught here. It
+is counted, and logged once as long as it stays the same; then the next object is taken. Errors of
+the API server itself pass through: they concern no object.
 
 All code that reads an object runs within one of four methods:
 
-1. :meth:`ObjectFaults.object`: take one object, from an event.
-2. :meth:`ObjectFaults.each`: take the objects of several changes.
-3. :meth:`ObjectFaults.attempt`: try to put an object in force, and get its error as a value.
-4. :meth:`ObjectFaults.run`: settle the keys of a queue.
+1. :meth:`ObjectFaults.object`: take one object, from an event. 2. :meth:`ObjectFaults.each`: take
+the objects of several changes. 3. :meth:`ObjectFaults.attempt`: try to put an object in force, and
+get its error as a value. 4. :meth:`ObjectFaults.run`: settle the keys of a queue.
 """
 
 from __future__ import annotations
@@ -35,7 +34,8 @@ TEMPLATES: Final = template.KIND
 """The templates' name in readiness."""
 
 PolicyKey: TypeAlias = tuple[str, str]
-"""A constraint kind, or :data:`TEMPLATES`, or the kind of another policy with its group; and a name."""
+"""A constraint kind, or :data:`TEMPLATES`, or the kind of another policy with its group; and a
+name."""
 
 
 def constraint_kind(kind: str) -> str:
@@ -69,15 +69,15 @@ Follower: TypeAlias = Literal[
 """The controller that could not take an object: the metrics' label."""
 
 REMEMBERED_MAX: Final = 1_000
-"""Objects whose fault is remembered, so that it is logged once. Beyond that a fault is logged each
-time that it occurs."""
+"""The most objects whose fault is remembered, so that it is logged once. Beyond that a fault is
+logged each time it occurs."""
 
 DETAIL_CHARACTERS_MAX: Final = 300
 """Characters of an error's own text in a status: some errors print the whole object."""
 
 
 def described(error: Exception) -> str:
-    """Return an unforeseen error as a sentence for a status."""
+    """Returns an unforeseen error as a sentence for a status."""
     if isinstance(error, RecursionError):
         return "nested deeper than it can be looked at"
     text = str(error)
@@ -87,7 +87,7 @@ def described(error: Exception) -> str:
 
 
 class ObjectFaults:
-    """Remembers the objects whose reading failed. For one task, or the tasks of one loop."""
+    """The objects that raised an error. For one task, or the tasks of one loop."""
 
     def __init__(self, log: Logger | None = None, registry: Registry | None = None) -> None:
         self._log = log
@@ -101,7 +101,7 @@ class ObjectFaults:
         *name: str,
         otherwise: Callable[[Exception], object] | None = None,
     ) -> Iterator[None]:
-        """Run the block for one object. Its error ends here, and ``otherwise`` is called with it."""
+        """Runs the block for one object. Its error ends here and is passed to ``otherwise``."""
         try:
             yield
         except (ApiError, ApiUnreachable):
@@ -128,9 +128,9 @@ class ObjectFaults:
     def attempt(
         self, follower: Follower, name: tuple[str, ...], do: Callable[[], T]
     ) -> T | Exception:
-        """Return the result of ``do``, or the error that it raised.
+        """Returns the result of ``do``, or the error that it raised.
 
-        A success does not clear the object's fault, since a caller may attempt several things for
+        A success does not clear the object's fault, since a caller may make several attempts for
         one object. The caller calls :meth:`clear` once none of them has failed.
         """
         try:
@@ -178,7 +178,7 @@ class ObjectFaults:
             )
 
     def clear(self, follower: Follower, *name: str) -> None:
-        """Forget the fault of an object: it was taken without an error, or is gone."""
+        """Forgets the fault of an object that was taken without an error, or deleted."""
         if self._known.pop((follower, *name), None) is not None and self._registry is not None:
             self._show()
 
@@ -191,5 +191,5 @@ class ObjectFaults:
 
 
 def _name_of(key: Any) -> tuple[str, ...]:
-    """Return the parts of a queue's key as one flat tuple."""
+    """Returns the parts of a queue's key as a flat tuple."""
     return (key,) if type(key) is str else tuple(part for item in key for part in _name_of(item))

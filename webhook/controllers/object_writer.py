@@ -1,9 +1,9 @@
-"""Keeps the objects of one kind as desired: writes what differs, and nothing else.
+"""Keeps the objects of one kind as desired; writes only differences.
 
-It watches the objects, compares them with the desired ones, and brings them in step:
-one request for each difference, none in a steady state. A change costs a comparison
-of what changed, not of all. What somebody else changed or deleted is put right. Several replicas may want the same object: the
-first write wins, and the rest find that nothing differs.
+It watches the objects and compares them with the desired ones. Each difference costs one request; a
+steady state costs none. A change causes a comparison of the changed objects only. Changes and
+deletions by other writers are undone. Several replicas may want the same object: the first write
+wins, and the rest find no difference.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 RETRY_SECONDS_MAX: Final = 10.0
 
 DEBOUNCE_SECONDS: Final = 0.01
-"""A batch of changes is compared once."""
+"""How long changes are gathered into one comparison."""
 
 
 _CRD: Final = "CustomResourceDefinition"
 
 
 class Overlay(Protocol):
-    """How a desired object and the current one become the one to write."""
+    """Merges a desired object with the current one into the object to write."""
 
     def __call__(self, desired: Json, current: Json) -> Json | None:
-        """The object to write instead of the current one; None where nothing differs."""
+        """Returns the object to write over the current one; None if they do not differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def difference(
     prune: bool,
     stale: Callable[[Json], bool] = every,
 ) -> Write | None:
-    """Return the write that makes the current object the desired one; None where nothing differs."""
+    """Returns the write that makes the current object the desired one; None if they do not differ."""
     if desired is None:
         return Write("delete", name) if prune and current is not None and stale(current) else None
     if current is None:
@@ -79,13 +79,13 @@ def difference(
 
 
 def changed_names(before: Mapping[str, Json], after: Mapping[str, Json]) -> set[str]:
-    """The names under which another document stands than before; documents are never changed."""
+    """Returns the names whose document has changed; documents are never changed in place."""
     changed = {name for name, document in after.items() if before.get(name) is not document}
     return changed | (before.keys() - after.keys())
 
 
 class ObjectWriter:
-    """Keeps some objects of one kind as desired; :meth:`run` in a task of its own."""
+    """Keeps the objects of one kind as desired; :meth:`run` in a task of its own."""
 
     def __init__(  # noqa: PLR0913  # the seams of who keeps a kind, each named
         self,
@@ -103,12 +103,12 @@ class ObjectWriter:
         retry_seconds_max: float = RETRY_SECONDS_MAX,
         grace_seconds: float = 0.0,
     ) -> None:
-        """``selection`` says which objects of the kind are ours to keep.
+        """``selection`` selects the objects of the kind that are ours.
 
-        ``listener`` is told what changed at the API server, and of nothing when a whole list is
-        in. ``object_faults`` takes what an object raises that nobody foresaw. Of objects that are not desired, ``stale`` says which
-        may be deleted, once they have not been desired for ``grace_seconds``; ``failed`` is told a
-        name and why it was not written, or an empty text.
+        ``listener`` gets changes at the API server, and an empty list after each complete list.
+        ``object_faults`` takes unforeseen errors. ``stale`` decides which undesired objects may be
+        deleted, once they have been undesired for ``grace_seconds``. ``failed`` gets the name of an
+        object and the error of its write, or an empty text after a success.
         """
         self._object_faults = object_faults or ObjectFaults(log)
         self._follower: Follower = "crd" if resource.gvk.kind == _CRD else "status"
@@ -156,7 +156,7 @@ class ObjectWriter:
         return self._reflector.store
 
     def want(self, documents: Mapping[str, Json], *, prune: bool) -> None:
-        """The objects there should be, by name; with ``prune`` there should be no others."""
+        """Sets the desired objects, by name; with ``prune`` all others are deleted."""
         before, was_pruned = self._desired, self._prune
         self._desired, self._prune = dict(documents), prune
         if prune != was_pruned:
@@ -165,7 +165,7 @@ class ObjectWriter:
             self._compare(sorted(changed_names(before, documents)))
 
     def compare_all(self) -> None:
-        """Compare again what was right: the API server may keep more of it by now."""
+        """Compares all objects again: the API server may keep more of their fields by now."""
         known = {document["metadata"]["name"] for document in self.store}
         self._compare(sorted(known | self._desired.keys()))
 
@@ -173,7 +173,7 @@ class ObjectWriter:
         for name in names:
             self._keeper.add(name, DEBOUNCE_SECONDS)
 
-    # What the reflector tells.
+    # Calls from the reflector.
 
     def change(self, changes: Iterable[Change]) -> None:
         """Objects changed at the API server: compare again."""
@@ -202,7 +202,7 @@ class ObjectWriter:
             tasks.create_task(self._keeper.run())
 
     async def _settle(self, name: str) -> None:
-        """Bring one object in step."""
+        """Writes one object if it differs."""
         written, write = True, self._difference(name)
         if (seconds := self._grace_left(name, write)) > 0:
             self._keeper.add(name, seconds)
@@ -220,7 +220,7 @@ class ObjectWriter:
         )
 
     def _grace_left(self, name: str, write: Write | None) -> float:
-        """For how many seconds more an object is to be left alone that nobody wants."""
+        """Returns for how many seconds an undesired object is left alone before its deletion."""
         if write is None or write.action != "delete":
             self._obsolete_since.pop(name, None)
             return 0.0
@@ -234,7 +234,7 @@ class ObjectWriter:
             document = await self._request(write)
         except (ApiError, ApiUnreachable) as error:
             if isinstance(error, ApiError) and error.is_conflict:
-                return False  # Another was faster: compare again with what it wrote.
+                return False  # Another writer was faster: compare again with its object.
             self._keeper.failures += 1
             self._tell_failed(write.name, str(error))
             self._log.warning(
@@ -248,7 +248,7 @@ class ObjectWriter:
         self._tell_failed(write.name, "")
         if document is None:
             return True
-        # Seen before the watch tells it, so that the same difference is not written twice.
+        # Stored before the watch delivers it, so that the same difference is not written twice.
         self.store.take_answer(mark, document)
         return True
 

@@ -1,10 +1,9 @@
-"""The data that a template says it cannot do without.
+"""The synced data that a template requires.
 
-The annotation ``metadata.gatekeeper.sh/requires-sync-data`` is a list of
-requirements, each a list of alternatives, each a set of groups, versions and
-kinds: one of a requirement's kinds must be synced. Gatekeeper reads it offline
-alone; here a template is evaluated only while its requirements hold, because
-its verdicts without the data would be wrong and look right.
+The annotation ``metadata.gatekeeper.sh/requires-sync-data`` is a list of requirements. Each is a
+list of alternatives, each a set of groups, versions and kinds. One of a requirement's kinds must be
+synced. Gatekeeper reads the annotation only offline. Here a template is evaluated only while its
+requirements hold: without the data its verdicts would be wrong but look right.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 ANNOTATION: Final = "metadata.gatekeeper.sh/requires-sync-data"
 
 Requirements = tuple[frozenset[GroupVersionKind], ...]
-"""All must hold; each holds when one of its kinds is synced."""
+"""All requirements must hold; each holds if one of its kinds is synced."""
 
 
 def read_requirements(template: Mapping[str, Any]) -> Requirements:
@@ -32,7 +31,7 @@ def read_requirements(template: Mapping[str, Any]) -> Requirements:
     if text is None:
         return ()
     try:
-        # The library writes the list between quotes, on lines of its own.
+        # The library encodes the list in quotes, on separate lines.
         return tuple(_alternatives(clauses) for clauses in decode(text.strip('\n" ')))
     except (DecodeError, TypeError, KeyError, AttributeError) as error:
         raise InvalidTemplate(f"annotation {ANNOTATION} cannot be read: {error}") from None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FIRST_SECONDS: Final = 5.0
-"""The longest first wait: what a machine lacks for a moment it has again soon after."""
+"""The longest first wait: a short lack of resources is over soon."""
 
 MAX_SECONDS: Final = 300.0
 """The longest wait; each attempt writes a status, and may take as much memory as was missing."""
@@ -27,14 +27,14 @@ class _Retry:
 
 
 class Retries:
-    """Used by one task. ``clock`` is in seconds since the epoch, since statuses say when."""
+    """Used by one task. ``clock`` is in seconds since the epoch, as statuses show the time."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._waiting: dict[str, _Retry] = {}
 
     def tried(self, name: str, *, again: bool) -> None:
-        """It was tried; ``again`` if that is to be repeated, later after each failure."""
+        """Notes an attempt; with ``again`` it is repeated, later after each failure."""
         if not again:
             self.forget(name)
             return
@@ -46,15 +46,15 @@ class Retries:
         retry.at = self._clock() + retry.backoff.next_seconds()
 
     def forget(self, name: str) -> None:
-        """It is gone, or not to be tried again as it is."""
+        """Ends the retries of a template that was deleted or changed."""
         self._waiting.pop(name, None)
 
     def at(self, name: str) -> float | None:
-        """When it is tried next; None where it is not."""
+        """Returns the time of the next retry; None without one."""
         retry = self._waiting.get(name)
         return None if retry is None else retry.at
 
     def due(self) -> list[str]:
-        """Returns the keys whose time has come."""
+        """Returns the keys whose retry is due."""
         now = self._clock()
         return [name for name, retry in self._waiting.items() if retry.at <= now]

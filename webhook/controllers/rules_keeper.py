@@ -1,7 +1,8 @@
-"""Keeps the rules of our webhook configurations at what policies in force need (``--webhook-rules``).
+"""Keeps the rules of our webhook configurations in step with policies (``--webhook-rules``).
 
-Without a leader: each replica works out the same from what it enforces, compares, and swaps what
-differs. Nothing of a configuration is written but the rules of entries that call us.
+There is no leader. Each replica derives the same rules from the policies that it enforces, and
+writes the differences by compare-and-swap. Only the rules of entries that call this webhook are
+written.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ if TYPE_CHECKING:
     from webhook.webhook_rules.rules import RulePart
 
 GATHER_SECONDS: Final = 0.05
-"""How long changes are gathered: many that follow one another are one write."""
+"""How long changes are gathered into one write."""
 
 LOOK_SECONDS: Final = 20.0
-"""How often a replica looks again while there is something to take away."""
+"""How often a replica looks again while rules are to be removed."""
 
 
 class RuleOptions:
@@ -61,14 +62,14 @@ class RuleOptions:
     __slots__ = ("mutating", "own_groups", "validating")
 
     def __init__(self, validating: str, mutating: str, own_groups: Iterable[str]) -> None:
-        """``mutating`` is empty where nothing is mutated."""
+        """``mutating`` is empty without mutation."""
         self.validating = validating
         self.mutating = mutating
         self.own_groups = tuple(own_groups)
 
 
 class _Configuration(FollowedObject):
-    """One of our configurations, followed."""
+    """One of our webhook configurations, with its watch."""
 
     def __init__(
         self, client: ClusterClient, resource: Resource, name: str, tell: Callable[[], None]
@@ -79,7 +80,7 @@ class _Configuration(FollowedObject):
 
 @dataclass(slots=True)
 class _Plan:
-    """A configuration as it is to be, None where nothing differs; and when to look again."""
+    """The planned configuration, None without a difference; and the time of the next look."""
 
     document: Json | None = None
     again_seconds: float | None = None
@@ -92,7 +93,7 @@ class _Plan:
 
 
 class RulesKeeper:
-    """Plans and writes; :meth:`run` in a task of its own."""
+    """Plans and writes the rules; :meth:`run` in a task of its own."""
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class RulesKeeper:
         *,
         is_behind: Callable[[], bool],
     ) -> None:
-        """``namespace`` is Waddle's own. While this replica ``is_behind`` it takes nothing away."""
+        """``namespace`` is Waddle's own. While this replica ``is_behind`` it removes no rules."""
         self._is_behind = is_behind
         self._client = client
         self._namespace = namespace
@@ -131,7 +132,7 @@ class RulesKeeper:
         self._keeper.add(process, GATHER_SECONDS)
 
     def follow(self, revision: Revision) -> None:
-        """Take the policies in force."""
+        """Takes the policies in force."""
         snapshot = revision.snapshot
         every = {one.kind.lower(): one.document for one in snapshot.templates}
         operations = {name: operations_of(document) for name, document in every.items()}
@@ -212,7 +213,7 @@ class RulesKeeper:
         return plan
 
     async def _write(self, process: str, configuration: _Configuration) -> bool:
-        """Swap the rules by what the API server has now; False where it is tried again."""
+        """Writes the planned rules over the current configuration; False if it must be tried again."""
         store = configuration.reflector.store
         mark = store.mark("", configuration.name)
         plan = _Plan()
@@ -236,7 +237,7 @@ class RulesKeeper:
             self._keeper.failed(process)
             return False
         if written is None:
-            return True  # another was faster
+            return True  # another replica was faster
         self._keeper.writes += 1
         store.take_answer(mark, written)
         for name, (before, after) in plan.changes.items():

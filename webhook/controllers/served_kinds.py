@@ -22,14 +22,14 @@ LOOK_UP_SECONDS: Final = 2.0
 """How long a look-up waits for discovery: the server behind an aggregated API may hang."""
 
 SERVED_SECONDS: Final = 600.0
-"""How long the answer about a kind that is served is kept, as long as discovery keeps it."""
+"""How long the answer about a served kind is kept, as long as discovery keeps it."""
 
 MISSING_SECONDS: Final = 10.0
-"""How long the answer about a kind that is not served is kept: its CRD may come."""
+"""How long the answer about a kind that is not served is kept: its CRD may be created."""
 
 
 async def served_targets(discovery: Discovery, group: str, kind: str) -> tuple[RuleTarget, ...]:
-    """Look up a custom kind at the API server; raises what requests raise."""
+    """Looks up a custom kind at the API server; raises the errors of requests."""
     resources = await discovery.of_kind(group, kind)
     scopes = {one.plural: one.namespaced for one in resources}
     return tuple(
@@ -39,18 +39,18 @@ async def served_targets(discovery: Discovery, group: str, kind: str) -> tuple[R
 
 
 class ServedKinds:
-    """Keeps the answers of discovery about custom kinds. Used on one event loop."""
+    """The answers of discovery about custom kinds. Used on one event loop."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._discovery = Discovery(client)
         self._served: dict[GroupAndKind, tuple[float, tuple[RuleTarget, ...] | None]] = {}
 
     def targets(self, group: str, kind: str) -> tuple[RuleTarget, ...] | None:
-        """Return the targets of a custom kind; None where its name is to be guessed."""
+        """Returns the targets of a custom kind; None if its name must be guessed."""
         return self._served.get((group, kind), (0.0, None))[1]
 
     async def look_up(self, kinds: Iterable[GroupAndKind]) -> bool:
-        """Look up the custom kinds among these; returns whether each of them is served."""
+        """Looks up the custom kinds among these; returns whether each of them is served."""
         now, is_whole = time.monotonic(), True
         for group, kind in kinds:
             if WILDCARD in (group, kind) or group in BUILTIN_GROUPS:
@@ -61,7 +61,7 @@ class ServedKinds:
                     async with asyncio.timeout(LOOK_UP_SECONDS):
                         targets = await served_targets(self._discovery, group, kind)
                 except (ApiError, ApiUnreachable, TimeoutError):
-                    targets = None  # its name is guessed, as where nobody can be asked
+                    targets = None  # its plural is guessed, as without an API server
                 self._served[group, kind] = now, targets
             is_whole = is_whole and bool(targets)
         return is_whole

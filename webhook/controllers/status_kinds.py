@@ -1,4 +1,4 @@
-"""The kinds of status objects, where they are served, and what each object is about."""
+"""The kinds of status objects, their API resources, and the subject of each object."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def status_resource(kind: StatusKind) -> Resource:
 
 
 def name_label(kind: StatusKind) -> str:
-    """The label that has the name of what a status object is about."""
+    """Returns the label with the name of the status object's subject."""
     return f"{LABEL_PREFIX}{kind.name_label}"
 
 
@@ -49,7 +49,7 @@ def subject_of(kind: StatusKind, item: Mapping[str, Any]) -> LabelledSubject:
 
 
 def subject_named(gvk: GroupVersionKind, name: str) -> LabelledSubject:
-    """Return the subject of status objects about an object of a kind."""
+    """Returns the subject of status objects about an object of a kind."""
     row = kind_of(gvk)
     assert row is not None
     assert row.status is not None, f"nothing is said of {gvk}"
@@ -64,7 +64,7 @@ def resource_of(subject: LabelledSubject) -> Resource:
 
 
 def is_named_for_owner(kind: StatusKind, item: Mapping[str, Any]) -> bool:
-    """Whether a status object has the one name that its Pod gives it: a Pod has no second voice."""
+    """Whether a status object has the name that its Pod would give it: one Pod, one status."""
     owners = owners_of(item)
     subject = subject_of(kind, item)
     if kind.is_of_namespaced:

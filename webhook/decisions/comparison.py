@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _DENIED: Final = "denied admission: "
-"""How Gatekeeper begins the line of a violation (``--log-denies``), before the policy's message."""
+"""The beginning of Gatekeeper's log line of a violation (``--log-denies``), before the message."""
 
 _LOGGED: Final = (
     "constraint_kind",
@@ -47,14 +47,14 @@ ComparedViolation = tuple[str, ...]
 
 @dataclass(slots=True)
 class LogComparison:
-    """Violations by how often each of both told them."""
+    """Violations, with the number of reports in each of both logs."""
 
     ours: Counter[ComparedViolation] = field(default_factory=Counter)
     theirs: Counter[ComparedViolation] = field(default_factory=Counter)
 
     @property
     def agreed(self) -> int:
-        """How many both told."""
+        """The number of violations in both logs."""
         return (self.ours & self.theirs).total()
 
     @property
@@ -68,7 +68,7 @@ class LogComparison:
         return self.theirs - self.ours
 
     def document(self) -> dict[str, Any]:
-        """As JSON, in the order of their fields."""
+        """Returns the comparison as JSON."""
         return {
             "agreed": self.agreed,
             "onlyWaddle": _listed(self.only_ours),
@@ -77,9 +77,9 @@ class LogComparison:
 
 
 def compare(records: Iterable[Mapping[str, Any]], lines: Iterable[str]) -> LogComparison:
-    """Count what records of admissions have, and what a log of Gatekeeper's has.
+    """Counts the violations in records of admissions, and in a log of Gatekeeper's.
 
-    A record that was delivered twice counts once; lines of anything else are passed over.
+    A record that was delivered twice counts once; other lines are skipped.
     """
     return LogComparison(Counter(_of_records(records)), Counter(_of_log(lines)))
 
@@ -90,7 +90,7 @@ def _of_records(records: Iterable[Mapping[str, Any]]) -> Iterator[ComparedViolat
         if record.get("eventType") != "decision" or record.get("enforcementPoint") != names.WEBHOOK:
             continue
         key = (record.get("podUID"), record.get("process"), record.get("sequence"))
-        if key[2] is not None:  # that of another sender may have none
+        if key[2] is not None:  # records of other senders may have none
             if key in seen:
                 continue
             seen.add(key)

@@ -27,7 +27,7 @@ MAX_FILE_BYTES: Final = 1024 * 1024
 """A ConfigMap holds no more."""
 
 SOCKET_PATH_BYTES_MAX: Final = 103
-"""Of `sun_path`: 104 bytes on macOS and 108 on Linux, with a zero at the end."""
+"""The longest `sun_path`: 104 bytes on macOS and 108 on Linux, with a zero at the end."""
 
 _NUMBER_MAX: Final = sys.float_info.max
 """No NaN and no infinity is at most this, nor a whole number that no float can hold."""
@@ -42,8 +42,8 @@ class InvalidConfiguration(Exception):
 class Section:
     """One mapping of a configuration file.
 
-    Every key is read once; :meth:`finish` refuses those that nobody read, here and in the
-    mappings below, so that a misspelt key is an error and not a default.
+    Every key is read once. :meth:`finish` refuses unread keys, here and in the mappings below, so
+    that a misspelt key is an error and not a default.
     """
 
     __slots__ = ("_below", "_read", "_values", "place")
@@ -64,9 +64,10 @@ class Section:
         return self._values
 
     def read(self, shape: type[Shape], **given: Any) -> Shape:
-        """A value whose fields say by :func:`~webhook.decisions.declaration.setting` what is read.
+        """Returns an object from the keys of this mapping.
 
-        Fields that are ``given`` are not read.
+        Its fields are declared with :func:`~webhook.decisions.declaration.setting`. Fields in
+        ``given`` are not read.
         """
         for item in fields(shape):
             declared = item.metadata.get(SETTING)
@@ -112,7 +113,7 @@ class Section:
         text = self.text(key)
         try:
             parts = urlsplit(text)
-            _ = parts.port  # looked at only when it is read
+            _ = parts.port  # raises only when it is read
         except ValueError as error:
             raise self.error(key, f"no address: {error}") from None
         if parts.scheme == "unix" and len(os.fsencode(parts.path)) > SOCKET_PATH_BYTES_MAX:
@@ -152,7 +153,7 @@ class Section:
         return value
 
     def choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
-        """One of a few words."""
+        """Returns one of several permitted words."""
         value = self._take(key, default)
         if value not in choices:
             raise self.error(key, f"expected one of {', '.join(choices)}")
@@ -168,14 +169,14 @@ class Section:
     def words(
         self, key: str, known: Collection[str], default: Collection[str] = ()
     ) -> frozenset[str]:
-        """A list of some of these words."""
+        """Returns a list of known words."""
         given = frozenset(self.texts(key, default))
         if unknown := sorted(given - set(known)):
             raise self.error(key, f"unknown {', '.join(unknown)}, known are {', '.join(known)}")
         return given
 
     def path(self, key: str) -> Path | None:
-        """A file, None where there is none."""
+        """Returns a file's path; None without the key."""
         text = self.text(key, "")
         return Path(text) if text else None
 
@@ -189,13 +190,13 @@ class Section:
         return dict(value)
 
     def section(self, key: str) -> Section:
-        """A mapping, empty where there is none."""
+        """Returns a mapping; empty without the key."""
         if key not in self._below:
             self._below[key] = [Section(self._take(key, {}), f"{self.place}.{key}")]
         return self._below[key][0]
 
     def sections(self, key: str) -> list[Section]:
-        """A list of mappings, empty where there is none."""
+        """Returns a list of mappings; empty without the key."""
         value = self._take(key, [])
         if type(value) is not list:
             raise self.error(key, "expected a list")
@@ -209,7 +210,7 @@ class Section:
         return key in self._values
 
     def finish(self) -> None:
-        """Refuse keys that nobody asked for."""
+        """Refuses keys that were not read."""
         unknown = sorted(str(key) for key in self._values.keys() - self._read)
         if unknown:
             raise InvalidConfiguration(f"{self.place}: unknown key {', '.join(unknown)}")
@@ -242,7 +243,7 @@ def load(path: Path) -> Section:
 
 
 def load_all(paths: Sequence[Path]) -> Section:
-    """Several files as one: lists of later ones are added, other values take an earlier one's place.
+    """Loads several files as one: lists are joined, other values of later files take precedence.
 
     Raises :class:`InvalidConfiguration`.
     """

@@ -1,4 +1,4 @@
-"""How a setting of a configuration file is declared: at its field, with its default, once."""
+"""Declarations of settings in a configuration file: one for each field, with its default."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SETTING: Final = "setting"
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The settings that a file may have.
+    """A setting of a configuration file.
 
-    ``key`` is the one in the file, with those of the mappings around it before it
-    (``queue.maxBytes``); empty for the field's name in camelCase. Numbers lie between ``least`` and
-    ``most``, texts are among ``words``; None and empty for no such bound.
+    ``key`` is its key, after the keys of the mappings around it (``queue.maxBytes``); empty for the
+    field's name in camelCase. Numbers lie between ``least`` and ``most``, texts are among
+    ``words``; None and empty for no such bound.
     """
 
     key: str
@@ -42,10 +42,10 @@ def setting(
     most: float | None = None,
     words: Collection[str] = (),
 ) -> Any:
-    """A field that a file sets; what type it is of, the default says: a text where there is none.
+    """Declares a field that a file sets; its type is that of the default, text without one.
 
-    Lists of texts default to a tuple, or to a frozenset where they are words; mappings of texts
-    to a dict, of which each value has its own.
+    Lists of texts default to a tuple, or to a frozenset of words. Mappings of texts default to a
+    dict, of which each object has its own copy.
     """
     metadata = {SETTING: Declared(key, least, most, tuple(words))}
     if default is MISSING:

@@ -1,7 +1,7 @@
-"""Sampling and drop rules: which decisions are worth a record.
+"""Sampling and drop rules: select the decisions to record.
 
-The first rule that matches decides. What a rule leaves out is counted by the
-exporter (``dropped`` with reason ``rule`` or ``sampled``), never silently.
+The first rule that matches decides. Left-out decisions are counted by the exporter (``dropped``
+with reason ``rule`` or ``sampled``), never dropped silently.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ VERDICTS: Final = ("allow", "warn", "dryrun", "deny", "error")
 
 @dataclass(frozen=True, slots=True)
 class RecordRule:
-    """Conditions, of which an empty one matches everything, and the share that is kept.
+    """Conditions, of which an empty one matches everything, and the share of records to keep.
 
-    Namespaces, kinds and users may begin or end with ``*``. ``keep`` is a
-    probability: 1 keeps all, 0 drops all.
+    Namespaces, kinds and users may begin or end with ``*``. ``keep`` is a probability: 1 keeps all,
+    0 drops all.
     """
 
     verdicts: frozenset[str] = setting(frozenset(), words=VERDICTS)
@@ -51,7 +51,7 @@ class RecordRules:
     source: random.Random = field(default_factory=random.Random, repr=False, compare=False)
 
     def drop_reason(self, record: Mapping[str, Any]) -> str:
-        """Why a record is not kept: ``rule`` or ``sampled``; empty if it is kept."""
+        """Returns why a record is not kept: ``rule`` or ``sampled``; empty if it is kept."""
         for rule in self.rules:
             if rule.matches(record):
                 if rule.keep >= 1.0:
@@ -68,10 +68,10 @@ ACTIONS: Final = ("deny", "warn", "dryrun")
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """Selects the records of a sink: every condition that is not empty holds.
+    """Selects the records of a sink: every condition that is not empty must hold.
 
-    ``actions`` are those of violations; ``points`` are keys of ``POINTS``. What is no decision
-    (the begin and end of an audit, events of a process) has only a point.
+    ``actions`` are those of violations; ``points`` are keys of ``POINTS``. Records without a
+    decision (the begin and end of an audit, events of a process) have only a point.
     """
 
     verdicts: frozenset[str] = setting(frozenset(), words=VERDICTS)
@@ -81,7 +81,7 @@ class RecordSelection:
     points: frozenset[str] = setting(frozenset(), words=POINTS)
 
     def takes(self, record: Mapping[str, Any]) -> bool:
-        """Whether a record is one of them."""
+        """Whether the selection includes a record."""
         event = record.get("eventType")
         if event != "decision":
             if event == "lifecycle" or not self.points:
@@ -109,7 +109,7 @@ def _any_matches(patterns: tuple[str, ...], text: str) -> bool:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Equal, or with one ``*`` at the beginning, the end, or both."""
+    """Whether a text equals a pattern, which may have one ``*`` at the beginning, the end, or both."""
     begin, end = pattern.startswith("*"), pattern.endswith("*")
     word = pattern.strip("*")
     if begin and end:

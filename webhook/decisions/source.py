@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 POLL_SECONDS: Final = 0.2
-"""Between two looks for what was added: soon for a reader, nothing for a disk."""
+"""The pause between two looks for added lines: short for a reader, negligible for a disk."""
 
 
 _QUEUES_MAX: Final = 3
@@ -39,7 +39,7 @@ _TEXTS: Final = (
 
 
 def _is_record(value: Any) -> bool:
-    """Whether a line has the shape of a record: whoever may send to a sidecar may send any object."""
+    """Whether a line has the shape of a record: senders may send any object to a sidecar."""
     if type(value) is not dict:
         return False
     results, errors = value.get("results", []), value.get("errors", [])
@@ -65,10 +65,10 @@ def excused_by(item: Mapping[str, Any]) -> str:
 
 
 class RecordSource:
-    """The records of ``path``, each a mapping; ``unreadable`` counts lines that are none.
+    """The records of ``path``, each a mapping; ``unreadable`` counts other lines.
 
-    A directory is a sidecar's queue and is only read. With ``follow`` the
-    records never end, but wait for more; raises :class:`OSError`.
+    A directory is a sidecar's queue and is only read. With ``follow`` the records never end, but
+    wait for more; raises :class:`OSError`.
     """
 
     def __init__(self, path: Path, *, follow: bool = False) -> None:
@@ -107,18 +107,20 @@ class RecordSource:
                             yield rest + line
                             rest = b""
                         else:
-                            rest += line  # still being written, or the last one of all
+                            rest += line  # still being written, or the last line
                     if is_left or not self._follow:
                         break
                     time.sleep(POLL_SECONDS)
-                    is_left = self._is_another(file)  # what it got before that is read yet
+                    is_left = self._is_another(
+                        file
+                    )  # lines added before the rotation are read first
                 if rest:
                     yield rest
             if not self._follow:
                 return
 
     def _is_another(self, file: BinaryIO) -> bool:
-        """Whether a file of this name was begun anew: its sink rotates it, or somebody emptied it."""
+        """Whether the file of this name was replaced: rotated by its sink, or emptied by a user."""
         try:
             now = self._path.stat()
         except FileNotFoundError:
@@ -143,13 +145,13 @@ class RecordSource:
                     if current != first:
                         header, position = read_header(disk, path)
                         if header is None and current == firsts[-1]:
-                            break  # just begun: it is whole at the next look
+                            break  # just begun: complete at the next look
                         first = current
                     for stretch in scan(disk, path, position, disk.size(path)):
                         position = stretch.stop
                         yield from stretch.lines
                 except FileNotFoundError:
-                    continue  # delivered everywhere, and gone
+                    continue  # delivered to all sinks and removed
             if not self._follow:
                 return
             time.sleep(POLL_SECONDS)

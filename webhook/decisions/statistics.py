@@ -23,7 +23,7 @@ class DecisionStatistics:
     duplicates: int = 0
 
     def document(self) -> dict[str, Any]:
-        """As JSON, the largest numbers first, ties by name."""
+        """Returns the numbers as JSON, the largest first, ties by name."""
         return {
             "decisions": self.decisions,
             "duplicates": self.duplicates,
@@ -40,7 +40,7 @@ class DecisionStatistics:
 
 
 def count(records: Iterable[Mapping[str, Any]]) -> DecisionStatistics:
-    """Count decisions; one that was delivered twice counts once."""
+    """Counts decisions; a decision that was delivered twice counts once."""
     statistics = DecisionStatistics()
     seen: set[tuple[Any, ...]] = set()
     for record in records:

@@ -1,7 +1,7 @@
-"""The replicas of a process, and who of them does a thing: agreed upon by all without a leader.
+"""The replicas of a process, and the choice of one of them without a leader.
 
-Pods go in as the API server tells them, UIDs and choices come out. It must not know what is done,
-nor how Pods are read.
+Input are Pods from the API server; output are UIDs and choices. This package is independent of the
+work to do, and of the way Pods are read.
 
 >>> from webhook.replicas.rendezvous import chosen
 >>> chosen("an object", ["a", "b", "c"]) == chosen("an object", ["c", "b", "a"])

@@ -71,8 +71,8 @@ def replica(pod: Mapping[str, Any]) -> Replica:
 def is_webhook(pod: Mapping[str, Any]) -> bool:
     """Whether a Pod has the labels of Waddle's webhook Pods.
 
-    Who may only write status objects cannot label a Pod. Who may create Pods beside Waddle's
-    may use its service account, and is trusted with more.
+    A user with rights on status objects alone cannot label a Pod. A user with the right to create
+    Pods beside Waddle's may use its service account, and is trusted with more.
     """
     return _has(_WEBHOOK_LABELS, pod)
 
@@ -88,7 +88,7 @@ def _has(labels: Mapping[str, str], pod: Mapping[str, Any]) -> bool:
 
 
 def live(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """The UIDs of the Pods that are not finished: one that terminates serves until it has ended."""
+    """Returns the UIDs of unfinished Pods: a terminating Pod serves until it has ended."""
     return frozenset(pod["metadata"]["uid"] for pod in pods if not _is_finished(pod))
 
 
@@ -115,25 +115,25 @@ def ready(pods: Iterable[Mapping[str, Any]]) -> frozenset[str]:
 
 
 def status_writers_of(status: Mapping[str, Any]) -> frozenset[str]:
-    """The UIDs of the Pods that own a status, if it says that they run the status operation."""
+    """Returns the UIDs of the Pods that own a status with the status operation."""
     if STATUS_OPERATION not in texts_of(status_of(status).get("operations")):
         return frozenset()
     return frozenset(owner.get("uid", "") for owner in owners_of(status))
 
 
 def owners_of(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The Pods that own a status object."""
+    """Returns the Pods that own a status object."""
     owners = objects_of(item["metadata"].get("ownerReferences"))
     return [owner for owner in owners if owner.get("kind") == "Pod"]
 
 
 def is_unready(pod: Mapping[str, Any]) -> bool:
-    """Whether the kubelet says that a Pod is not Ready; it says nothing of one that is new."""
+    """Whether the kubelet reports a Pod as not Ready; a new Pod has no report yet."""
     return _readiness(pod) == "False"
 
 
 def _readiness(pod: Mapping[str, Any]) -> str:
-    """``True``, ``False`` or ``Unknown`` as the Pod's condition says, or an empty text."""
+    """Returns ``True``, ``False`` or ``Unknown`` from the Pod's condition Ready; empty without it."""
     conditions = conditions_of(status_of(pod))
     return next((text(item, "status") for item in conditions if item["type"] == "Ready"), "")
 

@@ -1,7 +1,7 @@
-"""Chooses without a leader which of several does a thing: rendezvous hashing.
+"""Chooses one of several members without a leader: rendezvous hashing.
 
-Everyone who knows the same members computes the same choice, and when a member
-comes or goes only its own share moves (Thaler and Ravishankar, 1998).
+All members with the same list compute the same choice. When a member comes or goes, only its own
+share moves (Thaler and Ravishankar, 1998).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def chosen(key: str, members: Iterable[str]) -> str | None:
-    """The member that the key falls to: the one of the highest hash; None where there are none."""
+    """Returns the member with the highest hash for the key; None without members."""
     return max(members, key=lambda member: _weight(key, member), default=None)
 
 
 def rank(key: str, members: Iterable[str], member: str) -> int:
-    """How many members come before this one for the key.
+    """Returns how many members come before this one for the key.
 
-    The first acts at once; the others wait, each longer than the one before it,
-    for the case that those before them are dead and nobody has noticed yet.
+    The first acts at once. Each next one waits longer than the one before it, in case those before
+    it are dead and this is not known yet.
     """
     own_weight = _weight(key, member)
     return sum(_weight(key, other) > own_weight for other in members)

@@ -1,6 +1,6 @@
-"""Policies that nobody has had in force are compiled and tried by processes that can be ended.
+"""Compiles and tries new policies in processes that can be killed.
 
-A policy may take for ever, or all memory, while it is compiled. Such a process has bounds of both.
-It says what it would come to, as bytes over a socket (``frames``); the parent compiles for itself
-only what ended well there. Large policies in files, and what is new in a cluster, go this way.
+A policy may run for ever, or take all memory, while it is compiled. Such a process has limits for
+both. It returns the outcome as bytes over a socket (``frames``); the parent compiles only policies
+that passed there. Large policies in files, and new policies in a cluster, go this way.
 """

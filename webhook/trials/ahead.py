@@ -1,8 +1,9 @@
-"""A second process that compiles at a start what this one will need last.
+"""A second process that compiles at start the policies that this process needs last.
 
 Templates are announced before they are added. This process compiles them from the first on, the
-other one from the last on, and they meet. Nobody waits for the other process: what it has not
-compiled when its turn comes is compiled here, so that its end costs time and no policy.
+other one from the last on, until they meet. This process never waits for the other one: it compiles
+every source itself that is not ready in its turn. So a failure of the other process costs time, but
+no policy.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
     from webhook.trials.job import Job, JobAnswer
 
 LEAST: Final = 64
-"""Sources from which on another process pays: until it has begun, this one compiles thirty."""
+"""The number of sources from which a second process pays: until it has started, this one compiles
+thirty."""
 
 TOGETHER_MAX: Final = 32
 TOGETHER_MIN: Final = 4
-"""Sources that are asked for at once: an eighth of what waits, between these. Each time the other
-process waits for this one, which computes. What this one needs meanwhile it compiles itself, so
-that at the end some of them, 9 ms each, are compiled twice."""
+"""The bounds of the number of sources requested at once, which is an eighth of the waiting ones.
+Each time the other process waits for this one, which computes. Meanwhile this one may compile the
+same sources, so that at the end some of them, 9 ms each, are compiled twice."""
 
 DONE_BYTES_MAX: Final = 32 << 20
 """Code that waits to be taken: that of 1,500 templates of the public library."""
@@ -42,14 +44,14 @@ _QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The code of a rule as another process compiled it, and what it is kept by on disk."""
+    """The code of a rule from another process, with its key in the cache on disk."""
 
     key: str
     body: bytes
 
 
 def processors() -> float:
-    """How many processors this process may use at a time, by its affinity and its cgroup's quota."""
+    """Returns how many processors this process may use, by its affinity and its cgroup's quota."""
     if hasattr(os, "process_cpu_count"):
         count = os.process_cpu_count() or 1
     elif hasattr(os, "sched_getaffinity"):
@@ -64,10 +66,10 @@ def processors() -> float:
 
 
 class Ahead:
-    """Compiles sources in a process of its own, the last of them first. For any thread."""
+    """Compiles sources in another process, the last of them first. For any thread."""
 
     def __init__(self, bounds: Job) -> None:
-        """``bounds`` are those of each source's compilation, and the built-ins that are disabled."""
+        """``bounds`` are the limits of each compilation, and the disabled built-ins."""
         self._bounds: Job = {**bounds, "together": True}
         self._changed = threading.Condition()
         self._waiting: dict[bytes, str] = {}
@@ -77,10 +79,10 @@ class Ahead:
         self._known: set[bytes] = set()
         self._is_running = self._is_stopped = False
         self.count = 0
-        """Sources that the other process has compiled so far."""
+        """The number of sources compiled by the other process so far."""
 
     def announce(self, texts: Iterable[str]) -> None:
-        """Take sources that will be needed, in this order; each is compiled at most once."""
+        """Takes sources in the order in which they will be needed; each is compiled at most once."""
         with self._changed:
             for text in texts:
                 if (at := digest_of(text)) not in self._known:
@@ -95,7 +97,7 @@ class Ahead:
                 threading.Thread(target=self._run, name="ahead", daemon=True).start()
 
     def take(self, text: str) -> Compiled | None:
-        """Return its code, if it is there by now; from here on nobody else compiles it."""
+        """Returns the code of a source, if ready; the other process does not compile it any more."""
         at = digest_of(text)
         with self._changed:
             self._waiting.pop(at, None)
@@ -106,7 +108,7 @@ class Ahead:
             return compiled
 
     def stop(self) -> None:
-        """End the process, and forget what nobody took."""
+        """Ends the process, and drops unused code."""
         with self._changed:
             self._is_stopped = True
             self._waiting.clear()
@@ -116,7 +118,7 @@ class Ahead:
             self._changed.notify()
 
     def _run(self) -> None:
-        # Here and not above: what is small is compiled without any process.
+        # Imported here: few sources are compiled without any process.
         from webhook.trials.process import Worker  # noqa: PLC0415
 
         worker = Worker(niceness=0)
@@ -124,14 +126,14 @@ class Ahead:
             while jobs := self._next():
                 self._keep(jobs, worker.ask_all([{**job, **self._bounds} for job in jobs]))
         except NoWorker:
-            self.stop()  # it ended, or could not begin: this process goes on alone
+            self.stop()  # it ended, or could not begin: this process continues alone
         finally:
             worker.stop()
             with self._changed:
                 self._is_running = False
 
     def _next(self) -> list[Job]:
-        """Return what is needed last; nothing at the end, or where nothing comes for a while."""
+        """Returns the sources needed last; none at the end, or without new sources for a while."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._is_stopped, IDLE_SECONDS)
             if self._done_bytes > DONE_BYTES_MAX:
@@ -143,13 +145,13 @@ class Ahead:
             return [{"text": text} for _, text in some]
 
     def _keep(self, jobs: Sequence[Job], answers: Iterator[JobAnswer]) -> None:
-        """Keep the code of what is still wanted; what was not tried waits again."""
+        """Keeps code that is still needed; sources that were not tried wait again."""
         rest = deque(jobs)
         for ended, written, _ in answers:
             if ended == NO_PROCESS:
                 raise NoWorker("no process can be started")
             at = digest_of(rest.popleft()["text"])
-            # What does not compile, or not within its bounds, this process finds out for itself.
+            # This process finds compile errors and exceeded limits itself.
             codes = marshal.loads(written).get("codes", {}) if ended == 0 else {}  # noqa: S302  # our own
             with self._changed:
                 if at in self._under_way and at in codes:

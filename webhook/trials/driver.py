@@ -1,4 +1,4 @@
-"""A driver that compiles what has been tried."""
+"""A driver that compiles sources after their trial."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class TriedDriver:
-    """A driver whose sources are tried elsewhere first; then compiled here, as they are harmless."""
+    """A driver that has its sources tried in another process before it compiles them here."""
 
     def __init__(self, driver: Driver, trials: Trials) -> None:
         self._driver = driver
@@ -30,7 +30,7 @@ class TriedDriver:
 
 
 class TriedRegoDriver:
-    """A driver of Rego that takes code which was compiled elsewhere."""
+    """A driver of Rego that uses code from another process."""
 
     def __init__(self, driver: RegoDriver, trials: Trials) -> None:
         self._driver = driver

@@ -9,18 +9,18 @@ if TYPE_CHECKING:
     import socket
 
 LENGTH: Final = struct.Struct(">Q")
-"""How a length is written: eight bytes, the greatest first."""
+"""The format of a length: eight bytes, big-endian."""
 
 
 class Buffered:
-    """Reads from a socket as much as is there: who waits for the interpreter's lock does so once."""
+    """Reads all available data from a socket at once: one wait for the interpreter's lock."""
 
     def __init__(self, source: socket.socket) -> None:
         self._source = source
         self._read = bytearray()
 
     def recv(self, length: int) -> bytes:
-        """Return at most so many bytes; none where the other has gone. Raises OSError."""
+        """Returns at most ``length`` bytes; empty if the peer has gone. Raises OSError."""
         if not self._read:
             self._read += self._source.recv(1 << 20)
         taken = bytes(self._read[:length])
@@ -35,7 +35,7 @@ def send(to: socket.socket, body: bytes) -> None:
 
 
 def receive(source: socket.socket | Buffered) -> bytes | None:
-    """The next one; None where the other has gone. Raises OSError, TimeoutError among them."""
+    """Receives the next frame; None if the peer has gone. Raises OSError, also TimeoutError."""
     head = _exactly(source, LENGTH.size)
     return None if head is None else _exactly(source, LENGTH.unpack(head)[0])
 

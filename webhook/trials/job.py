@@ -1,4 +1,4 @@
-"""Jobs that one process has another try, their answers, and digests of sources."""
+"""Jobs for the process of trials, their answers, and digests of sources."""
 
 from __future__ import annotations
 
@@ -16,58 +16,57 @@ if TYPE_CHECKING:
     from webhook.constraint.template import Code
 
 Job = dict[str, Any]
-"""Bounds (``cpuSeconds``, ``memoryBytes``, ``patienceSeconds``), ``disabledBuiltins``, and what to
-try: ``text`` of a source, or ``documents`` with ``seconds`` for each evaluation and the code that is
-``known`` of their sources. ``of`` is the template in force that a constraint belongs to, which is in
-force there, too, for all that are tried one after the other. Answers to jobs that are ``together``
-are all told at the end: who asked is busy, and each would interrupt it."""
+"""Bounds (``cpuSeconds``, ``memoryBytes``, ``patienceSeconds``), ``disabledBuiltins``, and the
+subject: ``text`` of a source, or ``documents`` with ``seconds`` for each evaluation and the
+``known`` code of their sources. ``of`` is the template in force of a constraint. It is put in force
+there, too, for all consecutive trials. The answers to jobs with ``together`` are all sent at the
+end: the requesting process is busy, and each answer would interrupt it."""
 
 JobAnswer = tuple[int | str, bytes, tuple[float, int]]
-"""How the process of a trial ended (as ``waitstatus_to_exitcode`` has it, or one of the words below),
-and what it wrote; seconds of a processor that it took, and the process's bytes of memory."""
+"""How the process of a trial ended (as in ``waitstatus_to_exitcode``, or one of the words below),
+and its output; its seconds of a processor, and its bytes of memory."""
 
 JobOutcome = dict[str, Any]
-"""An ``error`` with its ``stage`` or ``code``, or the ``codes`` of what compiled by their sources;
-of documents the ``problems`` (kind, name, code, message). ``took`` is processor time, bytes and time."""
+"""An ``error`` with its ``stage`` or ``code``, or the ``codes`` of compiled sources; for documents
+the ``problems`` (kind, name, code, message). ``took`` is processor time, bytes and elapsed time."""
 
 NO_MEMORY: Final[JobOutcome] = {"ended": True}
-"""The outcome of a trial that wanted more memory than its bound; who asked says how much that
-is."""
+"""The outcome of a trial that exceeded its memory limit; the requesting side adds the limit."""
 
 LATE: Final = "late"
-"""How a trial ended that took longer than it was waited for; otherwise it is the process's code."""
+"""The ending of a trial that took too long; otherwise it is the process's code."""
 
 WITHOUT_MEMORY: Final = "without memory"
-"""The reason of a process that spent its time on asking the system for memory in vain."""
+"""The ending of a process that spent its time in refused memory requests."""
 
 NO_PROCESS: Final = "no process"
-"""How one ended for which no process could be begun."""
+"""The ending of a trial for which no process could be started."""
 
 
 ATTEMPTS: Final = 2
-"""A worker that the system ended is begun anew once before a policy is told of it."""
+"""A worker that the system killed is started once more before the policy is blamed."""
 
 READS_CEL: Final = b"c"
 READS_REGO: Final = b"r"
-"""The request for a process, one byte: one that has imported CEL, or the Rego compiler, already."""
+"""The request for a process, one byte: with CEL, or with the Rego compiler, already imported."""
 
 ANY_CEL: Final[Job] = {"text": f'["{CEL}"'}
-"""A job that needs what CEL does."""
+"""A job that needs the modules for CEL."""
 
 
 class NoWorker(Exception):
-    """No process could be begun, or the one there was is gone: nothing is said of any policy."""
+    """No process could be started, or it has died: nothing is known about the policies."""
 
 
 def has_cel(job: Job) -> bool:
-    """Whether there is an expression in it."""
+    """Whether a job contains a CEL expression."""
     if "documents" in job:
         return job["cel"] and CEL.encode() in job["documents"]
     return CEL in job["text"][: len(CEL) + 2]
 
 
 def text_of(code: Code) -> str | None:
-    """A source as text; None for what no driver could read."""
+    """Returns a source as text; None if no driver could read it."""
     try:
         return json.dumps([code.engine, code.source])
     except (TypeError, ValueError, RecursionError):
@@ -80,6 +79,6 @@ def digest_of(text: str) -> bytes:
 
 
 def digest_of_all(documents: Iterable[Mapping[str, Any]]) -> bytes:
-    """Returns one digest of several policies: of their specs, whenever they were sent."""
+    """Returns a digest of several policies, from their specs alone."""
     identities = [[gvk_of(one).kind, name_of(one), one.get("spec")] for one in documents]
     return hashlib.sha256(encode(identities)).digest()

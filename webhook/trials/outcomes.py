@@ -1,7 +1,7 @@
-"""Outcomes of trials on a pipe: as a process that tries tells them, and as who has forked it reads.
+"""Outcomes of trials on a pipe: from the forked process to the process that forked it.
 
-Each is the seconds of a processor and the bytes of memory it took, and what was written of it, as
-``marshal`` has them, with their length before them.
+Each outcome is the seconds of a processor and the bytes of memory of a trial, and its result,
+encoded by ``marshal``, with its length in front.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ OUTCOME_BYTES_MAX: Final = 64 << 20
 
 TOGETHER_CPU_SECONDS: Final = 0.25
 TOGETHER_BYTES: Final = 8 << 20
-"""The memory that trials in one process may have taken when the next begins, in bytes: others wait
-for it, and it shall find a process nearly as it would alone. A constraint takes less than a
-millisecond."""
+"""The most memory that earlier trials in one process may have taken when the next begins, in bytes.
+Other trials wait for the process, and the next one shall find it nearly unused. A constraint takes
+less than a millisecond."""
 
 _NO_MEMORY: Final = written(NO_MEMORY)
 
 
 def tell(jobs: Sequence[Job], file: BinaryIO, answer: Callable[[Job], bytes]) -> None:
-    """Carry out jobs within their bounds, and write the outcome of each as soon as it is known.
+    """Carries out jobs within their limits, and writes the outcome of each as soon as it is known.
 
-    It ends before the rest where they have taken much, and before one that wants more memory than
-    those before it have left: that one is to have all.
+    It stops early in two cases: the jobs so far have taken much memory; or a job needs more memory
+    than those before it have left. That job is then tried again in a new process.
     """
     began = used_bytes()
     for number, job in enumerate(jobs):
@@ -68,13 +68,13 @@ class OutcomePipe:
     """The outcomes that a process writes, one after the other."""
 
     def __init__(self, source: int, waits_for: Callable[[int, float], bool]) -> None:
-        """``waits_for`` says whether there is something to read within so many seconds."""
+        """``waits_for`` waits for data within so many seconds, and returns whether there is any."""
         self._source = source
         self._waits_for = waits_for
         self._found = bytearray()
 
     def read(self, patience_seconds: float) -> tuple[bytes | None, bool]:
-        """The next one, None at the end; whether that took too long."""
+        """Returns the next outcome, None at the end; and whether it took too long."""
         until = time.monotonic() + patience_seconds
         while True:
             if len(self._found) >= frames.LENGTH.size:

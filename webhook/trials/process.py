@@ -1,6 +1,6 @@
-"""The worker as those who ask it see it: begun when it is needed, ended when it does not answer.
+"""The worker process, as seen by its users: started on demand, killed if it does not answer.
 
-Another that others shall not wait for is a branch of it: forked, and so begun in milliseconds.
+A separate process for large policies is a branch of it: forked, and so started in milliseconds.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ if TYPE_CHECKING:
     from webhook.trials.job import Job, JobAnswer
 
 START_SECONDS: Final = 60.0
-"""For an interpreter that reads the compiler, 0.2 s of a processor, on a busy machine."""
+"""The time limit for the start of an interpreter with the compiler, 0.2 s of a processor, on a busy
+machine."""
 
 MARGIN_SECONDS: Final = 10.0
-"""How much longer than a trial may take the worker is waited for."""
+"""How much longer than the time of a trial the worker is waited for."""
 
 
 class Worker:
-    """A process that tries policies. Asked by one thread at a time, begun for any."""
+    """A process that tries policies. Used by one thread at a time, started by any."""
 
     def __init__(self, niceness: int, program: str = "webhook.trials.worker") -> None:
-        """``niceness`` is the least that it has: it stands behind who does not wait for it.
+        """``niceness`` is its least: it yields to processes that do not wait for it.
 
-        ``program`` is the module that is run; it serves jobs as the one for policies does.
+        ``program`` is the module to run, which serves jobs in the same way as the one for policies.
         """
         self._niceness = str(niceness)
         self._program = program
@@ -73,10 +74,10 @@ class Worker:
                     stderr=subprocess.DEVNULL,
                     env={},
                     pass_fds=[inner.fileno()],
-                    # A group of its own, to be ended with the process that it has begun.
+                    # A process group of its own, to be killed together with its forks.
                     start_new_session=True,
                 )
-            # Commands and the library forget who asks, and do not say that they are done.
+            # Some users (commands, the library) drop this object without calling :meth:`stop`.
             self._ending = weakref.finalize(self, _end, self._process, self._socket, self._door)
             connection.settimeout(START_SECONDS)
             begun = frames.receive(connection)
@@ -92,9 +93,9 @@ class Worker:
             raise NoWorker(f"the process ended at its start, with {code}")
 
     def let_in(self, end: socket.socket, message: bytes) -> None:
-        """Have it begin a process that serves this end, which is closed if it is gone.
+        """Makes the worker fork a process that serves this socket; closed if the worker is gone.
 
-        Raises :class:`NoWorker` where it cannot begin itself.
+        Raises :class:`NoWorker` if the worker cannot be started.
         """
         self.start()
         if (door := self._door) is not None:
@@ -107,12 +108,12 @@ class Worker:
         return answer
 
     def ask_all(self, jobs: Sequence[Job]) -> Iterator[JobAnswer]:
-        """Has jobs carried out; yields each answer as it comes, that of the first at least.
+        """Has jobs carried out; yields each answer as it comes, at least the first.
 
-        One process carries them out one after the other. It ends with the first that is ended, and
-        when they have taken much: the others are to be asked for again, and first among them what
-        has too little memory left by those before it. Whoever asks takes all
-        answers. Raises :class:`NoWorker`.
+        One process carries them out one after the other. It ends with the first job that is killed,
+        or when the jobs have taken much memory. The caller must request the remaining jobs again.
+        The first of these may be a job that had too little memory after those before it. The caller
+        takes all answers. Raises :class:`NoWorker`.
         """
         self.start()
         connection = self._socket
@@ -121,12 +122,12 @@ class Worker:
         yield from _conversation(connection, jobs, lambda: self._stop_if_connected_by(connection))
 
     def _stop_if_connected_by(self, connection: socket.socket) -> None:
-        # It may have been begun anew meanwhile.
+        # It may have been restarted meanwhile.
         if self._socket is connection:
             self.stop()
 
     def stop(self) -> None:
-        """End it, and what it has begun."""
+        """Kills the process, and all processes that it has forked."""
         process, self._process = self._process, None
         for end in (self._socket, self._door):
             if end is not None:
@@ -139,20 +140,20 @@ class Worker:
 
 
 def _end(process: subprocess.Popen[bytes], *ends: socket.socket) -> None:
-    """End a process and what it has begun, and close the ends of its sockets."""
+    """Kills a process and its forks, and closes the sockets."""
     for end in ends:
         end.close()
-    if process.returncode is None:  # else its number may be another's
+    if process.returncode is None:  # otherwise its number may be another process's
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
 class Branch:
-    """A process that a worker has forked of itself: it is there in milliseconds, for a few jobs."""
+    """A process that a worker has forked: started in milliseconds, for a few jobs."""
 
     def __init__(self, worker: Worker, *, reads_cel: bool) -> None:
-        """``reads_cel`` is whether it will need what tries expressions, too."""
+        """``reads_cel`` is whether it needs the modules for CEL."""
         self._worker = worker
         self._mode = READS_CEL if reads_cel else READS_REGO
         self._group: int | None = None
@@ -167,11 +168,11 @@ class Branch:
             self.stop()
             if begun is not None:
                 break
-            self._worker.stop()  # the system has ended it: it is begun anew
+            self._worker.stop()  # the system has killed it: it is started again
         raise NoWorker("no process can be started")
 
     def _begun(self) -> bytes | None:
-        """The number of the process; empty where there can be none, None where the worker is gone."""
+        """Returns the process's number; empty if it cannot be forked, None if the worker is gone."""
         try:
             self._socket, its = socket.socketpair()
         except OSError as error:
@@ -191,12 +192,12 @@ class Branch:
         yield from _conversation(self._socket, jobs, self.stop)
 
     def stop(self) -> None:
-        """End it, and what it has begun."""
+        """Kills the process, and all processes that it has forked."""
         group, self._group = self._group, None
         if group is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, signal.SIGKILL)
-        # Not before: as long as it has somebody to serve, nothing else is known by its number.
+        # Not before: while its socket is open, its process id cannot be reused.
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -220,7 +221,7 @@ def _conversation(
     except OSError as error:
         raise NoWorker(str(error)) from None
     finally:
-        # What is left of the conversation would be taken for the next one's answers.
+        # The remaining answers would be taken for those of the next request.
         if not is_whole:
             stop()
     raise NoWorker("the process that tries policies ended")

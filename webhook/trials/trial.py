@@ -1,4 +1,4 @@
-"""One trial, in a process of its own: what a job asks, within the bounds that it names."""
+"""One trial, in a process of its own, within the limits of its job."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 
 def used_bytes() -> int:
-    """The address space of this process; raises OSError where the system does not tell."""
+    """Returns the size of this process's address space; raises OSError if unknown."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     return pages * resource.getpagesize()
 
 
 def bound(cpu_seconds: int, bytes_in_all: int) -> None:
-    """Have the system end this process beyond so many seconds more, and so much memory in all.
+    """Sets limits of this process: more seconds of a processor, and memory in all.
 
-    What was a bound is so no longer: the next trial in this process has its own.
+    They replace the previous limits: each trial in this process has its own.
     """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     cpu = int(usage.ru_utime + usage.ru_stime) + cpu_seconds
@@ -53,23 +53,23 @@ def bound(cpu_seconds: int, bytes_in_all: int) -> None:
 
 
 class _Kept:
-    """Takes the code of a rule as it is compiled."""
+    """Takes the code of a rule when it is compiled."""
 
     def __init__(self) -> None:
         self.taken: tuple[str, bytes] | None = None
 
     def load(self, key: str) -> None:
-        """Nothing: it is to be compiled."""
+        """Returns no code, so that the rule is compiled."""
         del key
         self.taken = None
 
     def store(self, key: str, generated: Generated) -> None:
-        """Take it."""
+        """Keeps the code."""
         self.taken = key, to_bytes(generated)
 
 
 class _Recorded:
-    """The driver for Rego, with the code of what it compiled."""
+    """The driver for Rego, which keeps the code that it compiled."""
 
     def __init__(
         self, disabled_builtins: list[str], known: Mapping[bytes, tuple[str, bytes]]
@@ -97,14 +97,14 @@ class _Recorded:
 
 
 class Clients:
-    """Clients with one template in force each, for what is tried of it one after the other."""
+    """Clients with one template in force each, for consecutive trials with that template."""
 
     def __init__(self) -> None:
         self._of: dict[bytes, Client] = {}
 
     def client(self, job: Job, rego: _Recorded) -> tuple[Client, bool]:
-        """One for a job, and whether it has been used before."""
-        # Not there meanwhile: what was not tried to its end may be left in it.
+        """Returns a client for a job, and whether it has been used before."""
+        # Removed meanwhile: a trial that did not finish may leave remains in it.
         client = self._of.pop(job.get("of", b""), None)
         if client is not None:
             return client, True
@@ -112,15 +112,16 @@ class Clients:
         return Client(targets=TARGETS, drivers=drivers), False
 
     def keep(self, job: Job, client: Client) -> None:
-        """Use it for the next one of the same template."""
+        """Keeps the client for the next trial with the same template."""
         if job.get("of"):
             self._of[job["of"]] = client
 
 
 def carry_out(job: Job, clients: Clients | None = None) -> JobOutcome:
-    """Compile a source, or put policies into a client of their own and try them on samples.
+    """Compiles a source, or puts policies into a client of their own and tries them on samples.
 
-    An outcome has an ``error`` with its ``stage`` or ``code``, or the ``codes`` of what compiled.
+    The outcome has an ``error`` with its ``stage`` or ``code``, or the ``codes`` of compiled
+    sources.
     """
     rego = _Recorded(job["disabledBuiltins"], job.get("known", {}))
     try:
@@ -131,22 +132,22 @@ def carry_out(job: Job, clients: Clients | None = None) -> JobOutcome:
         compile_ = of_template(driver.compile)
         compile_(Template("trial", "Trial", "", ()), code)
     except (MemoryError, OutOfMemory):
-        # What it may take is bounded here: to need more than the bound is the text's fault.
+        # Memory is limited here: to exceed the limit is the policy's fault.
         return NO_MEMORY
     except (CompileError, PassingFault) as error:
         return {"error": str(error), "stage": error.stage}
     except InvalidTemplate as error:
         return {"error": str(error), "code": error.code}
-    except Exception as bug:  # noqa: BLE001  # of ours: what is tried is not to be enforced
+    except Exception as bug:  # noqa: BLE001  # ours: the policy must not be enforced
         fault = f"policy cannot be used for a fault of Waddle: {type(bug).__name__}"
         return {"error": fault, "stage": "compile"}
     return {"codes": rego.codes}
 
 
 def _tried(job: Job, rego: _Recorded, clients: Clients) -> JobOutcome:
-    """Tries policies as only a process with bounds can, and finds their other faults.
+    """Tries policies for faults that need a process with limits, and finds their other faults.
 
-    Who asked for an admission finds the latter again, who knows what is in force.
+    The process that admits policies finds the latter again, together with the policies in force.
     """
     documents = decode(job["documents"])
     client, is_used = clients.client(job, rego)
@@ -167,5 +168,5 @@ def _tried(job: Job, rego: _Recorded, clients: Clients) -> JobOutcome:
 
 
 def written(outcome: JobOutcome) -> bytes:
-    """An outcome as it goes from one process to another."""
+    """Encodes an outcome for another process."""
     return marshal.dumps(outcome)

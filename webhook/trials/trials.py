@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Turn:
-    """A lock that goes to a waiting thread before the one that has just released it."""
+    """A lock that goes to a waiting thread before the thread that has just released it."""
 
     def __init__(self) -> None:
         self._next = threading.Lock()
@@ -78,36 +78,36 @@ class Lane:
 
 
 LARGE_CHARACTERS: Final = 10_000
-"""Source, as JSON, from which on a template is tried also before anything is served. The largest of
-the public library has 8,600, so that a start with policies as people write them tries none. What was
-found to take longest of sources below that takes half a second (a reference with a thousand
-variables)."""
+"""The length of a source, as JSON, from which a template is tried also before anything is served.
+The largest of the public library has 8,600, so that a start with typical policies tries none. The
+slowest known source below that takes half a second (a reference with a thousand variables)."""
 
 CPU_SECONDS: Final = 5
-"""For the whole of a trial. The public library's largest template takes 0.02, 438 KB of literals
-0.4; 1.3 MB of rules, which an API server keeps, would take 9."""
+"""The processor time of a whole trial, in seconds. The public library's largest template takes
+0.02, 438 KB of literals 0.4; 1.3 MB of rules, which an API server accepts, would take 9."""
 
 MEMORY_BYTES: Final = 256 << 20
-"""The memory of a trial at most, in bytes: 438 KB of literals take 58 MiB, 1.3 MB of rules would
-take 434. Half of it where the source is not large: such a trial may be beside another."""
+"""The most memory of a trial, in bytes: 438 KB of literals take 58 MiB, 1.3 MB of rules would take
+434. Sources that are not large get half of it: such a trial may run beside another."""
 
 LARGE_BYTES: Final = 40_000
 """Documents from which on they are large: a template with a dozen constraints has some 10,000."""
 
 PATIENCE_SECONDS: Final = 240.0
-"""How long a trial may take on a busy machine, where five seconds of a processor are long in coming:
-it stands behind all others, and beside four that compute on its core it has a fortieth of that."""
+"""How long a trial may take on a busy machine, where five seconds of a processor take long: it
+yields to all other threads, and beside four that compute on its core it has a fortieth of the core.
+"""
 
 OUTCOMES_MAX: Final = 64
-"""Outcomes remembered: that of an admission is asked for again by enforcement, and of a faulty
-template whenever it is looked at."""
+"""The outcomes remembered: enforcement needs that of an admission again, and each look at a faulty
+template its own."""
 
 CODE_BYTES_MAX: Final = 4 << 20
 """Code remembered with them: a template's has some 20 KB."""
 
 
 class Tell(Protocol):
-    """Where trouble with processes is told, once for each."""
+    """Reports a problem with processes, once for each."""
 
     def __call__(self, message: str, /, *, error: str) -> object:
         """Log, or print, that something could not be tried, and why."""
@@ -118,12 +118,11 @@ TrialEnd: TypeAlias = Literal["passed", "refused", "ended"]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The outcome for a policy: it may be enforced, is at fault, or went beyond its bounds.
+    """The outcome for a policy: it may be enforced, is faulty, or exceeded its limits.
 
-    What met a fault of ours is ended, too: no other replica need meet it.
-
-    A message may say of what has passed that it does not end on a sample, which evaluations do at
-    their budgets. Memory is that of the whole process.
+    A policy that met a bug of ours has ended, too: no other replica need meet it. The message of a
+    passed policy may say that it does not end on a sample; evaluations end it at their budgets.
+    Memory is that of the whole process.
     """
 
     verdict: TrialEnd
@@ -135,7 +134,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class TrialRequest:
-    """A policy to be tried, as one of some documents that belong together."""
+    """A policy to try, together with the documents that it needs."""
 
     document: Mapping[str, Any]
     documents: Sequence[Mapping[str, Any]]
@@ -150,10 +149,10 @@ class TrialRequest:
 
 
 class Trials:
-    """Has policies tried, and remembers what came of it. For any thread.
+    """Has policies tried, and remembers the outcomes. For any thread.
 
-    Large ones, which may take seconds, wait for each other; the others, likewise one after the other,
-    have a process that stays, and of which those for large ones are forked.
+    Large policies, which may take seconds, are tried one after the other. The others are tried one
+    after the other in a permanent process, from which the processes for large ones are forked.
     """
 
     def __init__(  # noqa: PLR0913  # bounds and switches, each named
@@ -169,10 +168,10 @@ class Trials:
         memory_bytes: int = MEMORY_BYTES,
         ahead: bool = False,
     ) -> None:
-        """``tries_all`` says whether small sources are tried, too: while others would be held up.
+        """``tries_all`` is whether small sources are tried, too: while requests would wait.
 
-        ``cel`` is whether there is an engine for that; ``niceness`` is the processes'. With ``ahead``
-        another process compiles what is announced, where there are two processors.
+        ``cel`` is whether the engine for CEL is on; ``niceness`` is the processes'. With ``ahead``
+        another process compiles announced templates, given two processors.
         """
         self._cpu_seconds = cpu_seconds
         self._bounds: Job = {
@@ -200,7 +199,7 @@ class Trials:
             self._ahead = Ahead({**self._bounds, "memoryBytes": self._small.memory_bytes})
 
     def announce(self, documents: Iterable[Mapping[str, Any]]) -> None:
-        """Say which templates are about to be added, in this order: at a start another process helps."""
+        """Announces templates, in the order of their addition, for the second compiler at start."""
         if self._ahead is None or self._tries_all():
             return
         texts: list[str] = []
@@ -219,19 +218,22 @@ class Trials:
                     yield text
 
     def started(self) -> int:
-        """End what was announced: policies are served. Returns how many sources another process compiled."""
+        """Ends the second compiler, since policies are served; returns the number of its sources."""
         if self._ahead is None:
             return 0
         self._ahead.stop()
         return self._ahead.count
 
     def source(self, code: Code) -> Compiled | None:
-        """The code of a source that compiles within the bounds, where it is in Rego.
+        """Returns the code of a Rego source that compiles within the limits.
 
-        None where it was not tried: it is small, nothing is served yet, and no other process has
-        compiled it by now; or no driver could read it, or no process could be had. Raises InvalidTemplate for a source that does not compile,
-        or not within the bounds; a PassingFault where the machine kept it from being tried, which
-        is not remembered.
+        None in two cases:
+
+        1. It was not tried: it is small, nothing is served yet, and the second compiler has not
+        compiled it. 2. No driver could read it, or no process could be started.
+
+        Raises InvalidTemplate for a source that does not compile, or not within the limits. Raises
+        a PassingFault if the machine could not try it, which is not remembered.
         """
         text = text_of(code)
         if text is None:
@@ -251,10 +253,10 @@ class Trials:
             return self._codes.get(at)
 
     def documents(self, documents: Sequence[Mapping[str, Any]], seconds: float) -> None:
-        """Have policies tried together, on samples too, each evaluation within ``seconds``.
+        """Has policies tried together, on samples too, each evaluation within ``seconds``.
 
-        Raises InvalidTemplate where that is beyond the bounds, and a PassingFault as above. What
-        else is wrong with them is for the caller to find, who knows what is in force.
+        Raises InvalidTemplate beyond the limits, and a PassingFault as above. The caller finds
+        other faults, together with the policies in force.
         """
         outcome = self._of_documents(documents, seconds)
         if outcome is not None:
@@ -266,12 +268,11 @@ class Trials:
         seconds: float,
         tell: Callable[[int, Tried | None], None],
     ) -> None:
-        """Tries policies, each within ``seconds`` and bounds of its own.
+        """Tries policies, each evaluation within ``seconds``, each policy within its own limits.
 
-        ``tell`` takes each one's number and what came of it as soon as that is known, from this
-        thread; None where the machine kept it from being tried. One process tries many of them,
-        with each template compiled once; who else has something tried waits for one that takes
-        long, not for all.
+        ``tell`` takes each policy's number and outcome as soon as it is known, from this thread;
+        None if the machine could not try it. One process tries many of them, with each template
+        compiled once. Other callers wait for a slow trial, not for all of them.
         """
         large: list[int] = []
         small: list[int] = []
@@ -285,7 +286,7 @@ class Trials:
         for number in large:
             tell_outcome(number, self._of_documents(requests[number].documents, seconds))
         while small:
-            # Those that are left when the one before them was ended, or took long.
+            # The remaining ones, after one was killed or took long.
             with self._small.lock:
                 small = self._some(requests, small, seconds, known, tell_outcome)
 
@@ -297,7 +298,7 @@ class Trials:
         known: dict[int, dict[bytes, tuple[str, bytes]]],
         tell: Callable[[int, JobOutcome | None], None],
     ) -> list[int]:
-        """Have some tried, the first at least; those that are to be asked for again."""
+        """Has policies tried, at least the first; returns those to request again."""
         remaining: list[tuple[int, bytes]] = []
         jobs: list[Job] = []
         written: dict[int, bytes] = {}
@@ -335,7 +336,7 @@ class Trials:
     def _of_documents(
         self, documents: Sequence[Mapping[str, Any]], seconds: float
     ) -> JobOutcome | None:
-        """The outcome; None where no process could be had."""
+        """Returns the outcome; None if no process could be started."""
         text = encode(list(documents))
         job = {"documents": text, "seconds": seconds, "cel": self._tries_cel}
         at = digest_of_all(documents)
@@ -350,14 +351,14 @@ class Trials:
             return outcome
 
     def _keep(self, at: bytes, outcome: JobOutcome) -> None:
-        """Remember what came of documents, and the code of their sources."""
+        """Remembers the outcome of documents, and the code of their sources."""
         for source in outcome.get("codes", ()):
             self._remember(source, {"codes": outcome["codes"]})
-        # Whoever sent it will send it again; what is admitted is about to be enforced.
+        # The same documents will be tried again: an admitted policy is about to be enforced.
         self._remember(at, outcome)
 
     def _known(self, documents: Sequence[Mapping[str, Any]]) -> dict[bytes, tuple[str, bytes]]:
-        """Returns the code of templates among these that is remembered."""
+        """Returns the remembered code of templates among these documents."""
         compiled_ = {}
         for document in documents:
             if gvk_of(document).kind != template.KIND:
@@ -376,7 +377,7 @@ class Trials:
             self._started(self._small, [])
 
     def stop(self) -> None:
-        """End the processes, whatever they do; from now on nothing is tried."""
+        """Kills the processes; from now on nothing is tried."""
         self._is_stopped = True
         self.started()
         self._large.stop()
@@ -384,11 +385,14 @@ class Trials:
             self._kept.stop()
 
     def _started(self, lane: Lane, jobs: Sequence[Job]) -> Worker | Branch | None:
-        """The worker; None where there is none, and after failures it is not tried again at once."""
+        """Returns the worker; None if it cannot be started.
+
+        After failures it is not tried again at once.
+        """
         now = time.monotonic()
         if self._is_stopped or now < self._no_worker_until:
             return None
-        # Here and not above: what checks files of usual size needs no process.
+        # Imported here: checking files of usual size needs no process.
         from webhook.trials.process import Branch, Worker  # noqa: PLC0415
 
         with self._making:
@@ -406,11 +410,11 @@ class Trials:
         return worker
 
     def _ask(self, job: Job, lane: Lane) -> JobOutcome | None:
-        """The outcome; None where no process could be had, which says nothing of the policy."""
+        """Returns the outcome; None if no process could be started, whatever the policy."""
         return next(iter(list(self._ask_all([job], lane))))
 
     def _ask_all(self, jobs: Sequence[Job], lane: Lane) -> Iterator[JobOutcome | None]:
-        """Outcomes as above, of the first at least; the others are to be asked for again."""
+        """Yields outcomes as above, at least the first; the others must be requested again."""
         gone, answered = "this process ends", 0
         bounds = {**self._bounds, "memoryBytes": lane.memory_bytes}
         for _ in range(ATTEMPTS if jobs else 0):
@@ -502,12 +506,12 @@ def is_large(document: Mapping[str, Any]) -> bool:
 
 
 def is_large_together(documents: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether policies that are tried as one are."""
+    """Whether the documents of one trial are large together."""
     return len(encode(list(documents))) >= LARGE_BYTES
 
 
 def _tried(document: Mapping[str, Any], outcome: JobOutcome | None) -> Tried | None:
-    """Reads the outcome of one of the policies that were tried."""
+    """Reads the outcome for one of the tried policies."""
     if outcome is None or outcome.get("stage") == "environment":
         return None
     cpu_seconds, memory_bytes, clock_seconds = outcome.get("took", (0.0, 0, 0.0))
@@ -525,7 +529,7 @@ def _tried(document: Mapping[str, Any], outcome: JobOutcome | None) -> Tried | N
 
 
 def _refuse(outcome: JobOutcome) -> None:
-    """Raise what an outcome says, as the driver itself would have said it."""
+    """Raises the error of an outcome, as the driver itself would have raised it."""
     if "error" not in outcome:
         return
     stage = outcome.get("stage")

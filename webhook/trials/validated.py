@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from webhook.trials.trials import Trials
 
 EFFECT_SECONDS: Final = 5.0
-"""For the comparison of synced objects, in one call."""
+"""The time limit for the comparison of synced objects, in one call."""
 
 
 def validated(
@@ -30,11 +30,11 @@ def validated(
     around: PolicySet | None = None,
     with_effect: bool,
 ) -> Json:
-    """The problems of policies on top of those in force and, if asked, their effect on synced objects.
+    """Returns the problems of policies on top of those in force, and optionally their effect.
 
-    ``make_in_force`` gives a client with the policies in force, thrown away afterwards; ``seconds``
-    is what one evaluation of one constraint may take. ``around`` has what is in force beside
-    templates and constraints.
+    The effect is on synced objects. ``make_in_force`` gives a client with the policies in force,
+    for one call only; ``seconds`` bounds one evaluation of one constraint. ``around`` has the
+    policies in force beside templates and constraints.
     """
     after = make_in_force()
     problems = validate_tried(after, documents, seconds, trials)

@@ -1,4 +1,4 @@
-"""Policies validated on top of those in force, each template with what belongs to it tried before."""
+"""Validates policies on top of those in force; each template is first tried with its constraints."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CONSTRAINTS_MAX: Final = 100
 
 
 class Submitted(NamedTuple):
-    """The faults of a policy that is being admitted, and the template that they were found with."""
+    """The faults of a policy that is being admitted, and the template that was used."""
 
     problems: list[Problem]
     newer: Client | None = None
-    """Has the template that the API server has by now; None where that in force was asked."""
+    """A client with the current template of the API server; None if that in force was used."""
 
 
 def validate_submitted(
@@ -41,9 +41,9 @@ def validate_submitted(
 ) -> Submitted:
     """Finds the faults of a template or constraint that is being admitted.
 
-    What refuses a constraint may be that its template, or a change of it, has not arrived here
-    yet: before one is refused, ``template_now`` is asked for its template as the API server has
-    it, None for none, and if that is another the constraint is validated with it.
+    A constraint may seem faulty because its template, or a change of it, has not arrived here yet.
+    So before a refusal ``template_now`` reads the current template from the API server, None for
+    none. If it differs, the constraint is validated with it.
     """
     client = make_in_force()
     submitted = Submitted(validate_tried(client, [document], seconds, trials))
@@ -56,11 +56,11 @@ def validate_submitted(
     ):
         return submitted
     newer = make_in_force()
-    newer.remove_template(name)  # Its other constraints are not what is asked about.
+    newer.remove_template(name)  # Its other constraints do not matter here.
     problems = validate_tried(newer, [now, document], seconds, trials)
     of_template = [one for one in problems if one.kind == template.KIND]
     if in_force is not None and _are_errors(of_template):
-        return submitted  # It is not to be enforced: the last good one is.
+        return submitted  # It will not be enforced: the last good one is.
     return Submitted(problems, newer)
 
 
@@ -69,8 +69,8 @@ def validate_tried(
 ) -> list[Problem]:
     """Finds the faults of templates and constraints that are put into a client.
 
-    It is what :func:`~webhook.policies.validation.validate` finds; but what goes beyond the bounds
-    of a trial this process does not touch.
+    The result is that of :func:`~webhook.policies.validation.validate`; but this process does not
+    evaluate policies that exceeded the limits of a trial.
     """
     problems: list[Problem] = []
     rest: list[PolicyDocument] = []
@@ -112,7 +112,7 @@ def _template_of(document: PolicyDocument) -> str:
 
 
 def with_belongings(group: list[PolicyDocument], snapshot: Snapshot) -> list[PolicyDocument]:
-    """With the template in force of a constraint, or the constraints in force of a template."""
+    """Adds the template in force of a constraint, or the constraints in force of a template."""
     entry = _entry(snapshot, _template_of(group[0]))
     if entry is None:
         return group

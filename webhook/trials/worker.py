@@ -1,13 +1,13 @@
-"""The process that tries policies: in processes of their own, which end with them.
+"""The process that tries policies: in forked processes, which end with them.
 
-``python -m webhook.trials.worker NICENESS DOOR`` takes jobs from the socket that is its input, some at a
-time. For these it forks: what a policy's text does, to memory or for ever, ends with that process,
-and this one stays as it was when it had read its own code, so that a trial begins in a millisecond.
-Of many that come at once each has bounds of its own in the one process: a burst pays for one fork.
+``python -m webhook.trials.worker NICENESS DOOR`` takes jobs from the socket that is its input,
+several at a time. For these it forks. Effects of a policy on memory, or an endless loop, end with
+the forked process. This process stays as it was after its imports, so that a trial begins in a
+millisecond. Several jobs that come together share one fork, each with limits of its own.
 
-Through a second socket, the door (its number is ``DOOR``), come the ends of others. For each of
-these it forks what serves that one until it is closed: trials which those of the first need not
-wait for, without an interpreter that begins.
+A second socket, the door (its number is ``DOOR``), delivers sockets of further users. For each of
+these it forks a process that serves the socket until it is closed. Their trials do not wait for
+those of the first socket, and no interpreter has to start.
 """
 
 from __future__ import annotations
@@ -57,27 +57,27 @@ violation[{"msg": msg, "details": {"missing": missing}}] {
 
 
 def main() -> None:
-    """Try policies until nobody is there to ask."""
+    """Tries policies until the requesting process is gone."""
     serve(_carried_out(Clients()), _prepare)
 
 
 def serve(answer: Callable[[Job], bytes], prepare: Callable[[Job], None]) -> None:
-    """Carry out jobs until nobody is there to ask; the program's arguments: a niceness, a door.
+    """Carries out jobs until the requesting process is gone; arguments are a niceness and a door.
 
-    ``answer`` is called in a process that ends with those that were asked for together, and has
-    each one's bounds; ``prepare`` before, in this one, to read code that is then there for every job.
+    ``answer`` is called in a forked process, which ends with the jobs of one request, and has the
+    limits of each job. ``prepare`` is called before, in this process, to import code for all jobs.
     """
     with contextlib.suppress(OSError):
         priority = os.getpriority(os.PRIO_PROCESS, 0)
         os.setpriority(os.PRIO_PROCESS, 0, max(priority, int(sys.argv[1])))
     asking = socket.socket(fileno=os.dup(0))
     door = socket.socket(fileno=int(sys.argv[2]))
-    # A trial must not have it: whoever asked is to see when this process is gone.
+    # A trial must not inherit it: the requesting side must notice the end of this process.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    used_bytes()  # where that cannot be told there are no bounds, and shall be no trials
-    # What a first time reads and remembers is then there for every trial.
+    used_bytes()  # without it there are no limits, so there must be no trials
+    # Modules and caches of the first use are then ready for every trial.
     carry_out({"text": json.dumps(["Rego", {"rego": _USUAL}]), "disabledBuiltins": []})
     gc.collect()
     gc.freeze()
@@ -91,12 +91,12 @@ def _carried_out(clients: Clients) -> Callable[[Job], bytes]:
 
 def _prepare(job: Job) -> None:
     if has_cel(job):
-        # Here, so that it is read once and not by each trial.
+        # Here, so that it is imported once and not by each trial.
         from webhook.constraint.drivers import cel_evaluation  # noqa: F401, PLC0415
 
 
 class _Server:
-    """Carries out the jobs of one who asks, and lets others in meanwhile."""
+    """Carries out the jobs of one socket, and serves the door meanwhile."""
 
     def __init__(
         self,
@@ -110,10 +110,10 @@ class _Server:
         self._answer = answer
         self._prepare = prepare
         self._begun: set[int] = set()
-        """Processes that serve others."""
+        """The process ids of forked processes that serve further sockets."""
 
     def serve(self) -> None:
-        """Carry out jobs until nobody is there to ask."""
+        """Carries out jobs until the requesting process is gone."""
         try:
             frames.send(self._asking, str(os.getpid()).encode())
             while (text := self._next()) is not None:
@@ -125,16 +125,17 @@ class _Server:
                     frames.send(self._asking, marshal.dumps(one))
                 frames.send(self._asking, b"")
         except OSError:
-            return  # Whoever asked is gone.
+            return  # The requesting process is gone.
 
     def _next(self) -> bytes | None:
         self._waits_for(self._asking.fileno(), None)
         return frames.receive(self._asking)
 
     def _answers(self, jobs: Sequence[Job]) -> Iterator[JobAnswer]:
-        """Carries out trials in a process of their own, until it ends; yields the answers.
+        """Carries out trials in a forked process, until it ends; yields the answers.
 
-        What it took is that of a trial; of memory, this process's among it, all before it, too.
+        The time is that of a trial. The memory includes this process's, and that of all trials
+        before.
         """
         reading, writing = os.pipe()
         try:
@@ -163,14 +164,14 @@ class _Server:
             os.kill(child, signal.SIGKILL)
         _, status, usage = os.wait4(child, 0)
         ended = LATE if is_late else _ending(os.waitstatus_to_exitcode(status), usage)
-        # What ended otherwise than by its own time may have wanted memory that those before it had.
+        # Unless it ended by its own time, it may have needed memory that earlier trials had taken.
         is_its_own = not compiled or ended in (LATE, -signal.SIGXCPU, -signal.SIGKILL)
         if compiled < len(jobs) and is_its_own:
             took = usage.ru_utime + usage.ru_stime - seconds, usage.ru_maxrss * 1024
             yield ended or 1, b"", took
 
     def _waits_for(self, source: int, seconds: float | None) -> bool:
-        """Whether it has something to read within so long; who comes to the door is let in."""
+        """Whether data arrives within so many seconds; serves the door meanwhile."""
         until = None if seconds is None else time.monotonic() + seconds
         while True:
             seconds_left = None if until is None else max(0.0, until - time.monotonic())
@@ -181,10 +182,10 @@ class _Server:
             self._let_in()
 
     def _let_in(self) -> None:
-        """Begin the process of the one whose end has come."""
+        """Forks the process for a socket from the door."""
         assert self._door is not None
         for one in [*self._begun]:
-            # Not as soon as it ends: until then nothing else is known by its number.
+            # Not as soon as it ends: until then its process id cannot be reused.
             if os.waitpid(one, os.WNOHANG) != (0, 0):
                 self._begun.remove(one)
         message, ends, _, _ = socket.recv_fds(self._door, 1, 1)
@@ -206,16 +207,16 @@ class _Server:
                 self._begun.add(child)
 
     def _leave(self) -> None:
-        """In a process that has begun: what only the one before it is to have."""
+        """Closes the sockets of the parent process in a forked process."""
         self._asking.close()
         if self._door is not None:
             self._door.close()
 
     def _serve_and_end(self, end: socket.socket) -> None:
-        """The whole life of a process that serves another."""
+        """Runs a forked process that serves a further socket."""
         code = 1
         try:
-            os.setsid()  # a group of its own, to be ended with the process that it begins
+            os.setsid()  # a process group of its own, to be killed together with its forks
             _Server(end, None, self._answer, self._prepare).serve()
             code = 0
         finally:
@@ -223,11 +224,11 @@ class _Server:
 
 
 def _ending(code: int, usage: resource.struct_rusage) -> int | str:
-    """How a trial ended: its exit code, or that it had no memory.
+    """Returns how a trial ended: its exit code, or out of memory.
 
-    Where no 32 bytes are left, CPython 3.11 cannot note where an exception was raised, and tries
-    again until the processor's bound ends it. What evaluates spends its time itself; this spends it
-    in the system, which refuses each time.
+    If fewer than 32 bytes are left, CPython 3.11 cannot record the place of an exception, and tries
+    again until the processor limit ends it. An evaluation spends user time; this loop spends system
+    time, in refused allocations.
     """
     if code == -signal.SIGXCPU and usage.ru_stime > usage.ru_utime:
         return WITHOUT_MEMORY
@@ -238,7 +239,7 @@ def _try_and_end(jobs: Sequence[Job], writing: int, answer: Callable[[Job], byte
     """The whole life of a process that tries policies."""
     code = 1
     try:
-        # Where the system must end something for want of memory, let it be this.
+        # If the system must kill a process for lack of memory, it should be this one.
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
         with os.fdopen(writing, "wb") as file:

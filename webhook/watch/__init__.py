@@ -1,6 +1,6 @@
 """Watches kinds for several registrars.
 
-In come intents ("this registrar wants these kinds"); out come changes, to each
-registrar that wants the kind, through a queue of its own. What is watched is
-the union of all intents, each kind once. Knows no policies and no controllers.
+Input are intents ("this registrar needs these kinds"). Output are changes, to each registrar of the
+kind, through a queue of its own. The union of all intents is watched, each kind once. This package
+is independent of policies and controllers.
 """

@@ -1,8 +1,7 @@
-"""Runs one reflector for each kind that any registrar wants, and hands its changes round.
+"""Runs one reflector for each requested kind, and distributes its changes.
 
-A registrar that joins a kind already watched gets a replay from the store. A
-kind that nobody wants any more is not watched any more. Nothing here restarts
-with the process's policies, and nothing is written to the cluster.
+A registrar that joins a watched kind gets a replay from the store. The watch of a kind ends with
+its last registrar. A reload of policies restarts no watch, and nothing is written to the cluster.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ UNKNOWN_SECONDS_MAX = 10.0
 
 
 class _Watch:
-    """One kind: who wants it, its reflector once its resource is known, and its task."""
+    """One kind: its registrars, its reflector once its resource is known, and its task."""
 
     def __init__(self, gvk: GroupVersionKind) -> None:
         self.gvk = gvk
@@ -40,10 +39,11 @@ class _Watch:
         self.kept: list[Object] = []
         """The objects known of the kind while it has no reflector."""
         self.projection: Transform | None = None
-        """The fields kept of its objects; None for all. Then one registrar wants it, and holds
-        them."""
+        """The fields kept of its objects; None for all. With a projection there is only one
+        registrar, which holds the objects."""
         self.unseen: list[Key] = []
-        """The objects that registrars know while it has no reflector, and it does not."""
+        """The keys of objects that registrars know, without their content, while it has no
+        reflector."""
         self.is_synced = False
         self.task: asyncio.Task[None] | None = None
         self.woken = asyncio.Event()
@@ -61,7 +61,7 @@ class _Watch:
                     registrar.queue.delete(self.gvk, change.key, change.object)
 
     def synced(self) -> None:
-        """Tell each registrar, the first time, that it has heard of all there is."""
+        """Tells each registrar, the first time, that all existing objects have been delivered."""
         if not self.is_synced:
             self.is_synced = True
             for registrar in self.registrars:
@@ -69,23 +69,23 @@ class _Watch:
 
     @property
     def objects(self) -> Iterable[Object]:
-        """Return the objects of the kind that are known."""
+        """Returns the objects of the kind that are known."""
         return self.kept if self.reflector is None else self.reflector.store
 
     def drop(self) -> None:
-        """Nothing of what was known can be there any more."""
+        """Drops all known objects: they cannot exist any more."""
         store = Store()
         self.fill(store)
         self.change(store.replace([]))
 
     def fill(self, store: Store) -> None:
-        """Move what is known of it, while it had no reflector, to a store."""
+        """Moves the objects kept without a reflector into a store."""
         store.replace(self.kept)
         store.expect(self.unseen)
         self.kept, self.unseen = [], []
 
     def empty(self, *, tells_all: bool) -> None:
-        """End its task, and keep what is known: with ``tells_all`` no more than that it is there."""
+        """Ends the task and keeps the known objects; with ``tells_all`` only their keys."""
         if self.task is not None:
             self.task.cancel()
             self.task = None
@@ -104,11 +104,11 @@ class _Watch:
                 registrar.queue.renew(self.gvk)
 
     def kept_of(self, obj: Object) -> Object:
-        """Returns the part of an object to keep; called again where the projection becomes narrower."""
+        """Returns the fields of an object to keep; called again after a narrower projection."""
         return obj if self.projection is None else self.projection(obj)
 
     def replay(self, registrar: Registrar) -> None:
-        """Tell a registrar that joins what is known already."""
+        """Delivers the known objects to a registrar that joins."""
         for obj in self.objects:
             registrar.queue.set(self.gvk, key_of(obj), obj)
         if self.is_synced:
@@ -152,7 +152,7 @@ class Manager:
                 self._tasks = None
 
     def wake(self, gvk: GroupVersionKind) -> None:
-        """The kind's definition changed: look again at once."""
+        """Looks at once after a change of the kind's definition."""
         self._discovery.forget(gvk)
         watch = self._watches.get(gvk)
         if watch is not None:
@@ -161,12 +161,12 @@ class Manager:
                 watch.reflector.wake()
 
     def restart(self, gvk: GroupVersionKind) -> None:
-        """The kind's definition went, and with it every object: list whatever is there now.
+        """Lists a kind anew after its definition was deleted, and with it every object.
 
-        A watch that goes on is one of the definition that was deleted, and need not
-        tell of another that is made under the same name. That one may be known already, where
-        this is heard late, and its objects, too: they go only where a list lacks them, or
-        nobody makes the definition anew.
+        A watch that continues belongs to the deleted definition, and may not deliver objects of a
+        new one of the same name. If the deletion is noticed late, objects of the new definition may
+        be known already. So known objects are dropped only if a list lacks them, or if there is no
+        new definition.
         """
         self._discovery.forget(gvk)
         watch = self._watches.get(gvk)
@@ -176,7 +176,7 @@ class Manager:
         self._start(watch)
 
     def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> Object | None:
-        """An object of a watched kind, as it is known here."""
+        """Returns the known object of a watched kind; None without one."""
         watch = self._watches.get(gvk)
         if watch is None:
             return None
@@ -185,9 +185,9 @@ class Manager:
         return watch.reflector.store.get(namespace, name)
 
     def statistics(self) -> dict[GroupVersionKind, ReflectorStatistics]:
-        """The counts of each watch; of a kind that is not served, that it is absent.
+        """Returns the statistics of each watch; a kind that is not served is reported as absent.
 
-        Where the API server could not be asked it may well be served, and have objects.
+        A kind is not reported as absent if the API server could not be reached: it may be served.
         """
         return {
             gvk: (
@@ -201,7 +201,7 @@ class Manager:
     # --- intents, from registrars -------------------------------------------------------------
 
     def joined(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
-        """A registrar wants a kind."""
+        """Adds a registrar to a kind."""
         watch = self._watches.get(gvk)
         if watch is None:
             watch = self._watches[gvk] = _Watch(gvk)
@@ -214,7 +214,7 @@ class Manager:
         watch.replay(registrar)
 
     def projected(self, registrar: Registrar, gvk: GroupVersionKind, *, is_narrower: bool) -> None:
-        """A registrar keeps other parts of a kind's objects: they are told anew, or listed."""
+        """Applies a registrar's new projection: objects are delivered again, or listed anew."""
         watch = self._watches[gvk]
         projection = registrar.projections.get(gvk)
         if len(watch.registrars) > 1 or (projection is None and watch.projection is None):
@@ -227,12 +227,12 @@ class Manager:
             self._list_anew(watch)
 
     def _list_anew(self, watch: _Watch) -> None:
-        """Tell all objects anew: what is known of them was made by another projection."""
+        """Lists all objects anew: the known ones were made by another projection."""
         watch.empty(tells_all=True)
         self._start(watch)
 
     def left(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
-        """A registrar wants a kind no more."""
+        """Removes a registrar from a kind."""
         watch = self._watches[gvk]
         watch.registrars.remove(registrar)
         if not watch.registrars:

@@ -1,9 +1,8 @@
-"""A queue of changes that coalesces: per object, only the latest state waits.
+"""A queue of changes that coalesces: only the latest state of each object waits.
 
-Bounded by the objects that exist: a consumer that is slow finds each object once,
-however often it changed, and a producer never waits. An object that was deleted
-and made anew (another uid) is not coalesced with what it replaced: the deletion
-is told first.
+Its size is limited by the number of objects: a slow consumer gets each object once, however often
+it changed, and a producer never waits. An object that was deleted and created again (another UID)
+is not coalesced with its predecessor: the deletion is delivered first.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An object of a kind is there in this state, is there no more, or all of them are known.
+    """An object of a kind exists in this state, was deleted, or all objects are known.
 
-    ``kind`` is ``synced`` (without key and object) once the objects that existed
-    when the kind began to be watched have all been told before it.
+    ``kind`` is ``synced`` (without key and object) after all objects have been delivered that
+    existed when the watch of the kind began.
     """
 
     kind: Literal["set", "delete", "synced"]
@@ -53,7 +52,7 @@ class EventQueue:
     def __init__(self) -> None:
         self._waiting: dict[_Slot, _Waiting] = {}
         self._delivered: dict[GroupVersionKind, dict[Key, None]] = {}
-        """The objects that the consumer knows. A set of thousands takes up to twice a dict's memory."""
+        """The objects that the consumer has. A set of thousands takes up to twice as much memory."""
         self._filled = asyncio.Event()
         self.coalesced = 0
 
@@ -75,23 +74,23 @@ class EventQueue:
         if key in self._delivered.get(gvk, ()):
             waiting.delete = waiting.delete or obj
         elif waiting.delete is None:
-            # It came and went unseen: nothing is to be told.
+            # It came and went before delivery: there is nothing to deliver.
             del self._waiting[slot]
 
     def synced(self, gvk: GroupVersionKind) -> None:
-        """The objects of a kind are all told of."""
+        """Queues the event that all objects of a kind have been delivered."""
         self._slot((gvk, None))
 
     def forget(self, gvk: GroupVersionKind) -> None:
-        """The kind is not wanted any more: whatever waits of it is dropped, silently."""
+        """Silently drops the waiting events of a kind that is no longer requested."""
         for slot in [slot for slot in self._waiting if slot[0] == gvk]:
             del self._waiting[slot]
         self._delivered.pop(gvk, None)
 
     def renew(self, gvk: GroupVersionKind) -> None:
-        """Drop the states that wait of a kind, which will all be told anew; deletions stay.
+        """Drops the waiting states of a kind, which will all be delivered anew; deletions stay.
 
-        An object that was deleted and made anew is not deleted before its new state comes.
+        The deletion of an object that was created again waits for its new state.
         """
         for slot in [slot for slot in self._waiting if slot[0] == gvk]:
             waiting = self._waiting[slot]
@@ -99,11 +98,11 @@ class EventQueue:
                 del self._waiting[slot]
 
     def known(self, gvk: GroupVersionKind) -> Iterable[Key]:
-        """The objects of the kind that the consumer has been told of."""
+        """Returns the objects of the kind that the consumer has received."""
         return list(self._delivered.get(gvk, ()))
 
     def waiting(self, gvk: GroupVersionKind) -> dict[Key, Object]:
-        """Return the objects of a kind whose state waits to be told, in their order."""
+        """Returns the objects of a kind with a waiting state, in their order."""
         return {
             key: waiting.set
             for (kind, key), waiting in self._waiting.items()
@@ -116,7 +115,7 @@ class EventQueue:
         return self._pop()
 
     async def wait(self) -> None:
-        """Return once there is an event, which is left where it is: it may coalesce still."""
+        """Returns once there is an event, and leaves it in the queue; it may still coalesce."""
         while not self._waiting:
             self._filled.clear()
             await self._filled.wait()

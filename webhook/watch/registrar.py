@@ -1,4 +1,4 @@
-"""A party that wants kinds, and what it hears about them."""
+"""A consumer of kinds, and the events that it receives."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Object
 
 Transform: TypeAlias = "Callable[[Object], Object]"
-"""Takes an object and returns what of it is kept."""
+"""Takes an object and returns the fields to keep."""
 
 
 class Watches(Protocol):
     """Watches kinds for registrars: the manager."""
 
     def joined(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
-        """A registrar wants a kind."""
+        """Adds a registrar to a kind."""
 
     def left(self, registrar: Registrar, gvk: GroupVersionKind) -> None:
-        """A registrar wants a kind no more."""
+        """Removes a registrar from a kind."""
 
     def projected(self, registrar: Registrar, gvk: GroupVersionKind, *, is_narrower: bool) -> None:
         """A registrar keeps other parts of a kind's objects."""
@@ -32,8 +32,8 @@ class Watches(Protocol):
 class Registrar:
     """One consumer's intents; made by :meth:`~webhook.watch.manager.Manager.registrar`.
 
-    :meth:`next` gives its events one by one. Intents take effect at once: what is
-    known of a kind that others watch already is replayed from the store.
+    :meth:`next` returns its events one by one. Intents take effect at once: the known objects of an
+    already watched kind are replayed from the store.
     """
 
     def __init__(self, name: str, manager: Watches) -> None:
@@ -42,11 +42,12 @@ class Registrar:
         self._manager = manager
         self._requested: set[GroupVersionKind] = set()
         self.projections: dict[GroupVersionKind, Transform] = {}
-        """The part of each kind's objects that this registrar keeps; all where none is named."""
+        """The fields of each kind's objects that this registrar keeps; whole objects for other
+        kinds."""
 
     @property
     def requested(self) -> frozenset[GroupVersionKind]:
-        """The kinds that this registrar wants."""
+        """The kinds that this registrar requests."""
         return frozenset(self._requested)
 
     async def next(self) -> Event:
@@ -54,13 +55,13 @@ class Registrar:
         return await self.queue.get()
 
     def add_watch(self, gvk: GroupVersionKind) -> None:
-        """Want a kind, too. Wanting it again changes nothing."""
+        """Requests a kind. A repeated request changes nothing."""
         if gvk not in self._requested:
             self._requested.add(gvk)
             self._manager.joined(self, gvk)
 
     def remove_watch(self, gvk: GroupVersionKind) -> None:
-        """Want a kind no more. Nothing is told of it any more, not that its objects are gone."""
+        """Ends the interest in a kind. No more events follow, not even deletions."""
         if gvk in self._requested:
             self._requested.remove(gvk)
             self.queue.forget(gvk)
@@ -70,11 +71,12 @@ class Registrar:
     def project(
         self, gvk: GroupVersionKind, projection: Transform | None, *, is_narrower: bool = False
     ) -> None:
-        """Hear no more of a kind's objects than a projection keeps; None for all of them.
+        """Limits a kind's objects to the fields that a projection keeps; None for all.
 
-        The projection keeps what identifies an object. Unless it ``is_narrower`` than the one before,
-        all objects are listed and told anew, and "synced" comes after them: no state that comes after
-        this call was made by another projection. Where others want the kind, objects stay whole.
+        The projection keeps the fields that identify an object. Unless it ``is_narrower`` than the
+        one before, all objects are listed and delivered anew, followed by "synced". No state after
+        this call is made by another projection. If other registrars have the kind, objects stay
+        whole.
         """
         if projection is None:
             self.projections.pop(gvk, None)
@@ -84,7 +86,7 @@ class Registrar:
             self._manager.projected(self, gvk, is_narrower=is_narrower)
 
     def replace_watch(self, gvks: Iterable[GroupVersionKind]) -> None:
-        """Want exactly these kinds."""
+        """Requests exactly these kinds."""
         kinds = set(gvks)
         for gvk in self._requested - kinds:
             self.remove_watch(gvk)

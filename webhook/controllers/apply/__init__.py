@@ -1,6 +1,6 @@
-"""Objects of a cluster become policies in force.
+"""Puts the cluster's policies in force.
 
-The reconciler takes each change, in order, to who applies its kind: templates and constraints
+The reconciler hands each change, in order, to the controller of its kind: templates and constraints
 (``policies``, ``strategies``), mutators and ExpansionTemplates (``extensions``), Config and synced
-data (``sync``). ``publication`` then swaps the revision and states what this replica enforces.
+data (``sync``). ``publication`` then swaps the revision and reports what this replica enforces.
 """

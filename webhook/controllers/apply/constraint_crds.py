@@ -1,10 +1,10 @@
-"""The CRDs of constraints: one for each template, made by whichever replica is first.
+"""The CRDs of constraints, one for each template. The first replica to find one missing creates it.
 
-The API server fills in much that a template does not say, and others may label
-what they did not make; so a CRD is right when it has everything that is desired
-of it, whatever else it has. And it is left alone where it was made from a newer
-generation of the template than the one in force here: a replica that is behind,
-or cannot use the newest, must not undo what the others made.
+The API server fills in fields that a template leaves out, and other tools may add labels. So a CRD
+is right if it has all desired fields; further fields are ignored.
+
+A CRD from a newer generation of the template than this replica's is left alone. A replica that is
+behind, or cannot use the newest generation, must not undo the work of other replicas.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ if TYPE_CHECKING:
 CONSTRAINT_LABEL: Final = "gatekeeper.sh/constraint"
 
 GENERATION: Final = "waddle.dev/template-generation"
-"""The annotation of a CRD that says which generation of its template last changed it."""
+"""The annotation of a CRD with the generation of its template that last changed it."""
 
 COLUMNS: Final = "waddle.dev/columns"
-"""The annotation of a CRD that says which columns of `kubectl get` were written into it."""
+"""The annotation of a CRD with the columns of `kubectl get` that were written into it."""
 
 MATCH_FIELDS: Final = "waddle.dev/match-fields"
-"""The annotation of a CRD that says which fields of its match, beyond Gatekeeper's, were written into it."""
+"""The annotation of a CRD with the fields of its match, beyond Gatekeeper's, that were written into
+it."""
 
 SELECTION: Final = ObjectSelection(labels=f"{CONSTRAINT_LABEL}=yes")
 """The CRDs of constraints, as Gatekeeper labels them."""
 
 
 def owned(crd: Mapping[str, Any], template: Mapping[str, Any]) -> Json:
-    """The CRD with its template as its owner, so that it goes when the template goes.
+    """Returns the CRD with its template as owner, so that it is deleted with the template.
 
-    And with the generation that the template has.
+    Its annotations have the template's generation, and the columns and match fields written.
     """
     owner = {
         "apiVersion": template["apiVersion"],
@@ -60,9 +61,10 @@ def owned(crd: Mapping[str, Any], template: Mapping[str, Any]) -> Json:
 
 
 def overlay_crd(desired: Json, current: Json) -> Json | None:
-    """Return the desired CRD over the current one; None where the current one has all of it.
+    """Returns the desired CRD merged over the current one; None if no write is needed.
 
-    Or is of the same template, and newer.
+    No write is needed in two cases: the current CRD has all desired fields; or it was made from a
+    newer generation of the same template.
     """
     if _is_newer(current, desired):
         return None
@@ -82,10 +84,10 @@ def _column_names(crd: Mapping[str, Any]) -> str:
 
 
 def _with_columns_as_they_are(desired: Json, current: Json) -> Json:
-    """Return the desired CRD without its columns, where they have been written before.
+    """Returns the desired CRD without its printer columns, if they have been written before.
 
-    Gatekeeper replaces the spec of CRDs whole when it makes them too: who puts columns back
-    that somebody took away would write for ever, and so would it.
+    A Gatekeeper that also writes CRDs replaces the whole spec, without our columns. If both
+    restored their own version, they would write for ever.
     """
     if not _was_written(COLUMNS, desired, current):
         return desired
@@ -97,7 +99,7 @@ def _with_columns_as_they_are(desired: Json, current: Json) -> Json:
 
 
 def _with_match_as_it_is(desired: Json, current: Json) -> Json:
-    """Return the desired CRD without fields of a match that were written before and taken away."""
+    """Returns the desired CRD without fields of a match that were written before and taken away."""
     if not _was_written(MATCH_FIELDS, desired, current):
         return desired
     versions = []
@@ -112,7 +114,7 @@ def _with_match_as_it_is(desired: Json, current: Json) -> Json:
 
 
 def _match_fields(version: Json) -> Json:
-    """The schemas of a match's fields; none where the schema has no such place."""
+    """Returns the schemas of a match's fields; empty if the schema has no match."""
     place: Any = version.get("schema", {}).get("openAPIV3Schema", {})
     for name in ("spec", "match"):
         place = place.get("properties", {}).get(name, {})
@@ -134,15 +136,15 @@ def _is_newer(current: Json, desired: Json) -> bool:
 
 
 def _owner(metadata: Mapping[str, Any]) -> str:
-    """The UID of the template that owns a CRD; empty where none does."""
+    """Returns the UID of the template that owns a CRD; empty without an owner."""
     owners = metadata.get("ownerReferences") or ()
     return next((owner.get("uid", "") for owner in owners if owner.get("controller")), "")
 
 
 def _with_owner_as_it_is(desired: Json, current: Json) -> Json:
-    """Return the desired CRD with the current owners, where the template is among them already.
+    """Returns the desired CRD with the current owners, if the template is among them already.
 
-    Gatekeeper names it by another version of its kind, and would do so again.
+    Gatekeeper names the template by another version of its kind, and would write that again.
     """
     ours, theirs = desired["metadata"], current["metadata"]
     if not _owner(ours) or _owner(ours) != _owner(theirs):
@@ -184,10 +186,10 @@ def _undescribed(schema: Any) -> Any:
 
 
 def _over(desired: Any, current: Any) -> Any:
-    """Wanted fields over current ones, except that a schema is taken whole.
+    """Merges the desired fields over the current ones; a schema is replaced as a whole.
 
-    A property that the template no longer has must go; elsewhere what is there
-    and not spoken of is the API server's default.
+    A property that the template has dropped must disappear from the schema. Elsewhere a field that
+    is not desired is the API server's default, and stays.
     """
     if isinstance(desired, dict) and isinstance(current, dict):
         merged = dict(current)

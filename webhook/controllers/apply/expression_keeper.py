@@ -1,7 +1,8 @@
-"""Warnings about expressions in CEL, for statuses: what nobody refuses, and is likely to be wrong.
+"""Warnings in statuses about CEL expressions that are accepted but probably wrong.
 
-Of a template what an API server would end for its cost, and of a constraint what does not fit the
-kinds that it names, as the cluster's OpenAPI documents describe these.
+A template is warned about if the API server would stop its expressions for their cost. A constraint
+is warned about if the template's expressions do not fit the types of the kinds that it names. The
+types come from the cluster's OpenAPI documents.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ if TYPE_CHECKING:
 FIELD: Final = "expressionWarnings"
 
 LOOK_SECONDS: Final = 300.0
-"""How often it is asked whether the cluster describes its kinds as before."""
+"""How often the OpenAPI documents of the cluster are compared with the known ones."""
 
 _ALL: Final = "warnings"
-"""The only key of the work queue: the warnings of all expressions are settled at once."""
+"""The only key of the work queue: the warnings of all expressions are settled together."""
 
 Types = dict["GroupVersionKind", "ObjectType"]
 
 
 class ExpressionKeeper:
-    """Looks kinds up, and reports what it finds for statuses; :meth:`run` in a task of its own."""
+    """Checks CEL expressions and reports warnings for statuses; :meth:`run` in a task of its own."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class ExpressionKeeper:
         tell: Callable[[Statuses], None],
         object_faults: ObjectFaults | None = None,
     ) -> None:
-        """``tell`` takes what statuses are to say, ``object_faults`` what nobody foresaw."""
+        """``tell`` takes the status fields, ``object_faults`` unforeseen errors."""
         self._types = KindTypes(client)
         self._log = log
         self._tell = tell
@@ -73,7 +74,7 @@ class ExpressionKeeper:
         self._keeper.add(_ALL)
 
     async def run(self) -> None:
-        """Look kinds up and report until cancelled."""
+        """Checks and reports until cancelled."""
         await self._keeper.run()
 
     async def _settle(self, key: str) -> None:
@@ -110,7 +111,7 @@ class ExpressionKeeper:
             told_of[key] = self._checked(key, source, types)
             if told_of[key][2]:
                 statuses[key] = {FIELD: told_of[key][2]}
-            await asyncio.sleep(0)  # others have their turn between two of them
+            await asyncio.sleep(0)  # other tasks run between two constraints
         self._found = told_of
         self._tell(statuses)
 
@@ -123,10 +124,10 @@ class ExpressionKeeper:
         try:
             code = read_code(document)
         except InvalidTemplate:
-            return document, None, []  # it is told elsewhere, with its place
+            return document, None, []  # reported as the template's own error, with its place
         if code is None:
             return document, None, []
-        # Here and not above: who has no template in CEL shall not pay for the engine.
+        # Imported here: a cluster without templates in CEL shall not load the CEL engine.
         from webhook.generation.cost_warnings import cost_warnings  # noqa: PLC0415
 
         return document, code.source, cost_warnings(code.source)
@@ -147,7 +148,7 @@ class ExpressionKeeper:
 
 
 def named_kinds(constraint: Mapping[str, Any]) -> frozenset[GroupKind]:
-    """The kinds that a constraint's match names; those of an entry with a ``*`` are not known."""
+    """Returns the kinds that a constraint's match names. Entries with a ``*`` are left out."""
     listed = ((constraint.get("spec") or {}).get("match") or {}).get("kinds") or ()
     named = set()
     for one in listed:

@@ -1,8 +1,8 @@
-"""Mutators and ExpansionTemplates of the cluster, and what this replica says of each.
+"""Mutators and ExpansionTemplates of the cluster, and their statuses at this replica.
 
-As for constraints, an object costs only itself: one that is refused leaves its last good
-generation in force, and says so. Mutators whose schemas conflict all say so, and are applied
-again once the conflict is over; so do the templates of a circle of expansions.
+An object that is refused affects no other one: its last good generation stays in force, and its
+status reports the error. Mutators with conflicting schemas all report the conflict, and are applied
+again once it is over. The templates of a circle of expansions are treated in the same way.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _OFF: Final = "nobody asks it: external data is turned off (--enable-external-da
 
 
 class ExtensionController:
-    """Applies mutators and ExpansionTemplates, and knows the statuses that follow."""
+    """Applies mutators and ExpansionTemplates, and makes their statuses."""
 
     def __init__(  # noqa: PLR0913  # the parts it joins
         self,
@@ -67,10 +67,9 @@ class ExtensionController:
     ) -> None:
         """With ``wait_for_broken`` a broken object holds readiness back.
 
-        Without ``external_data`` no provider is asked, and each says so. ``foreign`` are the parts
-        of policies of others, which are reviewed by, too.
-
-        ``revisions`` has those kept; ``now`` gives the time for statuses, in RFC 3339.
+        Without ``external_data`` no provider is called, and the status of each reports that.
+        ``foreign`` are parts for Kyverno's policies, which are reviewed, too. ``revisions`` are the
+        kept revisions; ``now`` gives the time for statuses, in RFC 3339.
         """
         self._registry = registry
         self._revisions = revisions or NoRevisions()
@@ -92,12 +91,12 @@ class ExtensionController:
     # --- what the cluster holds ----------------------------------------------------------------
 
     def take(self, kind: str, name: str, document: Mapping[str, Any] | None) -> None:
-        """Take an object as it is now; None when it is gone."""
+        """Takes the current version of an object; None if it was deleted."""
         key = kind, name
         self._changed.add(key)
         before = self._states.get(key)
         if before is not None and (document is None or before.uid != uid_of(document)):
-            # Gone, or made anew between two looks: nothing of the old one counts.
+            # Deleted, or deleted and created again: the state of the old object no longer counts.
             self._part_of(kind).remove(key)
             del self._states[key]
             before = None
@@ -125,7 +124,7 @@ class ExtensionController:
     def take_fault(
         self, kind: str, name: str, document: Mapping[str, Any], error: Exception
     ) -> None:
-        """Taking an object raised what nobody foresaw: what was in force stays, its status says so."""
+        """Reports an unforeseen error of an object in its status; what was in force stays in force."""
         known = self._states.get((kind, name))
         is_same = known is not None and known.uid == uid_of(document)
         state = replace(known, document=document) if known and is_same else ExtensionState(document)
@@ -138,7 +137,7 @@ class ExtensionController:
         return self._parts[part]
 
     def _apply(self, key: ExtensionKey, known: ExtensionState) -> ExtensionState:
-        """Put an object in force, or else what was or is kept of it, and note what is wrong."""
+        """Puts an object in force, or its kept revision if it is refused, and records the error."""
         outcome = self._object_faults.attempt("extension", key, lambda: self._attempted(key, known))
         if isinstance(outcome, Exception):
             outcome = known.with_error(described(outcome), self._now())
@@ -163,11 +162,11 @@ class ExtensionController:
         return state.with_error(fault, self._now())
 
     def _put(self, attempt: InForce, state: ExtensionState) -> str:
-        """Put a generation in force; why that cannot be, empty where it is done."""
+        """Puts a generation in force; returns the refusal, or an empty text."""
         kind = kind_of_document(state.document)
         assert kind is not None
         try:
-            # The stage is what the status in the cluster says, whichever generation this is.
+            # The stage is that of the status in the cluster, even for an older generation.
             staged = kind.staged(attempt.document, state.document.get("status"))
             self._part_of(kind.name).put(staged)
         except REFUSALS as refusal:
@@ -175,7 +174,10 @@ class ExtensionController:
         return ""
 
     def revised(self, subjects: Iterable[tuple[str, str]]) -> None:
-        """Revisions of these objects came or went: see whether one was waited for."""
+        """Applies the objects of these changed revisions again, if they need one.
+
+        An object needs one if it is rolled back by annotation, or if nothing of it is in force.
+        """
         for group, name in subjects:
             kind, _, of_group = group.partition(".")
             state = self._states.get((kind, name))
@@ -186,11 +188,11 @@ class ExtensionController:
                 self._changed.add((kind, name))
 
     def take_good(self) -> dict[tuple[str, str], InForce | None]:
-        """Return what is in force of each object that changed since the last call; None for none."""
+        """Returns what came into force since the last call, by object; None if it was withdrawn."""
         return self._published.take_news()
 
     def take_fights(self, fights: Mapping[MutatorId, Fight]) -> None:
-        """Note which mutators fight with somebody now."""
+        """Records which mutators make a change that is undone again and again."""
         known = self._parts[MUTATIONS].keys
         now = {tuple(item): fight.object for item, fight in fights.items() if item in known}
         for key, state in self._states.items():
@@ -210,15 +212,16 @@ class ExtensionController:
         return policy_set(snapshot, exclusions, {part: self.value(part) for part in self._parts})
 
     def value(self, part: Part) -> Any:
-        """Return the value that the objects of a part form together."""
+        """Returns the value that the objects of a part form together."""
         return self._together(part.name, lambda: self._parts[part].value, lambda: part.make().value)
 
     def _together(
         self, noun: str, make: Callable[[], TogetherT], nothing: Callable[[], TogetherT]
     ) -> TogetherT:
-        """Combine objects; returns the value before, where they cannot be combined.
+        """Combines objects; returns the previous value if they cannot be combined.
 
-        What they raise together is no single object's fault, and ends no following of the others.
+        An error of the combination is no single object's fault, and must not stop the watch of the
+        others.
         """
         value = self._object_faults.attempt("extension", (noun,), make)
         if isinstance(value, Exception):
@@ -230,16 +233,16 @@ class ExtensionController:
 
     @property
     def rows(self) -> list[PolicyKind]:
-        """The kinds that are to be followed."""
+        """The kinds to watch."""
         return [row for row in (*EXTENSIONS, *KYVERNO_KINDS) if row.part in self._parts]
 
     def error_of(self, key: ExtensionKey) -> str:
-        """Why the newest generation of an object cannot be used; empty where it can."""
+        """Returns why the newest generation of an object cannot be used; empty if it can."""
         state = self._states.get(key)
         return "" if state is None else state.error
 
     def counts(self, part: Part) -> tuple[int, int]:
-        """How many objects of a part can be used as they are now, and how many cannot."""
+        """Counts the objects of a part that are usable as they are now, and the others."""
         if part in self._disabled:
             return 0, 0
         faulty = {key for key, state in self._states.items() if state.error}
@@ -250,7 +253,7 @@ class ExtensionController:
         return self._parts[part].count, broken
 
     def faults(self) -> dict[str, bool]:
-        """Return the faults, each with whether something of the object stays in force."""
+        """Returns the faults, each with whether something of the object stays in force."""
         shared = self._shared_faults()
         texts = {f"{kind} {name}: {text}": False for (kind, name), text in shared.items()}
         for (kind, name), state in self._states.items():
@@ -260,7 +263,7 @@ class ExtensionController:
         return texts
 
     def _shared_faults(self) -> dict[ExtensionKey, str]:
-        """Return the faults that objects have because of others."""
+        """Returns the faults of objects that other objects cause."""
         faults: dict[ExtensionKey, str] = {}
         for part, part_value in self._parts.items():
             faults |= self._together(f"faults of {part.name}", part_value.shared_faults, dict)
@@ -269,7 +272,7 @@ class ExtensionController:
     # --- saying so -----------------------------------------------------------------------------
 
     def published(self) -> bool:
-        """Notes that all taken so far answers admissions now; returns whether that may change a status."""
+        """Notes that all taken changes are in force; returns whether that may change a status."""
         if not self._changed:
             return False
         before, self._shared = self._shared, self._shared_faults()
@@ -282,7 +285,9 @@ class ExtensionController:
             subject = subject_key(*key)
             with self._object_faults.object("status", *key):
                 self._published.tell(subject, partial(self._status, key, state))
-            if extension_named(key[0]).status is not None:  # else none of it is kept
+            if (
+                extension_named(key[0]).status is not None
+            ):  # kinds without statuses have no kept revisions
                 self._published.enforced(subject, None if state is None else state.in_force)
         self._changed.clear()
         return True

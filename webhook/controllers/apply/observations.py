@@ -1,4 +1,4 @@
-"""The observations of constraints that a replica's statuses show, besides what it enforces."""
+"""The observations of constraints in a replica's statuses, such as audit results."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Observations:
         return True
 
     def audited(self, uid: str, audited: Json | None) -> bool:
-        """Take the results of this replica's share of the audit; None where it has none any more.
+        """Takes the results of this replica's share of the audit; None for no result.
 
-        Returns whether the status changes: it does not where only the time differs.
+        Returns whether the status changes: a different time alone does not count.
         """
         known = self._audits.get(uid)
         if audited is None:
@@ -47,7 +47,7 @@ class Observations:
         return True
 
     def forget(self, uid: str) -> None:
-        """Drop the observations of a constraint that is gone."""
+        """Drops the observations of a deleted constraint."""
         self._violated.pop(uid, None)
         self._audits.pop(uid, None)
 

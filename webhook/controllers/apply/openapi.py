@@ -28,12 +28,12 @@ def schema_name(definitions: Mapping[str, Any], gvk: GroupVersionKind) -> str | 
 
 
 def kind_type(document: object, gvk: GroupVersionKind) -> ObjectType | None:
-    """The type of a kind's objects in the OpenAPI v3 document of its group and version, if it says.
+    """Returns the type of a kind's objects, from the OpenAPI v3 document of its group and version.
 
-    Whoever made its CRD wrote its schema: one that cannot be followed, for its depth or its shape,
-    says nothing.
+    None if the document has no schema of the kind, or one that is too deep or malformed. The schema
+    is the CRD author's.
     """
-    # Here and not above: who has no template in CEL shall not pay for the engine.
+    # Imported here: a cluster without templates in CEL shall not load the CEL engine.
     from webhook.cel.check.objects import object_type  # noqa: PLC0415
 
     definitions = object_of(object_of(object_of(document).get("components")).get("schemas"))
@@ -45,16 +45,16 @@ def kind_type(document: object, gvk: GroupVersionKind) -> ObjectType | None:
 
 
 def _index(answer: Any) -> dict[str, str]:
-    """Where the documents are, by group and version; an entry that says no place is left out.
+    """Returns the paths of the documents by group and version; entries without a path are left out.
 
-    Raises :class:`~webhook.cluster.errors.ApiUnreachable` for what is no index.
+    Raises :class:`~webhook.cluster.errors.ApiUnreachable` if the answer is not an index.
     """
     paths = object_of(answer).get("paths", ())
-    if paths is not None and type(paths) is not dict:  # Go writes an empty one as null.
+    if paths is not None and type(paths) is not dict:  # Go encodes an empty one as null
         raise ApiUnreachable("/openapi/v3: the answer is not an index of documents")
     places = {path: text(one, "serverRelativeURL") for path, one in object_of(paths).items()}
-    # The API server takes over what an aggregated API says. It is put behind the server's address:
-    # without a slash it could go on with that, and our token to another host.
+    # The API server copies paths from aggregated APIs. They are appended to the server's address: a
+    # path without a slash could change the host, and send our token there.
     return {path: place for path, place in places.items() if place.startswith("/")}
 
 
@@ -68,10 +68,11 @@ class KindTypes:
         self._known: dict[GroupVersionKind, tuple[str, ObjectType | None]] = {}
 
     async def look(self, kinds: Iterable[GroupKind]) -> dict[GroupVersionKind, ObjectType]:
-        """The types of kinds, each at its group's preferred version; without those of no known type.
+        """Returns the types of kinds, each at its group's preferred version.
 
-        Documents that are not as they were are read anew. Raises
-        :class:`~webhook.cluster.errors.ApiError` and
+        Unknown types are left out.
+
+        Changed documents are read again. Raises :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable`.
         """
         sorted_kinds = sorted(kinds)

@@ -1,9 +1,9 @@
-"""ConstraintTemplates and constraints of the cluster, kept in step with a client.
+"""Puts the cluster's ConstraintTemplates and constraints into a client.
 
-A broken object affects only itself. Where a template or constraint is refused, its last good
-revision stays in force, and its status says so. After a restart that is a kept revision
-(:mod:`webhook.controllers.revisions.revisions`). A template whose required data is not synced
-is withheld with its constraints.
+A broken object affects only itself. If a template or constraint is refused, its last good revision
+stays in force, and its status reports the error. After a restart that is a kept revision
+(:mod:`webhook.controllers.revisions.revisions`). A template whose required data is not synced is
+withheld with its constraints.
 
 One task uses this. It applies a batch of changes, publishes the client's snapshot, and only then
 calls :meth:`PolicyController.published`. So neither a status nor readiness ever reports a policy
@@ -78,10 +78,10 @@ class PolicyController:
     ) -> None:
         """``now`` gives the time for statuses, in RFC 3339; ``revisions`` are the kept ones.
 
-        ``object_faults`` takes unforeseen errors. ``retries`` knows which templates the machine could
-        not compile, and when to try again. With ``wait_for_broken`` a broken object holds readiness
-        back; else readiness stops waiting for it, as Gatekeeper does by default. ``projection`` says
-        what is kept of synced objects.
+        ``object_faults`` takes unforeseen errors. ``retries`` has the templates that could not be
+        compiled for lack of machine resources, and when to try them again. With ``wait_for_broken``
+        a broken object holds readiness back; otherwise readiness stops waiting for it, as in
+        Gatekeeper by default. ``projection`` selects the fields of synced objects that are kept.
         """
         self._client = client
         self._tracker = tracker
@@ -105,7 +105,7 @@ class PolicyController:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The constraint kinds to watch: those of all templates, broken ones included."""
+        """Returns the constraint kinds to watch: those of all templates, including broken ones."""
         return frozenset(
             kind for state in self._templates.values() if (kind := state.kind) is not None
         )
@@ -123,17 +123,17 @@ class PolicyController:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many templates are in force, and how many are in error."""
+        """Returns how many templates are in force, and how many have an error."""
         errors = sum(state.error is not None for state in self._templates.values())
         return sum(state.active > 0 for state in self._templates.values()), errors
 
     @property
     def not_newest(self) -> dict[tuple[str, ...], float]:
-        """How many objects are not enforced as they are now, by kind and cause."""
+        """Returns how many objects are not enforced in their newest version, by kind and cause."""
         return count_not_newest(self._templates.values(), self._all_constraints())
 
     def faults(self) -> dict[str, bool]:
-        """Return a line for each object with an error, and whether a revision of it is in force."""
+        """Returns a line for each object with an error, and whether a revision of it is in force."""
         states = (*self._templates.values(), *self._all_constraints())
         return {line: state.in_force is not None for state in states if (line := state.fault)}
 
@@ -145,7 +145,7 @@ class PolicyController:
         return self._templates if group == TEMPLATES else self._constraints.get(group, {})
 
     def listed(self, kind: str) -> None:
-        """Note that all objects of the first list of a kind were taken: readiness waits for these.
+        """Notes that all objects of the first list of a kind were taken: readiness waits for these.
 
         ``kind`` is a constraint kind, or :data:`TEMPLATES`.
         """
@@ -157,10 +157,10 @@ class PolicyController:
                 self._update_readiness(readiness_kind, name, state)
 
     def template(self, name: str, document: Mapping[str, Any] | None) -> None:
-        """Take a template; ``document`` is None where it is gone.
+        """Takes a template; ``document`` is None if it was deleted.
 
-        There are four cases: it is gone; its spec is unchanged; it was deleted and created again
-        between two events, so it counts as new; it is new or changed.
+        There are four cases: it was deleted; its spec is unchanged; it was deleted and created
+        again between two events, so it counts as new; it is new or changed.
         """
         if document is None:
             self._drop_template(name)
@@ -169,7 +169,7 @@ class PolicyController:
         if before is not None and same_policy(before.document, document):
             return
         if before is not None and before.uid != document["metadata"].get("uid", ""):
-            # Deleted and created again: nothing of the old one counts.
+            # Deleted and created again: the state of the old object no longer counts.
             self._drop_template(name)
             before = None
         known = State(document) if before is None else replace(before, document=document)
@@ -177,7 +177,7 @@ class PolicyController:
         self._apply_template(name)
 
     def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
-        """Return whether this revision of an object was never applied, and is not in force."""
+        """Returns whether this revision of an object was never applied, and is not in force."""
         state = self._known(group).get(name)
         if state is None:
             return True
@@ -186,7 +186,7 @@ class PolicyController:
         return state.in_force is None or state.in_force.digest != digest
 
     def constraint(self, kind: str, name: str, document: Mapping[str, Any] | None) -> None:
-        """Take a constraint, in the same four cases as :meth:`template`."""
+        """Takes a constraint, in the same four cases as :meth:`template`."""
         known = self._constraints.setdefault(kind, {})
         before = known.get(name)
         if before is not None and document is not None and same_policy(before.document, document):
@@ -213,7 +213,7 @@ class PolicyController:
     def take_fault(
         self, group: str, name: str, document: Mapping[str, Any], error: Exception
     ) -> None:
-        """Report an unforeseen error of an object in its status; what was in force stays in force."""
+        """Reports an unforeseen error of an object in its status; the version in force stays."""
         strategy = self._of_templates if group == TEMPLATES else self._of_constraints
         of_group = (
             self._templates if group == TEMPLATES else self._constraints.setdefault(group, {})
@@ -246,37 +246,40 @@ class PolicyController:
                 self._changed.add((kind, name))
 
     def take_breakers(self, breakers: Mapping[PolicyKey, BreakerView]) -> None:
-        """Take the breakers of constraints that took too long, by kind and name."""
+        """Takes the breakers of constraints that took too long, by kind and name."""
         self._mark_changed(self._around.take_breakers(breakers))
 
     def enforced(self) -> InForceNow:
-        """Return what is in force: templates by name, constraints by kind and name."""
+        """Returns the templates in force by name, and the constraints by kind and name."""
         return enforced(self._templates, self._all_constraints())
 
     def take_generated(self, statuses: Statuses) -> None:
-        """Take the status fields about generated policies and bindings."""
+        """Takes the status fields about generated policies and bindings."""
         self._mark_changed(self._around.take_generated(statuses))
 
     def take_warnings(self, statuses: Statuses) -> None:
-        """Take the status fields with warnings about expressions."""
+        """Takes the status fields with warnings about expressions."""
         self._mark_changed(self._around.take_warnings(statuses))
 
     def take_unestablished(self, crds: Mapping[str, str]) -> None:
-        """Take the constraint CRDs that are not established, by name, with the reason."""
+        """Takes the constraint CRDs that are not established, by name, with the reason."""
         self._mark_changed(self._around.take_unestablished(crds))
 
     def _mark_changed(self, keys: Iterable[PolicyKey]) -> None:
         self._changed |= {(group, name) for group, name in keys if name in self._known(group)}
 
     def audited(self, results: Mapping[PolicyKey, Json | None]) -> None:
-        """Take what this replica's share of the audit found, by constraint; None where it found nothing."""
+        """Takes the results of this replica's share of the audit; None for no violation."""
         for (kind, name), result in results.items():
             state = self._constraints.get(kind, {}).get(name)
             if state is not None and self._observations.audited(state.uid, result):
                 self._changed.add((kind, name))
 
     def revised(self, subjects: Iterable[PolicyKey]) -> None:
-        """Apply objects again whose kept revisions changed, where a rollback or a restart may need one."""
+        """Applies objects again whose kept revisions changed, if they need one.
+
+        An object needs one if it is rolled back by annotation, or if nothing of it is in force.
+        """
         for group, name in subjects:
             states = self._known(group)
             state = states.get(name)
@@ -289,7 +292,7 @@ class PolicyController:
                 self._changed.add((group, name))
 
     def synced(self, kinds: Collection[GroupVersionKind]) -> None:
-        """Take the kinds that are synced, and apply the templates that require them."""
+        """Takes the kinds that are synced, and applies the templates that require them."""
         before, now = self._of_templates.synced, frozenset(kinds)
         if before == now:
             return
@@ -306,7 +309,7 @@ class PolicyController:
                 self._apply_template(name)
 
     def retry(self) -> None:
-        """Apply the templates again that the machine could not compile, once they are due."""
+        """Applies templates again whose retry is due, after a lack of machine resources."""
         for name in self._retries.due():
             self._apply_template(name)
 
@@ -337,7 +340,7 @@ class PolicyController:
         self._apply_groups(name)
 
     def _apply_groups(self, kind: str) -> None:
-        """Apply the groups again that have members of this constraint kind, in whatever case."""
+        """Applies the groups again that name this constraint kind, in upper or lower case."""
         known = self._constraints.get(CONSTRAINT_GROUP, {})
         for name, state in known.items():
             if kind.lower() in templates_of(state.document):
@@ -350,7 +353,7 @@ class PolicyController:
             self._faults.append(fault)
 
     def take_generation_faults(self) -> list[AppliedFault]:
-        """Return the faults that were found while generations were applied since the last call."""
+        """Returns the faults found since the last call while generations were applied."""
         faults, self._faults = self._faults, []
         return faults
 
@@ -399,7 +402,7 @@ class PolicyController:
         return is_changed
 
     def take_good(self) -> dict[PolicyKey, InForce | None]:
-        """Return what is in force of each object that changed since the last call; None for nothing."""
+        """Returns what came into force since the last call, by object; None if it was withdrawn."""
         return self._published.take_news()
 
     def _update_readiness(self, kind: str, name: str, state: State | None) -> None:
@@ -418,7 +421,7 @@ class PolicyController:
         return self._published.statuses
 
     def _status(self, group: str, state: State | None) -> Json | None:
-        """Return the status object of a template or constraint; None where it is gone."""
+        """Returns the status object of a template or constraint; None if it was deleted."""
         if state is None:
             return None
         name, is_template = state.name, group == TEMPLATES

@@ -1,12 +1,13 @@
-"""Lets one replica try what no replica has had in force before any enforces it.
+"""Has one replica try each new policy generation before any replica enforces it.
 
-A new generation of a template or constraint is held until it is known what comes of it. The
-replica that a hash names (:mod:`webhook.replicas.rendezvous`) tries it, in a process that is ended
-beyond its bounds (:mod:`webhook.trials`), and writes the outcome into the generation's
-PolicyRevision; the others read it there. What went beyond the bounds none of them tries again.
-There is no leader: who hears nothing for half a second tries for itself, and where nothing can be
-written each does, as before there were outcomes. Other changes pass what is held, in whatever
-order; of one object only the newest is held.
+A new generation of a template or constraint is held until the outcome of its trial is known. One
+replica, chosen by hash (:mod:`webhook.replicas.rendezvous`), tries it in a process with bounds
+(:mod:`webhook.trials`). It writes the outcome into the generation's PolicyRevision, and the others
+read it there. A generation that exceeded the bounds is not tried again by any replica.
+
+There is no leader. A replica that reads no outcome or claim within half a second tries the
+generation itself. If nothing can be written, each replica tries for itself. Changes that need no
+trial overtake held ones, in any order. Of each object only the newest generation is held.
 """
 
 from __future__ import annotations
@@ -54,32 +55,33 @@ if TYPE_CHECKING:
     from webhook.watch.queue import Event
 
 TURN_SECONDS: Final = 0.5
-"""How long each next replica waits for the one before it to say something. A trial of a policy as
-people write them takes some 20 ms, a write 5."""
+"""The turn of each replica before the next one may try, in seconds. The trial of a typical policy
+takes some 20 ms, a write 5 ms."""
 
 TURNS_MAX: Final = 2
-"""Of many replicas the third waits as long as all others."""
+"""The most turns to wait for: of many replicas the third waits as long as all others."""
 
 CLAIM_SECONDS: Final = 0.25
-"""A trial that takes longer, with those before it, is told of, so that the others wait for its end:
-half of what they wait for a word. That of a large policy is before it begins, and is waited for as
-long as a write may take: a busy API server is no reason for each to spend seconds of a processor."""
+"""A trial that takes longer than this, with those queued before it, is announced, so that other
+replicas wait for its end. It is half of the time for which they wait without an announcement. The
+trial of a large policy is announced before it begins. That write may take as long as any other: a
+busy API server must not make each replica spend seconds of a processor."""
 
 CLAIMED_SECONDS: Final = PATIENCE_SECONDS
-"""How long others wait for that end, as long as whoever said it is there."""
+"""How long other replicas wait for an announced trial, as long as its replica exists."""
 
 LONGEST_SECONDS: Final = PATIENCE_SECONDS + 15.0
-"""How long anything is held: a trial may take as long on a busy machine. What is applied without
-an outcome is compiled within the same bounds."""
+"""The longest time for which a change is held: a trial may take as long on a busy machine. A change
+without an outcome is then compiled within the same bounds."""
 
 COMPILED_AT_ONCE: Final = 4
 """Threads that wait for templates to be compiled, which wait for each other."""
 
 TRIED_TOGETHER: Final = 64
-"""Of a burst so many are asked for at once; what comes meanwhile is so next."""
+"""The most trials that one process gets at once. Trials requested meanwhile form the next batch."""
 
 HELD_MAX: Final = 1_000
-"""Changes held; what comes beyond is tried as it is applied, as at a start."""
+"""The most changes held at a time; further ones are tried as they are applied, as at start-up."""
 
 
 class PoliciesApplied(Protocol):
@@ -87,7 +89,7 @@ class PoliciesApplied(Protocol):
 
     @property
     def is_serving(self) -> bool:
-        """Whether anything is enforced yet: until then nothing waits."""
+        """Whether policies are enforced yet: until then no change is held."""
 
     def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
         """Whether this replica does not enforce this of an object already."""
@@ -95,7 +97,7 @@ class PoliciesApplied(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Trier:
-    """How this replica tries policies. ``seconds`` is what one evaluation may take."""
+    """The trials of this replica. ``seconds`` bounds one evaluation."""
 
     trials: Trials
     seconds: float
@@ -179,10 +181,10 @@ class Prevalidation:
                     self._tell(item)  # an earlier process of this Pod may have claimed it
                 await asyncio.get_running_loop().create_future()
             finally:
-                self._tasks = None  # tasks that are cancelled begin no others
+                self._tasks = None  # cancelled tasks start no others
 
     def holds(self, event: Event) -> bool:
-        """Whether the change waits, and comes through ``release``; otherwise it is to be applied."""
+        """Whether the change is held until :meth:`release`; if not, the caller applies it."""
         if event.key is None or event.gvk.group not in (TEMPLATE.group, constraint.GROUP):
             return False
         key = (TEMPLATES if event.gvk == TEMPLATE else event.gvk.kind), event.key.name
@@ -222,7 +224,7 @@ class Prevalidation:
                 and len(with_belongings([document], self._client.snapshot)) == 1
             ):
                 return None  # its template is not in force
-        except Exception:  # noqa: BLE001  # the fault is reported when it is applied
+        except Exception:  # noqa: BLE001  # its template is not in force
             return None
         return None if self._outcome(document, name) is not None else _Held(event, name, digest)
 
@@ -242,7 +244,7 @@ class Prevalidation:
             self._tasks.create_task(self._withdraw(held.revision))
 
     def _tell(self, item: PolicyRevision) -> None:
-        """A revision came, changed or went."""
+        """Handles a revision that came, changed or was deleted."""
         outcome = item.outcome
         if (held := self._of_revision.get(item.name)) is not None:
             held.reported.set()
@@ -252,7 +254,8 @@ class Prevalidation:
             and outcome.uid == self._pod.uid
             and self._tasks is not None
         ):
-            # We do not try it: an earlier process was killed meanwhile, or the write came late.
+            # This replica does not try it: an earlier process was killed meanwhile, or the write
+            # came late.
             self._tasks.create_task(self._withdraw(item.name))
 
     async def _withdraw(self, name: str) -> None:
@@ -260,7 +263,7 @@ class Prevalidation:
             await self._records.withdraw(name, _nobody(), self._pod.uid)
 
     def tell_faults(self, faults: Iterable[AppliedFault]) -> None:
-        """Record faults that were found when generations were applied, where none is recorded."""
+        """Records faults found when generations were applied, if none is recorded yet."""
         for one in faults:
             if len(self._to_tell) < HELD_MAX:
                 self._to_tell.append(one)
@@ -287,7 +290,7 @@ class Prevalidation:
             await self._records.record(document, digest, ours)
 
     def _outcome(self, document: Mapping[str, Any], name: str) -> TrialOutcome | None:
-        """Returns the outcome of a generation, if a replica that may be trusted has written one."""
+        """Returns the outcome of a generation, if a replica of the same version has written one."""
         revision = self._revisions.named(document["metadata"].get("uid", ""), name)
         outcome = None if revision is None else revision.outcome
         return None if outcome is None else _trusted(outcome)
@@ -295,7 +298,7 @@ class Prevalidation:
     # --- one change ----------------------------------------------------------------------------
 
     async def _settle(self, key: PolicyKey, held: _Held) -> None:
-        """Wait for the outcome of a change, then release it, whatever the outcome is."""
+        """Waits for the outcome of a change, then releases the change, whatever its outcome."""
         with self._object_faults.object("revision", *key), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_SECONDS):
                 await self._found_out(key, held)
@@ -306,7 +309,7 @@ class Prevalidation:
         rank, claims = self._rank(key), is_large(held.document)
         outcome = await self._outcome_of_others(held, rank)
         while outcome is None and (rank or claims):
-            # Of the replicas that reach this at once one makes the revision; the others receive it.
+            # Of the replicas that get here at once one creates the revision; the others read it.
             seconds = WRITE_SECONDS if claims else RECORD_SECONDS
             over = self._claimant(held)
             standing = await self._say(held, "trying", over=over, seconds=seconds)
@@ -327,7 +330,7 @@ class Prevalidation:
                 await asyncio.to_thread(self._compile, held.document)
 
     def _rank(self, key: PolicyKey) -> int:
-        """Returns how many replicas are to try it before this one."""
+        """Returns how many replicas come before this one in the order of trials."""
         writers = self._writers()
         if writers and self._pod.uid not in writers:
             return TURNS_MAX
@@ -335,7 +338,7 @@ class Prevalidation:
         return min(of_all, TURNS_MAX)
 
     async def _outcome_of_others(self, held: _Held, rank: int) -> TrialOutcome | None:
-        """Waits for another replica's outcome, while it is that one's turn or it tries the policy."""
+        """Waits for another replica's outcome: until this replica's turn, or while a claim stands."""
         now = time.monotonic()
         turn, last = now + TURN_SECONDS * rank, now + CLAIMED_SECONDS
         while True:
@@ -352,23 +355,23 @@ class Prevalidation:
                     await held.reported.wait()
 
     def _claimant(self, held: _Held) -> str:
-        """Returns the UID of the replica that has claimed to try it; empty where none has."""
+        """Returns the UID of the replica that has claimed the trial; empty without a claim."""
         uid = held.document["metadata"].get("uid", "")
         revision = self._revisions.named(uid, held.revision)
         outcome = None if revision is None else revision.outcome
         return "" if outcome is None or outcome.is_final else outcome.uid
 
     def _is_claimed(self, held: _Held) -> bool:
-        """Whether a replica that is there, and not this one, says that it is at it.
+        """Whether another live replica has claimed the trial.
 
-        Its Pod is known before it serves; a status of its only once it has applied a policy.
+        A replica's Pod is known before it serves; its status only once it has applied a policy.
         """
         return self._claimant(held) in self._working() - {self._pod.uid}
 
     async def _try_here(self, held: _Held) -> TrialOutcome | None:
-        """Try it, and say what came of it, unless the machine kept it from being tried.
+        """Tries the policy here and writes the outcome, unless the machine could not try it.
 
-        What another has said meanwhile, who came to an end before.
+        Returns another replica's outcome if that one finished first; None in all other cases.
         """
         documents = with_belongings([held.document], self._client.snapshot)
         large = is_large_together(documents)
@@ -380,17 +383,17 @@ class Prevalidation:
             both: tuple[asyncio.Future[Any], ...] = answer, claim
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if not answer.done() and (standing := claim.result()) is not None:
-                answer.cancel()  # what waits is not begun; what is under way is not asked for
+                answer.cancel()  # a trial in the queue is not begun; the result of a running one is dropped
                 return standing
             tried = await answer
             claim.cancel()
         if tried is not None:
-            # It stands before anything is enforced; what was ended would else be compiled again.
+            # Written before enforcement: else a policy that was stopped would be compiled again.
             await self._say(held, tried.verdict, tried, seconds=WRITE_SECONDS)
         return None
 
     async def _try_forever(self, *, large: bool) -> None:
-        """Have tried together what has come while those before were tried."""
+        """Tries policies in batches: one batch is all requests that came during the batch before."""
         loop, waiting = asyncio.get_running_loop(), self._to_try[large]
 
         def tell(answer: asyncio.Future[Tried | None], tried: Tried | None) -> None:
@@ -412,13 +415,13 @@ class Prevalidation:
                 try:
                     requests = [one.request for one in some]
                     await asyncio.to_thread(self._try, requests, tell_from_thread)
-                except Exception as error:  # noqa: BLE001  # it is told of each, and others are tried
+                except Exception as error:  # noqa: BLE001  # reported for each of them; the others are tried
                     for one in some:
                         if not one.answer.done():
                             one.answer.set_exception(error)
 
     async def _claim(self, held: _Held) -> TrialOutcome | None:
-        """Say that we are at it; what another has found, if it came to an end before."""
+        """Claims the trial after a delay; returns the outcome of a replica that finished first."""
         await asyncio.sleep(CLAIM_SECONDS)
         standing = await self._say(held, "trying")
         return None if standing is None else _trusted(standing)
@@ -432,9 +435,10 @@ class Prevalidation:
         over: str = "",
         seconds: float = RECORD_SECONDS,
     ) -> TrialOutcome | None:
-        """Say what came of it, in place of what ``over`` says that it is at; what stands then.
+        """Writes an outcome or a claim; returns the outcome in the record afterwards.
 
-        None where that is not known after so many seconds, or at the end of all of this.
+        ``over`` is the UID of the replica whose claim may be replaced. None if the write has not
+        ended after ``seconds``, or at shutdown.
         """
         outcome = TrialOutcome(verdict, self._pod.name, self._pod.uid, __version__, timestamp.now())
         if tried is not None:
@@ -452,9 +456,9 @@ class Prevalidation:
         return writing.result() if done else None
 
     async def _record(self, held: _Held, outcome: TrialOutcome, over: str) -> TrialOutcome | None:
-        """The outcome that stands, as its record has it; None where a bug kept it from being known.
+        """Writes the outcome; returns the outcome in the record, or None if it is unknown.
 
-        Nobody may wait for it any more: what it raises ends here.
+        Nobody may wait for this task any more, so its errors are handled here.
         """
         document = held.document
         name = "outcome", document["kind"], document["metadata"]["name"]
@@ -472,19 +476,19 @@ class Prevalidation:
         self._trier.trials.found_out_all(requests, self._trier.seconds, tell)
 
     def _compile(self, document: Mapping[str, Any]) -> None:
-        """Have a template that another tried compiled, so that the loop need not wait for it."""
+        """Compiles a template that passed another replica's trial, so that the loop never waits."""
         try:
             for code in read_template(document).code:
                 self._trier.trials.source(code)
         except ConstraintFrameworkError:
-            return  # it is told when it is applied
+            return  # reported when it is applied
 
 
 def _nobody() -> TrialOutcome:
-    """That nobody is trying a generation."""
+    """Returns the claim that stands for no replica."""
     return TrialOutcome("trying", "", "", __version__, timestamp.now())
 
 
 def _trusted(outcome: TrialOutcome) -> TrialOutcome | None:
-    """Returns an outcome that this replica would find, too: one of the same version."""
+    """Returns a final outcome of the same version, else None; this replica would reach it, too."""
     return outcome if outcome.is_final and outcome.version == __version__ else None

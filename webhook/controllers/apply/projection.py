@@ -1,8 +1,8 @@
-"""Chooses the paths of synced objects that are kept: those that the policies in force read.
+"""Selects the fields of synced objects to keep: the fields that policies in force read.
 
-A kind's objects are listed anew where a template reads more of them than is kept. Until they have all
-come, the template is withheld: what was in force before stays. Where less is read than before, the
-rest is dropped after a while, without a list (docs/adr/0057).
+If a template reads more fields than are kept, the objects of the kind are listed anew. Until the
+list is complete, the template is withheld and its previous version stays in force. Fields that no
+policy reads any more are dropped after a while, without a list (docs/adr/0057).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.watch.registrar import Transform
 
 NARROW_SECONDS: Final = 60.0
-"""How long what no policy reads any more is kept: a template that is replaced may come back."""
+"""How long unused fields are kept, since a deleted template may be created again."""
 
 LOOK_SECONDS: Final = 10.0
 """Between two looks whether less is read."""
@@ -42,26 +42,26 @@ IDENTITY: Final = reads_of(
         ),
     ]
 )
-"""The fields that following an object needs, whatever policies read."""
+"""The fields needed to follow an object, which are always kept."""
 
 
 class Projecting(Protocol):
-    """Where it is put down what is kept of a kind (a registrar of :mod:`webhook.watch`)."""
+    """Sets the projection of a kind: a registrar of :mod:`webhook.watch`."""
 
     def project(
         self, gvk: GroupVersionKind, projection: Transform | None, *, is_narrower: bool = False
     ) -> None:
-        """Have a kind's objects made by a projection; unless it is narrower they are told anew."""
+        """Sets the projection for a kind's objects. They are delivered anew unless it is narrower."""
 
 
 class _Kind:
-    """The part of one kind's objects that is kept."""
+    """The fields of one kind's objects that are kept."""
 
     def __init__(self, reads: ReadSet) -> None:
         self.held = reads
         """The fields that every object held has, so policies can see them."""
         self.coming = reads
-        """The fields that each object will have once all are listed anew; at least those held."""
+        """The fields that each object will have after the current list; at least the held ones."""
         self.keep: Projection = keeping(reads)
         self.shared = SharedValues()
         self.narrower_since: float | None = None
@@ -73,7 +73,10 @@ class _Kind:
 
 
 class SyncProjection:
-    """Knows what of each synced kind is kept, and which templates wait for more. Used by one task."""
+    """Tracks the kept fields of each synced kind, and the templates that wait for more.
+
+    Used by one task.
+    """
 
     def __init__(
         self,
@@ -82,7 +85,7 @@ class SyncProjection:
         has_objects: Callable[[GroupVersionKind], bool] = lambda _: True,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``has_objects`` says whether policies can see objects of a kind."""
+        """``has_objects`` is whether policies can see objects of a kind."""
         self._client = client
         self._watches = watches
         self.has_objects = has_objects
@@ -92,38 +95,38 @@ class SyncProjection:
         """The fields that withheld templates read, by template: each waits until they are held."""
         self._read: dict[str, list[tuple[Template, ReadSet | None]]] = {}
         """The fields that the last two revisions of each template read, by template; None for code
-        that cannot be read."""
+        that cannot be analysed."""
         self._looked_at = now()
 
     # --- kinds ---------------------------------------------------------------------------------
 
     def follow(self, gvk: GroupVersionKind) -> None:
-        """Keep objects of a kind; harmless for one that is kept already."""
+        """Begins to keep objects of a kind; does nothing if the kind is kept already."""
         if gvk not in self._kinds:
             self._kinds[gvk] = kind = _Kind(self._needed(gvk))
             self._project(gvk, kind)
 
     def forget(self, gvk: GroupVersionKind) -> None:
-        """Keep nothing of a kind any more."""
+        """Stops keeping objects of a kind."""
         self._kinds.pop(gvk, None)
 
     def listed(self, gvk: GroupVersionKind) -> None:
-        """All objects of a kind have come as they were asked for last."""
+        """Notes that all objects of a kind have been listed with the latest projection."""
         if (kind := self._kinds.get(gvk)) is not None:
             kind.held = kind.coming
 
     def kept(self, gvk: GroupVersionKind, document: Mapping[str, Any]) -> tuple[Any, int]:
-        """Return what policies see of an object, and its length in JSON, in bytes."""
+        """Returns the kept fields of an object, and their length as JSON, in bytes."""
         kind = self._kinds[gvk]
         return kind.shared.shared(kind.keep(document))
 
     @property
     def paths(self) -> dict[GroupVersionKind, ReadSet]:
-        """Returns the paths that are kept of each kind beside what identifies an object."""
+        """Returns the kept fields of each kind, without those that identify an object."""
         return {gvk: kind.coming for gvk, kind in sorted(self._kinds.items())}
 
     def _needed(self, gvk: GroupVersionKind) -> ReadSet:
-        """Returns what usable templates read of a kind, and those that wait."""
+        """Returns the fields of a kind that usable and waiting templates read."""
         needed = NOTHING
         for template in self._client.usable_templates:
             needed = needed | of_kind(
@@ -143,11 +146,11 @@ class SyncProjection:
     def awaited(
         self, document: Mapping[str, Any], *, is_usable: bool = False, is_withheld: bool = False
     ) -> tuple[frozenset[GroupVersionKind], ...]:
-        """Return the kinds of which a template reads more than is there; then that is listed.
+        """Returns the kinds with too few kept fields for a template; they are listed anew.
 
-        Each stands alone, as the requirements of templates do. Of one that ``is_usable`` what cannot
-        be read is taken to read everything. One that ``is_withheld`` waits for kinds that are not
-        followed yet: once they are, what it reads is kept from their first list on.
+        Each kind is a requirement of its own. A usable template (``is_usable``) that cannot be
+        analysed counts as reading everything. A withheld template (``is_withheld``) waits for kinds
+        that are not followed yet: once they are, its fields are kept from the first list on.
         """
         if not self._kinds and not is_withheld:
             return ()
@@ -164,7 +167,7 @@ class SyncProjection:
         return tuple(frozenset({gvk}) for gvk in missing)
 
     def drop(self, name: str) -> None:
-        """A template is gone."""
+        """Forgets a deleted template."""
         self._waiting.pop(name, None)
         self._read.pop(name, None)
 
@@ -207,7 +210,7 @@ class SyncProjection:
         return settled
 
     def narrow(self) -> Iterator[GroupVersionKind]:
-        """Yield the kinds of which less is kept from now on; what is kept of their objects is made anew."""
+        """Yields the kinds with fewer fields from now on, whose kept objects must be rebuilt."""
         now = self._now()
         if now - self._looked_at < LOOK_SECONDS:
             return

@@ -55,7 +55,7 @@ SHOWN: Final = 20
 """Awaited objects that a probe or a log line shows."""
 
 LOG_SECONDS: Final = 10.0
-"""How often a replica that is not ready says what it waits for."""
+"""How often a replica that is not ready logs the reason."""
 
 _COUNTED: Final = (
     (MUTATORS, MUTATIONS),
@@ -63,14 +63,14 @@ _COUNTED: Final = (
     (KNOWN_PROVIDERS, PROVIDERS),
     (KYVERNO, KYVERNO_POLICIES),
 )
-"""The gauges of parts whose objects are counted."""
+"""The gauges that count the objects of each part."""
 
 
 class ClusterPolicies:
     """The policies that the controllers put into service. Used by one thread.
 
-    Until everything that there was at start is in the snapshot, nothing is
-    served; from then on each batch of changes is.
+    Nothing is served until the snapshot holds all objects that existed at start. From then on each
+    batch of changes is served at once.
     """
 
     faults: tuple[str, ...] = ()
@@ -85,7 +85,8 @@ class ClusterPolicies:
     _breaker_changes = 0
 
     _not_asked: Mapping[str, str] | None = None
-    """Kyverno's policies that nobody is asked about, with the reason; None while that is unknown."""
+    """Kyverno policies for which the API server sends no requests, with the reason; None while
+    unknown."""
 
     def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,
@@ -103,9 +104,9 @@ class ClusterPolicies:
         kyverno: str = "off",
         projects: bool = False,
     ) -> None:
-        """``watches``: the kinds of policy and of data; ``kyverno``: what becomes of Kyverno's policies.
+        """``watches`` are for policies and for data; ``kyverno`` is the mode for Kyverno's policies.
 
-        With ``projects`` no more is kept of synced objects than templates read: nothing else may read them.
+        With ``projects`` synced objects keep only the fields for templates, their only readers.
         """
         self._client, self._serving = client, serving
         self._registry, self._log = registry, log
@@ -146,19 +147,19 @@ class ClusterPolicies:
         self._began = self._logged_at = time.monotonic()
         self._new_faults: list[tuple[str, bool]] = []
         self._news: list[tuple[str, Mapping[str, Any]]] = []
-        """The policies that came into force and are not logged yet: first comes all that follows."""
+        """Log lines about policies in force that are not written yet; statuses come first."""
 
     def is_new(self, group: str, name: str, document: Mapping[str, Any], digest: str) -> bool:
-        """Whether this of a template or constraint is another than what is in force."""
+        """Whether this version of a template or constraint differs from the one in force."""
         return self._policy.is_new(group, name, document, digest)
 
     def publish(self) -> bool:
-        """Put what has been taken into service; whether statuses may have changed."""
+        """Puts the changes taken so far into service; returns whether statuses may have changed."""
         if self.is_serving:
             self._swap()
             changed = self.reconciler.published()
         else:
-            # What is observed now answers admissions from its first answer on.
+            # Once served, the revision has all that is reported here.
             changed = self.reconciler.published()
             if self.tracker.satisfied:
                 settle()
@@ -170,7 +171,7 @@ class ClusterPolicies:
         return changed
 
     def _swap(self) -> None:
-        """Let the client's snapshot answer admissions, if it is another."""
+        """Puts the client's snapshot into service, if it has changed."""
         snapshot, before = self._client.snapshot, self._serving.revision
         policies = self._extension.policy_set(snapshot, self._data.exclusions)
         synced = self._data.kinds & self._data.synced
@@ -203,7 +204,7 @@ class ClusterPolicies:
             self._registry.set(SNAPSHOT_REVISION, snapshot.revision)
 
     def _gauge_extensions(self) -> None:
-        """Count the objects of each part that can be used, and the others."""
+        """Sets the gauges of usable and faulty objects of each part."""
         for metric, part in _COUNTED:
             active, errors = self._extension.counts(part)
             states: dict[tuple[str, ...], float] = {("active",): active, ("error",): errors}
@@ -213,7 +214,7 @@ class ClusterPolicies:
             self._registry.replace(metric, states)
 
     def take_not_asked(self, reasons: Mapping[str, str]) -> None:
-        """Tell of Kyverno's policies that nobody is asked about, each with the rule that is missing."""
+        """Logs the Kyverno policies without requests, each with the missing webhook rule."""
         for title in sorted(reasons.keys() - (self._not_asked or {}).keys()):
             reason = reasons[title]
             self._log.warning("nobody is asked about a policy", policy=title, reason=reason)
@@ -221,10 +222,10 @@ class ClusterPolicies:
         self._gauge_extensions()
 
     def take_violations(self) -> None:
-        """Tell the policies which constraints in a roll-out were violated since the last call.
+        """Reports the constraints of roll-outs that were violated since the last call.
 
-        By the metrics' counts, so that a review pays nothing for it. Constraints
-        beyond the series kept share one: any of them may have been violated then.
+        The counts come from the metrics, so reviews do no extra work. Constraints beyond the limit
+        of series share one: any of them may have been violated when it grows.
         """
         staged = self._policy.staged
         if not staged:
@@ -241,11 +242,11 @@ class ClusterPolicies:
         self._counted = counted
 
     def take_fights(self) -> None:
-        """Tell the mutators which of them make a change that somebody undoes each time."""
+        """Reports the mutators whose change is undone again and again."""
         self._extension.take_fights(self._serving.fights.going_on(time.monotonic()))
 
     def take_breakers(self) -> None:
-        """Tell the policies which constraints took too long, if that has changed."""
+        """Reports the constraints that took too long, if that has changed."""
         guard = self._serving.guard
         if guard.changes != self._breaker_changes:
             self._breaker_changes = guard.changes
@@ -254,7 +255,10 @@ class ClusterPolicies:
             guard.keep(item.key for item in self._serving.revision.snapshot.constraints)
 
     def statuses(self) -> Mapping[str, Json]:
-        """The status objects to write: before serving, only those of what stands in its way."""
+        """Returns the status objects to write.
+
+        Before serving these are only the statuses with an error and nothing in force.
+        """
         statuses = self.reconciler.statuses()
         if self.is_serving:
             return statuses
@@ -268,7 +272,7 @@ class ClusterPolicies:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The constraint kinds that there are templates of, broken ones included."""
+        """Returns the constraint kinds that have a template, including broken ones."""
         return self._policy.kinds
 
     @property
@@ -278,7 +282,7 @@ class ClusterPolicies:
 
     @property
     def not_newest(self) -> dict[tuple[str, ...], float]:
-        """How many objects are not enforced as they are now, by kind and cause."""
+        """Returns how many objects are not enforced in their newest version, by kind and cause."""
         return self._policy.not_newest
 
     @property
@@ -297,7 +301,7 @@ class ClusterPolicies:
         return excusing
 
     def exception_facts(self, key: ExceptionKey, used_at: float) -> ExceptionFacts:
-        """Return the facts about an exception, which this process used last at a time."""
+        """Returns the facts about an exception, which this process used last at a time."""
         kind, namespace, name = key
         title = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
         excusing = self._excusing
@@ -309,7 +313,7 @@ class ClusterPolicies:
 
     @property
     def constraints(self) -> Mapping[tuple[str, str], Constraint]:
-        """The constraints that there are, those that cannot be used among them."""
+        """Returns all constraints, including broken ones."""
         snapshot = self._client.snapshot
         if self._constraints is None or self._constraints[0] is not snapshot:
             broken = (constraint for constraint, _ in snapshot.broken)
@@ -318,7 +322,7 @@ class ClusterPolicies:
         return self._constraints[1]
 
     def enforced(self) -> InForceNow:
-        """Return what is in force: templates by name, constraints by kind and name."""
+        """Returns the templates in force by name, and the constraints by kind and name."""
         return self._policy.enforced()
 
     @property
@@ -328,54 +332,54 @@ class ClusterPolicies:
 
     @property
     def data_kept(self) -> Mapping[GroupVersionKind, tuple[int, bool]]:
-        """The bytes of JSON that are kept of each synced kind, and whether objects are whole.
+        """The kept bytes of JSON of each synced kind, and whether its objects are whole.
 
-        Empty where all of them are.
+        Empty if all objects of all kinds are whole.
         """
         return self._data.kept
 
     @property
     def data_digest(self) -> str:
-        """Names the data that policies may read, the same whatever the order it came in."""
+        """A digest of the data that policies may read, independent of the order of arrival."""
         return self._data.digest
 
     def take_good(self) -> dict[PolicyKey, InForce | None]:
-        """Return what is in force of each object that changed since the last call; None for none."""
+        """Returns what came into force since the last call, by object; None if it was withdrawn."""
         return {**self._policy.take_good(), **self._extension.take_good()}
 
     def take_generation_faults(self) -> list[AppliedFault]:
-        """Return the faults of generations that were found since the last call."""
+        """Returns the faults of generations found since the last call."""
         return self._policy.take_generation_faults()
 
     # --- what there is to know of them from elsewhere ------------------------------------------
 
     def audited(self, results: Mapping[PolicyKey, Json | None]) -> None:
-        """Take what this replica's share of the audit found of constraints; None for nothing more."""
+        """Takes the results of this replica's share of the audit; None for no violation."""
         self._policy.audited(results)
 
     def revised(self, subjects: Iterable[PolicyKey]) -> None:
-        """Revisions of these objects came or went: see whether one was waited for."""
+        """Applies the objects of these changed revisions again, if they need one."""
         known = list(subjects)
         self._policy.revised(known)
         self._extension.revised(known)
 
     def take_generated(self, statuses: Statuses) -> None:
-        """Take the statuses of generated policies and bindings."""
+        """Takes the statuses of generated policies and bindings."""
         self._policy.take_generated(statuses)
 
     def take_warnings(self, statuses: Statuses) -> None:
-        """Take the warnings about expressions that nobody refuses."""
+        """Takes the warnings about CEL expressions that are accepted but probably wrong."""
         self._policy.take_warnings(statuses)
 
     def retry(self) -> None:
-        """Try again what the machine could not compile, where its time has come, and look at data."""
+        """Compiles templates again whose retry is due, and looks at synced data."""
         self._policy.retry()
         self.reconciler.look_at_data()
         if self._projection is not None:
             self._tell_kept(self._projection)
 
     def _tell_kept(self, projection: SyncProjection) -> None:
-        """Log which paths of synced kinds are kept, where they are others than at the last look."""
+        """Logs the kept paths of synced kinds, if they have changed since the last look."""
         now = projection.paths
         for gvk, reads in now.items():
             if self._kept.get(gvk) is not reads:
@@ -395,7 +399,7 @@ class ClusterPolicies:
     # --- what is awaited -----------------------------------------------------------------------
 
     def awaited(self) -> str:
-        """Return what readiness waits for; empty once it waits for nothing."""
+        """Returns what readiness waits for; empty if ready."""
         if self.is_serving:
             return ""
         missing = self.tracker.awaited()
@@ -404,7 +408,7 @@ class ClusterPolicies:
         return f"waiting for {shown}" + (f"; and {more} more" if more > 0 else "")
 
     def look_for_faults(self) -> None:
-        """See what is wrong now; what was not before is logged with the news."""
+        """Collects the current faults; new ones are logged by :meth:`log_news`."""
         if not self._may_have_faults:
             return
         self._may_have_faults = False
@@ -415,13 +419,13 @@ class ClusterPolicies:
         ]
 
     def log_in_force(self) -> None:
-        """Log what has come into force since the last call."""
+        """Logs the policies that have come into force since the last call."""
         news, self._news = self._news, []
         for message, fields in news:
             self._log.info(message, **fields)
 
     def log_news(self) -> None:
-        """Log what is awaited, and what is wrong now and was not before."""
+        """Logs what readiness waits for, and new faults."""
         now = time.monotonic()
         if not self.is_serving and now - self._logged_at >= LOG_SECONDS:
             self._logged_at = now

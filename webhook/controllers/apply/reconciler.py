@@ -1,11 +1,10 @@
-"""Events of the watches, handed to the controllers; and which kinds are to be watched.
+"""Hands events of watches to the controllers, and selects the kinds to watch.
 
-Two parties want kinds: one for policy (templates, their constraints, Config,
-SyncSets, Namespaces), one for referential data, since a kind may be both. Each
-event is taken to its end before the next is looked at: a template that goes
-takes its kind's watch with it at once, and with that every event of it that
-still waits, so that nothing stale is ever applied. As in Gatekeeper, an object
-with a ``deletionTimestamp`` is gone, whatever finalizer still keeps it.
+There are two registrars of kinds, since one kind may serve both: policy (templates, constraints,
+Config, SyncSets, Namespaces) and referential data. Each event is finished before the next one. A
+deleted template ends the watch of its constraint kind at once, and drops the queued events of that
+kind, so no stale event is applied. As in Gatekeeper, an object with a ``deletionTimestamp`` counts
+as deleted, even if a finalizer still keeps it.
 """
 
 from __future__ import annotations
@@ -50,31 +49,31 @@ class _Taker(NamedTuple):
     take: Callable[[Key, Json | None], None]
     listed: Callable[[], None]
     take_fault: Callable[[Key, Json, Exception], None] | None = None
-    """Taking an object raised what nobody foresaw: its status says so, if its kind has one."""
+    """Reports an unforeseen error of an object in its status; None if the kind has no status."""
 
 
 class Intents(Projecting, Protocol):
     """Where the wish for a kind is put down (a registrar of :mod:`webhook.watch`)."""
 
     def add_watch(self, gvk: GroupVersionKind) -> None:
-        """Want a kind, too."""
+        """Requests a kind."""
 
     def remove_watch(self, gvk: GroupVersionKind) -> None:
-        """Want a kind no more."""
+        """Ends the request for a kind."""
 
     def replace_watch(self, gvks: Iterable[GroupVersionKind]) -> None:
-        """Want exactly these kinds."""
+        """Requests exactly these kinds."""
 
 
 def _present(event: Event) -> Json | None:
-    """The object of an event as it is now; None where it is gone, or is being deleted."""
+    """Returns the current object of an event; None if it was deleted, or is being deleted."""
     document = event.object if event.kind == "set" else None
     # A Namespace that ends still has objects, and labels.
     return None if event.gvk != NAMESPACE and is_deleted(document) else document
 
 
 class Reconciler:
-    """Takes events one by one, on one task's behalf; awaits nothing."""
+    """Applies events one by one; used by one task, never awaits."""
 
     def __init__(  # noqa: PLR0913  # the parts it joins
         self,
@@ -89,9 +88,9 @@ class Reconciler:
         data_watches: Intents,
         object_faults: ObjectFaults | None = None,
     ) -> None:
-        """``namespace`` is the one whose Config counts.
+        """``namespace`` is the namespace of the Config that counts.
 
-        ``object_faults`` takes what an object raises that nobody foresaw.
+        ``object_faults`` takes unforeseen errors of objects.
         """
         self._object_faults = object_faults or ObjectFaults()
         self._client = client
@@ -104,7 +103,8 @@ class Reconciler:
         self._data_watches = data_watches
         self._config_changed = False
         self._knows_templates = data.projection is None
-        """Whether it is known what of synced objects is kept: by all templates that there were."""
+        """Whether all templates of the first list are known, which select the kept fields of synced
+        objects."""
         expect = tracker.expect
         self._takers: dict[GroupVersionKind, _Taker] = {
             NAMESPACE: _Taker(
@@ -149,7 +149,10 @@ class Reconciler:
         )
 
     def _taker(self, gvk: GroupVersionKind) -> _Taker | None:
-        """Return the taker of a kind's objects; None for a kind that is followed for its data alone."""
+        """Returns the taker of a kind's objects.
+
+        None for a kind that is followed for its data alone.
+        """
         if gvk.group != CONSTRAINTS.group:
             return self._takers.get(gvk)
         return self._taker_of_constraints(gvk.kind)
@@ -165,7 +168,7 @@ class Reconciler:
         )
 
     def begin(self) -> None:
-        """Say what readiness waits for, and watch the kinds that are always followed."""
+        """Registers the objects that readiness waits for, and the watches of the fixed kinds."""
         for gvk, taker in self._takers.items():
             self._tracker.track(taker.tracked)
             self._policy_watches.add_watch(gvk)
@@ -191,7 +194,7 @@ class Reconciler:
             taker.take_fault(key, event.object, error)
 
     def _counts(self, key: Key) -> bool:
-        """Whether this is the one Config that counts."""
+        """Whether this key is that of the Config that counts."""
         return key == (self._namespace, CONFIG_NAME)
 
     def _take_config(self, key: Key, document: Json | None) -> None:
@@ -223,16 +226,16 @@ class Reconciler:
         self._follow_data()
 
     def absent(self, gvk: GroupVersionKind) -> None:
-        """Note that a watched kind is not served: for certain there is no object of it."""
+        """Notes that a watched kind is not served, so that it has no objects."""
         if gvk == TEMPLATE:
-            return  # Without templates there is no policy: this is an error to be waited out.
+            return  # Without templates there is no policy: this is an error, and readiness waits.
         self._listed(gvk)
         if gvk in self._data.kinds:
             # Its absence is no data, but not data in sync: templates that need it stay withheld.
             self._tracker.expect(data_kind(gvk), ())
 
     def trouble(self, gvk: GroupVersionKind, error: str) -> None:
-        """Note that a kind's list or watch failed, for whoever asks what readiness waits for."""
+        """Records the failure of a kind's list or watch; readiness shows it."""
         if (taker := self._taker(gvk)) is not None:
             self._tracker.fail(taker.tracked, "", error)
         self._tracker.fail(data_kind(gvk), "", error)
@@ -256,7 +259,7 @@ class Reconciler:
 
     def _follow_data(self) -> None:
         if not self._knows_templates:
-            return  # Each would have a kind listed anew that reads more of it.
+            return  # Each template would have a kind listed anew that reads more fields.
         self._data_watches.replace_watch(self._data.kinds)
         self._policy.synced(self._data.synced)
         self._policy.take_listed()
@@ -271,10 +274,7 @@ class Reconciler:
     # --- what follows --------------------------------------------------------------------------
 
     def published(self) -> bool:
-        """The snapshot with everything taken so far answers admissions now.
-
-        Whether statuses may have changed.
-        """
+        """Notes that all taken changes are in force; returns whether statuses may have changed."""
         changed, self._config_changed = self._config_changed, False
         extended = self._extension.published()
         return self._policy.published() or extended or changed
@@ -285,7 +285,7 @@ class Reconciler:
 
     @property
     def awaited_kinds(self) -> frozenset[GroupVersionKind]:
-        """The constraint kinds whose lists readiness waits for."""
+        """Returns the constraint kinds whose lists readiness waits for."""
         return frozenset(
             constraint_gvk(kind)
             for kind in self._policy.kinds

@@ -1,8 +1,8 @@
-"""How an object of policy is put in force: a template one way, a constraint another.
+"""The steps that put a template or a constraint in force.
 
-What both have in common, :func:`applied`, tries one revision after the other and
-ends every fault in the object's own state. A foreseen refusal is a value; what
-nobody foresaw is caught here, whatever its class, and is a refusal, too.
+:func:`applied` is common to both: it tries one revision after the other, and records every error in
+the object's own state. A foreseen refusal is a return value. An unforeseen exception of any class
+is caught here and treated as a refusal.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Strategy(Protocol):
-    """The strategy of one kind of objects."""
+    """The strategy for one kind of object."""
 
     @property
     def follower(self) -> Literal["template", "constraint"]:
@@ -58,22 +58,22 @@ class Strategy(Protocol):
     def attempt(
         self, state: State, attempt: InForce
     ) -> tuple[State, ConstraintFrameworkError | None]:
-        """The state with this in force or withheld; or why it cannot be, and what was learned."""
+        """Returns the state with this version in force or withheld; or the refusal and the state."""
 
     def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
-        """Return the refusal for a trial that ran beyond its bounds in another replica."""
+        """Returns the refusal for a trial that exceeded its limits in another replica."""
 
     def kept(self, state: State) -> State:
-        """The state where nothing could be put in force: what was stays, if it can."""
+        """Returns the state if no version can be put in force: the previous one stays if possible."""
 
     def unforeseen(self, error: Exception) -> ConstraintFrameworkError:
-        """Return the refusal for an error that nobody foresaw."""
+        """Returns the refusal for an unforeseen error."""
 
     def status_error(self, refusal: ConstraintFrameworkError) -> StatusError:
-        """A refusal as a status has it."""
+        """Returns a refusal as a status error."""
 
     def break_(self, document: Mapping[str, Any], refusal: ConstraintFrameworkError) -> None:
-        """Tell the client that the newest generation cannot be used."""
+        """Reports to the client that the newest generation cannot be used."""
 
 
 class TemplateStrategy:
@@ -83,7 +83,7 @@ class TemplateStrategy:
     final: Final = ()
 
     def __init__(self, client: Client, projection: SyncProjection | None = None) -> None:
-        """``projection`` says what is kept of synced objects; without one that is all of them."""
+        """``projection`` selects the kept fields of synced objects; None keeps whole objects."""
         self._client = client
         self.projection = projection
         self.synced: AbstractSet[GroupVersionKind] = frozenset()
@@ -104,7 +104,8 @@ class TemplateStrategy:
             absent = missing(requirements, self.synced)
             projected = self._projected(attempt.document, is_withheld=bool(absent))
             if not absent and projected:
-                # More of some objects is listed: what was in force goes on without it.
+                # Objects are being listed anew with more fields: the version in force stays
+                # meanwhile.
                 crd = self._client.create_crd(attempt.document)
                 crd = state.crd if state.active and state.crd else owned(crd, attempt.document)
                 return replace(state, missing=projected, crd=crd), None
@@ -116,7 +117,7 @@ class TemplateStrategy:
                 crd = self._client.create_crd(attempt.document)
                 self._client.remove_template(name)
         except MissingEngine as refusal:
-            # Its constraints are what they are, whoever evaluates them.
+            # The CRD of its constraints does not depend on the engine.
             crd = self._client.create_crd(attempt.document)
             return replace(state, crd=owned(crd, attempt.document)), refusal
         except InvalidTemplate as refusal:
@@ -133,17 +134,17 @@ class TemplateStrategy:
     def _projected(
         self, document: Mapping[str, Any], *, is_usable: bool = False, is_withheld: bool = False
     ) -> Requirements:
-        """Return the kinds of whose objects less is kept than a template reads."""
+        """Returns the kinds of which a template reads more fields than are kept."""
         if self.projection is None:
             return ()
         return self.projection.awaited(document, is_usable=is_usable, is_withheld=is_withheld)
 
     def beyond_bounds(self, why: str) -> ConstraintFrameworkError:
-        """Return the error that the trial itself would have given."""
+        """Returns the error that the trial itself would have given."""
         return CompileError(why)
 
     def kept(self, state: State) -> State:
-        """Keeps the generation in force, unless its data is gone."""
+        """Keeps the generation in force, unless its data is no longer synced."""
         absent = missing(state.requirements, self.synced)
         if not absent or state.in_force is None:
             return replace(state, missing=())
@@ -155,12 +156,12 @@ class TemplateStrategy:
         return InvalidTemplate(described(error), UNFORESEEN)
 
     def status_error(self, refusal: ConstraintFrameworkError) -> StatusError:
-        """With the code that Gatekeeper has for it."""
+        """Returns the status error, with Gatekeeper's code."""
         assert isinstance(refusal, InvalidTemplate)
         return StatusError(refusal.code, str(refusal))
 
     def break_(self, document: Mapping[str, Any], refusal: ConstraintFrameworkError) -> None:
-        """Of what matches its constraints the operator's choice says what becomes."""
+        """Reports the broken template to the client; ``onError`` decides requests that match it."""
         assert isinstance(refusal, InvalidTemplate)
         self._client.break_template(document, refusal)
 
@@ -181,10 +182,10 @@ class ConstraintStrategy:
     def attempt(
         self, state: State, attempt: InForce
     ) -> tuple[State, ConstraintFrameworkError | None]:
-        """Enforce this.
+        """Puts this constraint in force.
 
-        What was kept was valid once; that its template has another schema by now
-        would not have taken it out of force either.
+        A kept revision was valid once. A later change of the template's schema would not have taken
+        it out of force either, so it is not validated again.
         """
         status = state.document.get("status")
         try:
@@ -201,7 +202,7 @@ class ConstraintStrategy:
         return InvalidConstraint(why)
 
     def kept(self, state: State) -> State:
-        """As it is."""
+        """Keeps the state unchanged."""
         return state
 
     def unforeseen(self, error: Exception) -> ConstraintFrameworkError:
@@ -209,18 +210,18 @@ class ConstraintStrategy:
         return InvalidConstraint(described(error))
 
     def status_error(self, refusal: ConstraintFrameworkError) -> StatusError:
-        """In Gatekeeper's words."""
+        """Returns the status error, with Gatekeeper's text."""
         return StatusError("", f"could not cache constraint: {refusal}")
 
     def break_(self, document: Mapping[str, Any], refusal: ConstraintFrameworkError) -> None:
-        """Of what it matches the operator's choice says what becomes."""
+        """Reports the broken constraint to the client; ``onError`` decides requests that match it."""
         self._client.break_constraint(document, refusal)
 
 
 def applied(
     state: State, strategy: Strategy, revisions: Revisions, object_faults: ObjectFaults
 ) -> tuple[State, ConstraintFrameworkError | None]:
-    """Put an object in force; return its state, and why the newest revision is refused, if it is."""
+    """Puts an object in force; returns its state, and the refusal of the newest revision, if any."""
     outcome = object_faults.attempt(
         strategy.follower,
         strategy.path(state),
@@ -232,7 +233,7 @@ def applied(
 def faulted(
     state: State, strategy: Strategy, error: Exception
 ) -> tuple[State, ConstraintFrameworkError | None]:
-    """Return the object with an unforeseen error, which its status reports."""
+    """Returns the object with an unforeseen error, which its status reports."""
     refusal = strategy.unforeseen(error)
     return replace(state, error=strategy.status_error(refusal)), refusal
 

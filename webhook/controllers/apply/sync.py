@@ -1,9 +1,9 @@
 """Config and SyncSets of the cluster, and the referential data that they select.
 
-The controller keeps every object of a kind that a Config or SyncSet names. It passes
-an object to the client unless Config excludes its namespace from ``sync``: so an object
-can be added once the exclusion ends. A kind is synced once all its objects have come.
-Without a Config or SyncSet nothing is synced, and nothing excluded.
+The controller keeps every object of a kind that a Config or SyncSet names. It passes an object to
+the client unless Config excludes its namespace from ``sync``: so an object can be added once the
+exclusion ends. A kind is synced once all its objects have arrived. Without a Config or SyncSet
+nothing is synced or excluded.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _SIZE_MAX: Final = (1 << _SIZE_BITS) - 1
 
 
 def data_kind(gvk: GroupVersionKind) -> str:
-    """Return a synced kind's name in readiness: ``v1/Pod``, ``apps/v1/Deployment``."""
+    """Returns a synced kind's name in readiness: ``v1/Pod``, ``apps/v1/Deployment``."""
     return f"{gvk.group_version}/{gvk.kind}"
 
 
 class SyncController:
-    """Applies referential data, and knows which kinds to watch for it."""
+    """Applies referential data, and selects the kinds to watch for it."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class SyncController:
         pod: Pod,
         projection: SyncProjection | None = None,
     ) -> None:
-        """``projection`` says what of each object is kept; without one that is all of it."""
+        """``projection`` selects the kept fields of each object; without it whole objects are kept."""
         self.projection = projection
         if projection is not None:
             projection.has_objects = lambda gvk: bool(self._objects.get(gvk))
@@ -69,9 +69,10 @@ class SyncController:
         self._config_error = ""
         self._config_kinds: frozenset[GroupVersionKind] = frozenset()
         self._sync_sets: dict[str, frozenset[GroupVersionKind]] = {}
-        """The kinds that each SyncSet names: read once, so that a broken one affects no other."""
+        """The kinds that each SyncSet names. Each SyncSet is read by itself, so a broken one
+        affects no other."""
         self._objects: dict[GroupVersionKind, dict[_Key, int]] = {}
-        """The hash of each object, and the bytes that are kept of it: one number, for it is kept often."""
+        """The hash of each object and its kept bytes, packed into one number to save memory."""
         self._hidden: dict[GroupVersionKind, dict[_Key, Any]] = {}
         """The objects kept of excluded namespaces, by kind and key."""
         self._sizes: Counter[GroupVersionKind] = Counter()
@@ -89,16 +90,16 @@ class SyncController:
 
     @property
     def kinds(self) -> frozenset[GroupVersionKind]:
-        """The kinds whose objects policies may read."""
+        """Returns the kinds whose objects policies may read."""
         return frozenset().union(self._config_kinds, *self._sync_sets.values())
 
     @property
     def synced(self) -> frozenset[GroupVersionKind]:
-        """The kinds whose objects have all come."""
+        """Returns the kinds whose objects have all arrived."""
         return frozenset(self._synced)
 
     def config(self, document: Mapping[str, Any] | None) -> None:
-        """Take the Config; None where there is none."""
+        """Takes the Config; None without one."""
         self._config, self._config_error = document, ""
         self._take_config(document or {})
         self._tracker.observe(CONFIG, config.CONFIG_NAME)
@@ -119,7 +120,7 @@ class SyncController:
         self._follow()
 
     def sync_set(self, name: str, document: Mapping[str, Any] | None) -> None:
-        """Take a SyncSet; None where it is gone."""
+        """Takes a SyncSet; None if it was deleted."""
         if document is None:
             self._sync_sets.pop(name, None)
         else:
@@ -128,7 +129,7 @@ class SyncController:
         self._tracker.observe(SYNC_SETS, name)
 
     def _follow(self) -> None:
-        """Drop the data of kinds that nothing names any more; let readiness wait for that of others."""
+        """Drops the data of kinds no longer requested; makes readiness wait for new kinds."""
         kinds = self.kinds
         for gvk in self._objects.keys() - kinds:
             hidden = self._hidden.pop(gvk, {})
@@ -147,7 +148,7 @@ class SyncController:
                 self.projection.follow(gvk)
 
     def _exclude(self, patterns: tuple[str, ...]) -> None:
-        """Exclude the objects of namespaces by these patterns, and add those no longer excluded."""
+        """Excludes the objects of namespaces by these patterns; adds those no longer excluded."""
         if patterns == self._excluded_patterns:
             return
         self._excluded_patterns, self._excluded = patterns, wildcard.any_of(patterns)
@@ -165,10 +166,10 @@ class SyncController:
     # --- data ----------------------------------------------------------------------------------
 
     def data(self, gvk: GroupVersionKind, key: _Key, document: Mapping[str, Any] | None) -> None:
-        """Take an object of a synced kind; ``document`` is None where it is gone.
+        """Takes an object of a synced kind; ``document`` is None if it was deleted.
 
-        There are three cases: an object that is gone leaves the client; an excluded one is only kept
-        here; any other is added to the client, in the place of what was there.
+        There are three cases: a deleted object is removed from the client; an excluded one is only
+        kept here; any other object replaces the previous version in the client.
         """
         objects = self._objects.get(gvk)
         if objects is None:
@@ -203,20 +204,20 @@ class SyncController:
     def _note(self, gvk: GroupVersionKind, key: _Key, number: int) -> None:
         objects = self._objects[gvk]
         self._sizes[gvk] += (number & _SIZE_MAX) - (objects.get(key, 0) & _SIZE_MAX)
-        objects[key] = number  # in place, so that the key stays the one that others hold
+        objects[key] = number  # in place: the key object is shared with the watch's store
 
     def _drop(self, gvk: GroupVersionKind, key: _Key) -> None:
         self._sizes[gvk] -= self._objects[gvk].pop(key, 0) & _SIZE_MAX
         self._hidden[gvk].pop(key, None)
 
     def _kept(self, gvk: GroupVersionKind, document: Any) -> tuple[Any, int]:
-        """Return what policies see of an object, and its length in JSON; 0 where nobody wants it."""
+        """Returns the kept fields of an object, and their length as JSON; 0 without a projection."""
         if self.projection is None:
             return document, 0
         return self.projection.kept(gvk, document)
 
     def narrow(self) -> None:
-        """Drop what no policy reads any more."""
+        """Drops the fields that no policy reads any more."""
         for gvk in () if self.projection is None else self.projection.narrow():
             objects, hidden = self._objects[gvk], self._hidden.setdefault(gvk, {})
             for key, number in objects.items():
@@ -230,7 +231,7 @@ class SyncController:
                     self._client.add_data(named, value)
 
     def listed(self, gvk: GroupVersionKind) -> None:
-        """Note that all objects of the first list of a kind have come."""
+        """Notes that all objects of the first list of a kind have arrived."""
         if gvk in self._objects:
             self._synced.add(gvk)
             if self.projection is not None:
@@ -259,8 +260,8 @@ class SyncController:
     def digest(self) -> str:
         """A digest of the data in the client, of 32 hexadecimal digits.
 
-        It is the sum of its objects' hashes, so the order in which they came does not matter. An
-        object's hash is of its name and ``resourceVersion``.
+        It is the sum of its objects' hashes, so the order of arrival does not matter. An object's
+        hash is of its name and ``resourceVersion``.
         """
         return f"{self._digest:0{2 * _DIGEST_BYTES}x}"
 
@@ -288,19 +289,19 @@ class SyncController:
 def _hides(
     excluded: Callable[[str], bool], gvk: GroupVersionKind, namespace: str, name: str
 ) -> bool:
-    """Return whether an object is excluded. A Namespace is in itself, as in Gatekeeper."""
+    """Returns whether an object is excluded. A Namespace is in itself, as in Gatekeeper."""
     return excluded(name if gvk.group_kind == ("", "Namespace") else namespace)
 
 
 def _named(gvk: GroupVersionKind, key: _Key) -> Json:
-    """Return an object with nothing but its kind and name."""
+    """Returns an object with nothing but its kind and name."""
     namespace, name = key
     metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
     return {"apiVersion": gvk.group_version, "kind": gvk.kind, "metadata": metadata}
 
 
 def _fingerprint(document: Mapping[str, Any]) -> int:
-    """Return the hash of an object's kind, name, UID and ``resourceVersion``."""
+    """Returns the hash of an object's kind, name, UID and ``resourceVersion``."""
     metadata = document["metadata"]
     identity = (
         document["apiVersion"],

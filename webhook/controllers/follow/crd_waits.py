@@ -1,8 +1,8 @@
-"""Constraint CRDs that the API server has not established: which, and what it says of them.
+"""Constraint CRDs that the API server has not established, with the reason.
 
-A new one is established within a moment, so only one that has been desired for a
-while is said to be awaited. The CRD is written again, and its kind's watch tried
-again, by whoever does that anyway, with a jittered back-off of their own.
+A new CRD is established within a moment. So a CRD is reported as awaited only after it has been
+desired for a while. Other code writes the CRD again and restarts the watch of its kind, each with a
+jittered back-off of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 WAIT_SECONDS: Final = 5.0
-"""The API server takes a tenth of a second; a loaded one, or one that starts, some."""
+"""An API server establishes a CRD in 0.1 s; one under load or starting up needs some seconds."""
 
 
 class CrdWaits:
@@ -34,7 +34,7 @@ class CrdWaits:
         return bool(self._since)
 
     def look(self, desired: Collection[str], crds: Iterable[Json]) -> Mapping[str, str]:
-        """Return why CRDs that have been desired for a while are not established, by name."""
+        """Returns why CRDs that have been desired for a while are not established, by name."""
         there = {crd["metadata"]["name"]: crd for crd in crds}
         reasons = {name: why_not_established(there.get(name)) for name in desired}
         now = self._clock()
@@ -49,7 +49,7 @@ class CrdWaits:
 
 
 def why_not_established(crd: Json | None) -> str:
-    """Why a CRD is not established; an empty text where it is."""
+    """Returns why a CRD is not established; empty if it is."""
     if crd is None:
         return "there is no such CRD: no replica with --operation=generate has made it"
     if is_deleted(crd):

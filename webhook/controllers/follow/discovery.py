@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class ClusterDiscovery(Discovery):
-    """Knows constraint kinds by their CRDs, which are watched anyway.
+    """Resolves constraint kinds by their CRDs, which are watched already.
 
-    A cluster with 500 templates has a list of resources of 200 KB, which would
-    be read anew with each template that comes.
+    A cluster with 500 templates has a list of resources of 200 KB, which would be read again for
+    each new template.
     """
 
     def __init__(self, client: ClusterClient, crds: ObjectWriter) -> None:
@@ -28,7 +28,7 @@ class ClusterDiscovery(Discovery):
         self._crds = crds
 
     async def resource(self, gvk: GroupVersionKind) -> Resource:
-        """The kind's resource; raises :class:`UnknownKind`, and what requests raise."""
+        """Returns the kind's resource; raises :class:`UnknownKind` and the errors of requests."""
         if gvk.group == kyverno_kinds.GROUP:
             return await self.of_versions(gvk, kyverno_kinds.VERSIONS)
         if gvk.group != constraint.GROUP:
@@ -43,6 +43,6 @@ class ClusterDiscovery(Discovery):
         raise UnknownKind(f"the CRD {plural}.{gvk.group} is not established")
 
     def forget(self, gvk: GroupVersionKind) -> None:
-        """Look the kind up anew next time; constraint kinds are always looked up anew."""
+        """Forgets a kind, to look it up again; constraint kinds are looked up each time anyway."""
         if gvk.group != constraint.GROUP:
             super().forget(gvk)

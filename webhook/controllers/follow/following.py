@@ -1,7 +1,7 @@
-"""One session at a cluster: what is watched becomes policy in force, and statuses that say so.
+"""One session at a cluster: watched policies are put in force and reported in statuses.
 
-Everything here runs on one event loop. What the parts decide is theirs; this joins them,
-and gives each its turn.
+All parts run on one event loop. Each part decides by itself; this module connects them and gives
+each its turn.
 """
 
 from __future__ import annotations
@@ -70,23 +70,22 @@ if TYPE_CHECKING:
 
 
 POLICY_SECONDS: Final = 0.003
-"""How long each batch of a burst of changes of policy is gathered; they are one revision."""
+"""How long a burst of policy changes is gathered into one revision."""
 
 DATA_SECONDS: Final = 0.05
-"""The pause in which changes of referential data are gathered, in seconds: they come often and
-matter less at once."""
+"""How long changes of referential data are gathered, in seconds: they are frequent, less urgent."""
 
 BURST_SECONDS: Final = 0.05
-"""A change that comes after a longer pause than this is no part of a burst, and taken at once."""
+"""A change after a longer pause than this does not belong to a burst, and is taken at once."""
 
 TURN_SECONDS: Final = 0.1
-"""How long changes are applied before the event loop has a turn: its watches must be read."""
+"""How long changes are applied before the event loop continues: its watches must be read."""
 
 TICK_SECONDS: Final = 0.5
-"""How often the probes' text and the metrics are brought up to date."""
+"""How often the probes' text and the metrics are updated."""
 
 ABSENT_SECONDS: Final = 10.0
-"""How long a kind that the API server does not serve is awaited: it may be starting."""
+"""How long a kind that the API server does not serve is awaited: the API server may be starting."""
 
 OPTIONAL_ABSENT_SECONDS: Final = 1.0
 """The time, in seconds, that a kind is awaited of which many a cluster has no CRD: mutators and
@@ -97,15 +96,15 @@ WAKE_SECONDS: Final = (0.03, 0.1, 0.25, 0.5)
 then makes its storage (which it answers with 404, or 429 and a second's wait), within 0.1 s."""
 
 KINDS_SHOWN: Final = 5
-"""Of those that readiness names."""
+"""The most kinds that readiness names."""
 
 WATCHES: Final = Settings(missing_seconds=1.0)
-"""A constraint kind's watch begins when its CRD is established, which its storage follows
-within a moment: it is asked for again within a second."""
+"""A constraint kind's watch begins when its CRD is established. Its storage follows within a
+moment, so a missing kind is tried again within a second."""
 
 
 class Following:
-    """One session at the cluster: everything that runs on the thread's loop."""
+    """One session at the cluster: all parts that run on the thread's loop."""
 
     _announced: frozenset[Key] = frozenset()
     _aggregation: Aggregation | None = None
@@ -116,7 +115,7 @@ class Following:
     _expressions: ExpressionKeeper | None = None
     _rules: RulesKeeper | None = None
     _crds_moved = True
-    """Whether constraint CRDs, or those wanted, may be others than at the last look."""
+    """Whether constraint CRDs, current or desired, may have changed since the last look."""
 
     def __init__(  # noqa: PLR0913  # the seams of the thread, each named
         self,
@@ -144,12 +143,12 @@ class Following:
         tick_seconds: float = TICK_SECONDS,
         projects: bool = False,
     ) -> None:
-        """``tell`` takes why the replica is not ready, and what is wrong.
+        """``tell`` takes the reason why the replica is not ready, and the faults.
 
-        ``key_secret`` names the Secret by whose keys kept revisions count, ``rules`` configurations
-        whose rules follow policies. ``certificate_writes`` counts those to Secret and configuration.
-        A ``trier`` tries what is new before it is enforced. ``projects`` is for keeping no more of
-        synced objects than templates read.
+        ``key_secret`` names the Secret with the keys that sign kept revisions. ``rules`` names the
+        webhook configurations whose rules follow policies. ``certificate_writes`` counts the writes
+        of certificates to Secret and configuration. ``trier`` tries new policies before they are
+        enforced. With ``projects`` only the fields of synced objects that templates read are kept.
         """
         self._tell, self._tick_seconds = tell, tick_seconds
         self._certificate_writes = certificate_writes
@@ -182,7 +181,10 @@ class Following:
     def _make_aggregation(
         self, pod: Pod, record: RecordEvent, *, has_webhooks: bool
     ) -> Aggregation:
-        """Make the writer of statuses that sum up all replicas; ``has_webhooks`` is whether the API server asks anybody."""
+        """Makes the writer of statuses that sum up all replicas.
+
+        ``has_webhooks`` is whether any webhook configuration has the API server call Waddle.
+        """
         aggregation = Aggregation(
             self.client,
             self._manager,
@@ -206,18 +208,18 @@ class Following:
         return () if revision is None else revision.policies.foreign.enforced
 
     def _report_not_asked(self, reasons: Mapping[str, str]) -> None:
-        """Nobody is asked about these policies of Kyverno."""
+        """Reports the Kyverno policies for which the API server sends no requests."""
         self._policies.take_not_asked(reasons)
 
     def _make_copies(self, pod: Pod) -> RolloutCopyKeeper:
-        """Make the keeper of roll-out records in a Secret, where no right on statuses reaches."""
+        """Makes the keeper of roll-out records in a Secret, out of reach of rights on statuses."""
         assert self._aggregation is not None
         writers = self._aggregation.writers
         faults = self._object_faults
         return RolloutCopyKeeper(self._keys, self._rollouts, pod, writers, self._log, faults)
 
     def _make_revisions(self, pod: Pod, limit: int) -> RevisionKeeper:
-        """Make the keeper of so many revisions of each object."""
+        """Makes the keeper of up to ``limit`` revisions of each object."""
         return RevisionKeeper(
             self.client,
             pod,
@@ -233,7 +235,7 @@ class Following:
     def _make_policies(
         self, client: Client, serving: Serving, pod: Pod, *, waits: bool
     ) -> ClusterPolicies:
-        """Make what takes the watches' events; with ``waits`` readiness waits for broken objects, too."""
+        """Makes the taker of policy events; with ``waits`` readiness waits for broken objects, too."""
         return ClusterPolicies(
             client,
             serving,
@@ -250,7 +252,7 @@ class Following:
         )
 
     def _keep_exceptions(self, pod: Pod, serving: Serving, seconds: float) -> None:
-        """Look after exceptions; an audit does, too, for those that it alone uses."""
+        """Looks after exceptions; a standalone audit does so for the exceptions that it uses."""
         alone = frozenset({pod.uid})
         self._exceptions = ExceptionKeeper(
             self.client,
@@ -278,7 +280,10 @@ class Following:
         )
 
     def _generate(self, options: GenerationOptions, pod: Pod, rules: RuleOptions | None) -> None:
-        """Have what is in force followed: webhook rules, policies of the API server, expressions."""
+        """Starts the keepers that follow policies in force.
+
+        These are webhook rules, policies of the API server, and warnings about expressions.
+        """
         self._keep_rules(pod, rules)
         if not self._generates:
             return
@@ -296,10 +301,10 @@ class Following:
         )
 
     def _keep_rules(self, pod: Pod, options: RuleOptions | None) -> None:
-        """Have the rules of our webhook configurations follow what is in force, where they do."""
+        """Keeps the rules of our webhook configurations in step with policies, if configured."""
         if options is None:
             return
-        # Only if they do: an import that nobody asked for would cost memory and start-up.
+        # Imported here: an unused module would cost memory and start-up time.
         from webhook.controllers.rules_keeper import RulesKeeper  # noqa: PLC0415
 
         self._rules = RulesKeeper(
@@ -318,7 +323,7 @@ class Following:
         return any(one.outdated or (one.last_error and not one.absent) for one in statistics)
 
     def _try_before(self, policy_client: Client, pod: Pod) -> None:
-        """Try what is new before it is enforced, where revisions are kept and statuses written."""
+        """Has new policies tried before they are enforced, if revisions and statuses are written."""
         if self._trier is None or self._revisions is None or self._aggregation is None:
             return
         self._records = OutcomeRecords(self.client, self._revisions, self._log)
@@ -336,17 +341,17 @@ class Following:
         )
 
     def audited(self, results: Mapping[tuple[str, str], Json | None]) -> None:
-        """Say in our statuses what the audit found."""
+        """Publishes audit results in our statuses."""
         self._policies.audited(results)
         self._publish()
 
     def _generated(self, statuses: Statuses) -> None:
-        """Say in our statuses what became of policies and bindings."""
+        """Publishes the state of generated policies and bindings in our statuses."""
         self._policies.take_generated(statuses)
         self._publish()
 
     def _warned(self, statuses: Statuses) -> None:
-        """Say in our statuses what is likely to be wrong with expressions."""
+        """Publishes warnings about expressions in our statuses."""
         self._policies.take_warnings(statuses)
         self._publish()
 
@@ -396,14 +401,14 @@ class Following:
             tasks.create_task(self._take(self._data_watches, reconciler.take_data, DATA_SECONDS))
 
     async def _load_revisions(self, revisions: RevisionKeeper) -> None:
-        """Know what is kept before anything is applied, so that a broken policy finds it."""
+        """Loads kept revisions before any policy is applied, for policies that are broken now."""
         tracker, kind = self._policies.tracker, REVISIONS.gvk.kind
         tracker.track(kind)
         await revisions.wait_loaded(lambda error: tracker.fail(kind, "", error))
         tracker.expect(kind, ())
 
     def _revised(self, subjects: Iterable[PolicyKey]) -> None:
-        """Revisions came or went: what waits for one is applied again."""
+        """Applies objects again whose kept revisions changed, if they need one."""
         self._policies.revised(subjects)
         self._publish()
 
@@ -419,14 +424,14 @@ class Following:
             if time.monotonic() - taken < BURST_SECONDS:
                 await asyncio.sleep(seconds)
             until = time.monotonic() + TURN_SECONDS
-            # One by one: an event may drop others that wait, with their kind's watch.
+            # One by one: an event may end a kind's watch, and with it drop queued events.
             while len(registrar.queue) and time.monotonic() < until:
                 take(await registrar.next())
             self._publish()
             taken = time.monotonic()
 
     def _announce(self) -> None:
-        """Say which templates wait, so that another process compiles the last of them meanwhile."""
+        """Announces waiting templates, so that another process compiles the last of them meanwhile."""
         if self._trier is None:
             return
         waiting = self._policy_watches.queue.waiting(TEMPLATE)
@@ -435,9 +440,9 @@ class Following:
         self._trier.trials.announce(new.values())
 
     def _take_policy(self, event: Event) -> None:
-        """Apply a change of policy, unless it is to be tried before.
+        """Applies a policy change, or holds it until it has been tried.
 
-        Of a roll-out it has the record that counts, whatever its status says.
+        The roll-out record that counts replaces the record in the object's status.
         """
         event = self._verified(event)
         if self._prevalidation is None or not self._prevalidation.holds(event):
@@ -459,12 +464,12 @@ class Following:
         return replace(event, object=dict(outcome))
 
     def _released(self, event: Event) -> None:
-        """It is known what comes of a change."""
+        """Applies a change whose outcome is known."""
         self._policies.reconciler.take_policy(self._verified(event))
         self._is_released.set()
 
     async def _publish_released(self) -> None:
-        """Put into service what is held no longer; a burst of it in batches, like changes."""
+        """Publishes released changes; a burst of them in batches, like other changes."""
         published = -math.inf
         while True:
             await self._is_released.wait()
@@ -475,7 +480,7 @@ class Following:
             published = time.monotonic()
 
     def _publish(self) -> None:
-        """Put what was taken into service; only then say so, and write what follows from it."""
+        """Publishes the changes taken so far; only then writes statuses that report them."""
         if self._policies.publish():
             self._published()
         self._policies.log_in_force()
@@ -516,7 +521,7 @@ class Following:
         return not why_not_established(crd)
 
     def _crds_changed(self, changes: Iterable[Change]) -> None:
-        """A constraint's CRD came, changed or went: its kind's watch begins or ends at once."""
+        """Begins or ends the watch of a constraint kind at once, after a change of its CRD."""
         self._crds_moved = True
         loop = asyncio.get_running_loop()
         for change in changes:
@@ -559,10 +564,12 @@ class Following:
             policies.log_news()
 
     def _outdated(self) -> str:
-        """The kinds of which a newer state is known than the API server has; empty for none.
+        """Returns a text about kinds for which the API server has an older state than known.
 
-        After a restore of etcd what is in force is of a history that is no more, until each
-        kind has been listed anew.
+        Empty for none.
+
+        After a restore of etcd the policies in force belong to a history that no longer exists,
+        until each kind has been listed anew.
         """
         statistics = self._manager.statistics()
         kinds = sorted(str(gvk) for gvk, item in statistics.items() if item.outdated)
@@ -582,7 +589,7 @@ class Following:
             registry.replace(POLICY_REVISIONS_IGNORED, self._revisions.ignored)
 
     def _writes(self) -> dict[str, tuple[int, int]]:
-        """Writes and failed ones, by what was written."""
+        """Returns the counts of writes and of failed writes, by kind of object written."""
         counts = {
             "status": (self._writers.writes, self._writers.failures),
             "crd": (self._crds.writes, self._crds.failures),
@@ -638,4 +645,4 @@ class Following:
 
 
 def _nobody(_: str) -> None:
-    """Do nothing: the log says it already."""
+    """Does nothing: the log has the message already."""

@@ -1,7 +1,7 @@
-"""Logs and counts at the start what a cluster holds for Gatekeeper that has no effect here.
+"""Logs and counts Gatekeeper objects in the cluster that have no effect here.
 
-A cluster that is taken over may have Connections, and Providers where external data is turned off.
-Whoever operates it must not find out by their absence.
+A cluster taken over from Gatekeeper may have Connections, and Providers while external data is
+turned off. A warning at start tells the operator before their absence does.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
 
 AGAIN_SECONDS: Final = 600.0
-"""How often it is looked again: what is made later is told as well."""
+"""How often these objects are counted again, for objects created later."""
 
 LOOK_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Unserved:
-    """A kind without effect here: where it is listed, and what that means."""
+    """A kind without effect here: the path of its list, and the effect of ignoring it."""
 
     kind: str
     path: str
@@ -54,7 +54,7 @@ UNSERVED: Final = (
 
 
 async def count(client: ClusterClient, unserved: Unserved) -> int:
-    """How many objects of a kind there are; none where it is not served, or may not be listed.
+    """Returns the number of objects of a kind; 0 if it is not served, or may not be listed.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
@@ -78,9 +78,9 @@ async def look(
     *,
     external_data: bool,
 ) -> dict[str, int]:
-    """Count what has no effect, and log what differs from ``before``; raises as :func:`count`.
+    """Counts objects without effect, and logs changes from ``before``; raises as :func:`count`.
 
-    ``external_data`` says whether providers are asked.
+    ``external_data`` is whether providers are called.
     """
     unserved = UNSERVED if external_data else (PROVIDERS, *UNSERVED)
     counts = {item.kind: await count(client, item) for item in unserved}
@@ -100,7 +100,7 @@ async def look(
 async def tell_unserved(
     client: ClusterClient, registry: Registry, log: Logger, *, external_data: bool
 ) -> None:
-    """Say what has no effect, at the start and when that changes, until cancelled."""
+    """Logs objects without effect, at start and when they change, until cancelled."""
     counts: dict[str, int] = {}
     backoff = Backoff(initial_seconds=1.0)
     while True:

@@ -53,14 +53,14 @@ _NOTHING: Final = (0,) * len(_COUNTED)
 
 
 class WatchMetrics:
-    """Adds up the counts of all watches, those that ended included."""
+    """Sums the counts of all watches, including ended ones."""
 
     def __init__(self, registry: Registry, client: ClusterClient, manager: Manager) -> None:
         self._registry = registry
         self._client = client
         self._manager = manager
         self._seen: dict[GroupVersionKind, tuple[int, ...]] = {}
-        for _, metric in _COUNTED:  # from the beginning they are there, if only as 0
+        for _, metric in _COUNTED:  # present from the beginning, as 0
             registry.count(metric, by=0)
         self._counted: dict[tuple[Metric, tuple[str, ...]], int] = {}
         self._requests: tuple[object, ...] = ()
@@ -75,9 +75,9 @@ class WatchMetrics:
         writes: Mapping[str, tuple[int, int]],
         pruned: Mapping[tuple[str, ...], float],
     ) -> None:
-        """Bring the metrics up to date; called on the watches' loop.
+        """Updates the metrics; called on the watches' loop.
 
-        ``kept`` are the bytes that are kept of the objects of a kind, and whether these are whole.
+        ``kept`` are the kept bytes of the objects of each kind, and whether whole objects are kept.
         """
         statistics = self._manager.statistics()
         registry = self._registry
@@ -101,7 +101,7 @@ class WatchMetrics:
         self._count_requests(writes)
 
     def _growth(self, statistics: Mapping[GroupVersionKind, ReflectorStatistics]) -> list[int]:
-        """Return how much each count has grown over all watches since the last call."""
+        """Returns how much each count has grown over all watches since the last call."""
         grown, seen = list(_NOTHING), self._seen
         for gvk, item in statistics.items():
             now, known = _counts(item), seen.get(gvk, _NOTHING)
@@ -129,6 +129,6 @@ class WatchMetrics:
 
     def _count(self, metric: Metric, now: int, *labels: str) -> None:
         before = self._counted.get((metric, labels))
-        if now != before:  # from the first look on it is there, if only as 0
+        if now != before:  # present from the first look on, as 0
             self._counted[metric, labels] = now
             self._registry.count(metric, *labels, by=now - (before or 0))

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies made of constraints in CEL: compared with the cluster, and kept."""
+"""ValidatingAdmissionPolicies made from constraints in CEL: compared with the cluster, and written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class GenerationOptions:
         configuration: str,
         exempted: tuple[str, ...],
     ) -> None:
-        """``configuration`` is the webhook's own, whose scope policies have if ``synced``."""
+        """``configuration`` names the webhook's own; policies take over its scope if ``synced``."""
         self.plan = plan
         self.wait_seconds = wait_seconds
         self.synced = synced

@@ -1,7 +1,7 @@
-"""Keeps ValidatingAdmissionPolicies and bindings as templates and constraints in CEL ask for them.
+"""Keeps ValidatingAdmissionPolicies and bindings in step with templates and constraints in CEL.
 
-Without a leader: each replica with ``--operation=generate`` plans the same from what is in force,
-compares with what is in the cluster, and writes what differs.
+There is no leader. Each replica with ``--operation=generate`` makes the same plan from the policies
+in force, compares it with the cluster, and writes the differences.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ RETRY_SECONDS_MAX: Final = 300.0
 until the template changes."""
 
 GRACE_SECONDS: Final = 5.0
-"""How long an object must not be desired before it is deleted. Another replica may have made it for a
-change that this one has not seen: watches are behind one another by milliseconds, under load by a
+"""How long an object must not be desired before it is deleted. Another replica may have made it for
+a change that this one has not seen: watches are behind one another by milliseconds, under load by a
 second or two."""
 
 COMPARE_SECONDS: Final = 60.0
-"""How often all is compared again: what somebody else writes otherwise is left alone for a while."""
+"""How often all objects are compared again, after other writers' changes were left alone."""
 
 GATHER_SECONDS: Final = 0.01
-"""How long changes are gathered: many that follow one another are one plan."""
+"""How long changes are gathered into one plan."""
 
 ABSENT_SECONDS: Final = 600.0
-"""How often an API server that has no such kinds is asked again: it may have been upgraded."""
+"""How often an API server without these kinds is looked at again: it may have been upgraded."""
 
 _Work = Literal["plan", "compare"]
-"""Plan anew and tell; compare all that there is with the plan."""
+"""``plan``: make a new plan and report it. ``compare``: compare all objects with the plan."""
 
 
 class GenerationKeeper:
@@ -81,7 +81,7 @@ class GenerationKeeper:
         *,
         tell: Callable[[Statuses], None],
     ) -> None:
-        """``crds`` gives the constraints' CRDs; ``tell`` takes what statuses are to say."""
+        """``crds`` gives the constraints' CRDs; ``tell`` takes the status fields."""
         self._client = client
         self._options = options
         self._crds = crds
@@ -123,7 +123,7 @@ class GenerationKeeper:
         excluded: tuple[str, ...],
         exceptions: tuple[PolicyException, ...] = (),
     ) -> None:
-        """Take the policies in force, and the namespaces that Config excludes from the webhook."""
+        """Takes the policies in force, and the namespaces that Config excludes from the webhook."""
         self._templates, self._constraints, self._excluded = templates, constraints_, excluded
         self._exceptions = exceptions
         self._changed()
@@ -149,7 +149,7 @@ class GenerationKeeper:
             tasks.create_task(self._keeper.run())
 
     async def _version(self) -> str:
-        """The version of the API group that has the kinds; waits for one."""
+        """Returns the served version of the API group; waits until one is served."""
         discovery, backoff = Discovery(self._client), Backoff(max_seconds=30.0)
         while True:
             try:
@@ -207,7 +207,7 @@ class GenerationKeeper:
     # --- planning ------------------------------------------------------------------------------
 
     def _made_plan(self) -> float:
-        """Plan anew, hand the plan over and report it; return the most seconds until the next time."""
+        """Makes, applies and reports a new plan; returns the most seconds until the next one."""
         policies, bindings, planner = self._policies, self._bindings, self._planner
         assert policies is not None
         assert bindings is not None
@@ -224,8 +224,8 @@ class GenerationKeeper:
             self._waits(waits),
             lambda document: withdrawn_for(self._exceptions, document, now),
         )
-        # A binding goes after its policy: who may bind is asked of the policy's parameters. A
-        # policy of that name which somebody else made is bound by nothing of ours.
+        # A binding goes after its policy, whose parameters decide the right to bind. A policy of
+        # that name from another author gets no binding of ours.
         ready: dict[str, Json] = {}
         self._waiting = set(self._plan.waiting)
         for name, one in self._plan.bindings.items():
@@ -251,7 +251,7 @@ class GenerationKeeper:
         return min([COMPARE_SECONDS, *waits])
 
     def _found(self, kind: str) -> LookUp:
-        """Return the state of the objects of a kind."""
+        """Returns the state of the objects of a kind."""
         writer = self._policies if kind == POLICY else self._bindings
         assert writer is not None
         store = writer.store
@@ -283,7 +283,7 @@ class GenerationKeeper:
         return self._scope
 
     def _waits(self, seconds: list[float]) -> Callable[[str], str]:
-        """Why bindings of a template wait: its constraints' CRD must have been served for a while."""
+        """Returns a function for why bindings wait: their CRD must have been served for a while."""
 
         def waits(template: str) -> str:
             crd = self._crds().get("", f"{template}.{constraints.GROUP}")
@@ -303,10 +303,10 @@ class GenerationKeeper:
         return waits
 
     def _is_stale(self, document: Json) -> bool:
-        """Return whether an object that is not desired is of a template or constraint of the plan.
+        """Returns whether an undesired object belongs to a template or constraint of the plan.
 
-        Of one that came since, it is what another replica made, which has seen more than this one;
-        so is a binding that still waits here.
+        An object of a newer template or constraint was made by a replica that is ahead of this one,
+        so it is kept. A binding that still waits here is kept, too.
         """
         if document["metadata"]["name"] in self._waiting:
             return False
@@ -314,7 +314,7 @@ class GenerationKeeper:
 
 
 def _established_at(crd: Json | None) -> float | None:
-    """Since when a CRD is served, in seconds since the epoch; None where it is not."""
+    """Returns since when a CRD is served, in seconds since the epoch; None if it is not."""
     for one in conditions_of(status_of(crd)):
         if one["type"] == "Established" and one.get("status") == "True":
             try:

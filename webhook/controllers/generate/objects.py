@@ -1,9 +1,9 @@
-"""Generated policies and bindings, compared with those in the cluster.
+"""Compares generated policies and bindings with those in the cluster.
 
-Every replica with ``--operation=generate`` compares and writes them; so does a Gatekeeper beside
-us, and so do replicas of another release while one is rolled out. Who has put the same object right
-a few times within a while lets it be for the rest of that while: two that disagree must not write
-for ever.
+Several writers may compare and write them: every replica with ``--operation=generate``, a
+Gatekeeper in the same cluster, and replicas of another release during an upgrade. A replica that
+has restored the same object a few times leaves it alone for a while. Two writers that disagree must
+not write for ever.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 REWRITES_MAX: Final = 3
-"""How often an object that somebody else changed is put right within :data:`WHILE_SECONDS`."""
+"""The most restores within :data:`WHILE_SECONDS` of an object that another writer changed."""
 
 WHILE_SECONDS: Final = 600.0
 
@@ -40,12 +40,11 @@ _OURS: Final = frozenset(
         "variables",
     }
 )
-"""Fields that are right only where we have them too; any other may be a default that a later API
-server fills in."""
+"""The fields that must equal ours; any other may be a default that a later API server fills in."""
 
 
 def says_the_same(desired: Any, current: Any) -> bool:
-    """Return whether a current value has all that is desired, and no other of our fields."""
+    """Returns whether a current value has all that is desired, and no other of our fields."""
     if isinstance(desired, dict) and isinstance(current, dict):
         return all(
             name in current and says_the_same(value, current[name])
@@ -57,13 +56,13 @@ def says_the_same(desired: Any, current: Any) -> bool:
 
 
 def owner_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The reference to the object's controller; empty where it has none."""
+    """Returns the reference to the object's controller; empty without one."""
     owners = objects_of(document["metadata"].get("ownerReferences"))
     return next((owner for owner in owners if owner.get("controller")), {})
 
 
 def is_owned_by(document: Mapping[str, Any], uids: Collection[str]) -> bool:
-    """Whether an object's controller is a template or constraint with one of these UIDs."""
+    """Whether an object's controller is a template or constraint with a UID of ``uids``."""
     owner = owner_of(document)
     group = str(owner.get("apiVersion", "")).partition("/")[0]
     known = (group == TEMPLATES_GROUP and owner.get("kind") == TEMPLATE_KIND) or (
@@ -73,14 +72,14 @@ def is_owned_by(document: Mapping[str, Any], uids: Collection[str]) -> bool:
 
 
 class Rewrites:
-    """The overlay of generated objects, which yields to who keeps writing them otherwise."""
+    """The overlay of generated objects; gives up an object that another writer keeps changing."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._times: dict[str, tuple[Json, deque[float]]] = {}
 
     def __call__(self, desired: Json, current: Json) -> Json | None:
-        """The object to write instead of the current one; None to leave it as it is."""
+        """Returns the object to write over the current one; None to leave it as it is."""
         if not self.differs(desired, current) or self.foreign(desired, current):
             return None
         name = desired["metadata"]["name"]
@@ -97,7 +96,7 @@ class Rewrites:
         return {**current, "spec": desired["spec"]}
 
     def yields(self, name: str) -> bool:
-        """Whether an object is let be, since others keep writing it otherwise."""
+        """Whether an object is left alone, since other writers keep changing it."""
         _, times = self._times.get(name, (None, ()))
         return len(times) >= REWRITES_MAX
 
@@ -108,5 +107,5 @@ class Rewrites:
 
     @staticmethod
     def foreign(desired: Json, current: Json) -> bool:
-        """Whether an object is another's: no template or constraint of this UID controls it."""
+        """Whether an object has another owner: no template or constraint of this UID controls it."""
         return bool(owner_of(current).get("uid") != owner_of(desired)["uid"])

@@ -21,7 +21,7 @@ Statuses: TypeAlias = "dict[tuple[str, str], Json]"
 """The generation's part of a status, by constraint kind (or TEMPLATES) and name."""
 
 LookUp: TypeAlias = Callable[[str, "Json"], tuple[str, str]]
-"""The state of a desired object: ``generated``, ``error`` with its reason, or nothing yet."""
+"""The state of a desired object: ``generated``, ``error`` with its reason, or empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 def subject_key(kind: str, name: str) -> tuple[str, str]:
-    """Return an object's key among kept revisions: its kind with its group, and its name."""
+    """Returns an object's key among kept revisions: its kind with its group, and its name."""
     row = extension_named(kind)
     return f"{row.kind}.{row.group}", name
 
 
 @dataclass(frozen=True, slots=True)
 class ExtensionState:
-    """All that is known of a mutator or ExpansionTemplate by itself.
+    """The state of a mutator or ExpansionTemplate, apart from other objects.
 
-    ``error`` says why its newest generation cannot be used, ``fighting`` names the object over
-    which somebody undoes what the mutator does; both are empty where nothing is wrong. ``error_at``
-    is when the error came or went last, ``in_force_at`` when what is in force was put there.
+    ``error`` is why its newest generation cannot be used. ``fighting`` names the object on which
+    the mutator's change is undone again and again. Both are empty without a fault. ``error_at`` is
+    when the error last came or went, ``in_force_at`` when the version in force was put there.
     """
 
     document: Mapping[str, Any]
@@ -47,13 +47,13 @@ class ExtensionState:
         return uid_of(self.document)
 
     def with_error(self, error: str, now: str) -> ExtensionState:
-        """Return this state with an error; ``now`` is in RFC 3339."""
+        """Returns this state with an error; ``now`` is in RFC 3339."""
         if error == self.error:
             return self
         return replace(self, error=error, error_at=now)
 
     def with_in_force(self, in_force: InForce, now: str) -> ExtensionState:
-        """Return this state with a revision in force, and since when: as before if it is the same."""
+        """Returns this state with a revision in force; the time stays if it was in force before."""
         before = self.in_force
         is_same = before is not None and _named(before) == _named(in_force)
         return replace(self, in_force=in_force, in_force_at=self.in_force_at if is_same else now)
@@ -72,9 +72,10 @@ def uid_of(document: Mapping[str, Any]) -> str:
 def extension_status(
     pod: Pod, state: ExtensionState, standing: ExtensionStanding, now: str
 ) -> Json | None:
-    """Makes the status object; None for a kind without one, or a name that Gatekeeper refuses, too.
+    """Makes the status object.
 
-    ``now`` is in RFC 3339.
+    None for a kind without statuses, or a name that Gatekeeper refuses, too. ``now`` is in RFC
+    3339.
     """
     row = kind_of_document(state.document)
     if row is None or row.status is None:
@@ -111,18 +112,18 @@ def extension_status(
 
 
 def _error(status: StatusKind, state: ExtensionState) -> Json:
-    """Return an object's fault in the form of its kind of status."""
+    """Returns an object's fault in the form of its kind of status."""
     if not status.says_active:
         return {"message": state.error}
     return {
         "type": status.error_type,
         "message": state.error,
-        "retryable": True,  # as Gatekeeper says of each
+        "retryable": True,  # as Gatekeeper writes for each
         "errorTimestamp": state.error_at,
     }
 
 
 def _activity(state: ExtensionState) -> Json:
-    """Whether the object is active as it is now, and when that came to be."""
+    """Returns whether the newest version is active, and the time of the last change."""
     times = {"lastTransitionTime": state.error_at, "lastCacheUpdateTime": state.in_force_at}
     return {"active": not state.error} | {name: at for name, at in times.items() if at}

@@ -1,11 +1,10 @@
-"""The kept revisions: known to every replica, written by one of them, bounded in number.
+"""The kept revisions: known to every replica, written by one of them, limited in number.
 
-Every replica watches them and has them before it applies a policy. What is in
-force is kept as soon as it has been for a moment: by one replica for each object,
-chosen without a leader (:mod:`webhook.replicas.rendezvous`); the next in turn
-takes over where it does not, because it is dead or has another generation in
-force. A steady state writes nothing; a change is one object made and at most one
-deleted. Where the cluster has no such kind nothing is kept, and that is said.
+Every replica watches them, and has them before it applies a policy. A version in force is kept once
+it has been in force for a moment. One replica writes for each object, chosen without a leader
+(:mod:`webhook.replicas.rendezvous`). The next one in turn takes over if the first is dead or has
+another generation in force. A steady state costs no writes; a change creates one object and deletes
+at most one. If the cluster does not have the kind, nothing is kept, and a warning is logged.
 """
 
 from __future__ import annotations
@@ -57,25 +56,25 @@ REVISIONS: Final = Resource(
 CRD_NAME: Final = f"{revision.PLURAL}.{revision.GROUP}"
 
 SETTLED_SECONDS: Final = 0.5
-"""How long a generation is in force before it is kept: one that is replaced at once is not."""
+"""How long a generation is in force before it is kept; one that is replaced at once is not kept."""
 
 REFUSED_SECONDS: Final = 60.0
-"""After a refusal for want of rights nothing is written for so long: each would be refused."""
+"""How long nothing is written after a refusal for lack of rights: each write would be refused."""
 
 TRIED_SECONDS: Final = 10.0
-"""How often it is asked whether a replica that tries what is in force here has come to an end: its
-word comes by the watch, its death by nothing. A trial takes five seconds of a processor at most."""
+"""How often a trial of another replica is checked for its end. Its outcome arrives by the watch,
+its death does not. A trial takes at most five seconds of a processor."""
 
 ORPHAN_SECONDS: Final = 60.0
-"""How long the API server's garbage collector is left alone with the revisions of a constraint that is
-gone. It looks for new kinds every 30 seconds, and cannot look up an owner whose kind came and went in
+"""How long the revisions of a deleted constraint are left to the API server's garbage collector. It
+looks for new kinds every 30 seconds, and cannot look up an owner whose kind came and went in
 between: such revisions would stay for ever."""
 
 PROBE_SECONDS: Final = 0.5
-"""How often it is asked, at the start, whether the kind is served at all."""
+"""How often, at start, it is checked whether the kind is served."""
 
 _Subject: TypeAlias = "tuple[PolicyKey, str]"
-"""An object, and its UID: one that was made anew under a name has revisions of its own."""
+"""An object and its UID: an object created anew under the same name has its own revisions."""
 
 _METADATA: Final = ("name", "uid", "resourceVersion", "creationTimestamp")
 
@@ -97,12 +96,11 @@ class RevisionKeeper:
         settings: Settings | None = None,
         object_faults: ObjectFaults | None = None,
     ) -> None:
-        """``tell`` is given the objects whose revisions came or went; ``keys`` say which count.
+        """``tell`` gets the objects whose revisions changed; ``keys`` decide which revisions count.
 
-        ``rollouts`` are those of the same objects: each revision keeps a copy of its record.
-        ``limit`` are kept of each object. ``writers`` gives the replicas that write;
-        without it this one only reads. ``object_faults`` takes what an object raises that
-        nobody foresaw.
+        ``rollouts`` are the records of the same objects; each revision keeps a copy of its record.
+        ``limit`` is the number of revisions kept of each object. ``writers`` gives the replicas
+        that write; without it this replica only reads. ``object_faults`` takes unforeseen errors.
         """
         self._object_faults = object_faults or ObjectFaults(log)
         self._client = client
@@ -130,7 +128,7 @@ class RevisionKeeper:
         self._refused_until = 0.0
         self._restores = 0
         self.listener: Callable[[PolicyRevision], None] = _nobody
-        """Told each revision that came, changed or went."""
+        """Called with each revision that came, changed or went."""
 
     # --- what is kept --------------------------------------------------------------------------
 
@@ -139,34 +137,34 @@ class RevisionKeeper:
         return self._known.of(uid)
 
     def named(self, uid: str, name: str) -> PolicyRevision | None:
-        """A revision of an object, whatever came of it."""
+        """Returns a revision of an object, with any outcome."""
         return self._known.named(uid, name)
 
     def refusal(self, document: Mapping[str, Any], digest: str) -> str:
-        """Why a generation need not be tried: another replica did, and it went beyond its bounds."""
+        """Returns why a generation need not be tried: another replica's trial exceeded its limits."""
         return self._known.refusal(document, digest)
 
     def all(self) -> list[PolicyRevision]:
-        """Every revision that counts, whatever came of it."""
+        """Returns every revision that counts, with any outcome."""
         return self._known.all()
 
     @property
     def ignored(self) -> dict[tuple[str, ...], float]:
-        """How many there are that do not count, by why."""
+        """Returns the numbers of revisions that do not count, by reason."""
         return self._known.ignored
 
     @property
     def is_loaded(self) -> bool:
-        """Whether all that are kept are known, and there is a key to sign others."""
+        """Whether all kept revisions are known, and there is a key to sign others."""
         return self._reflector.statistics().synced and self._keys.can_sign
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of revisions in the cluster."""
         return len(self._reflector.store)
 
     def change(self, changes: Iterable[Change]) -> None:
-        """Take in revisions that came or went; what no replica has written does not count."""
+        """Takes revisions that came or went; those without a replica's signature do not count."""
         subjects: list[PolicyKey] = []
 
         def take(change: Change) -> None:
@@ -188,7 +186,7 @@ class RevisionKeeper:
         self._tell(subjects)
 
     def _judge_anew(self) -> None:
-        """The keys are others: so may be what counts, and by which key it is signed."""
+        """Judges all revisions again after a change of keys, which decide which revisions count."""
         items = list(self._reflector.store)
         self.change([Change("set", key_of(item), item) for item in items])
         if self._writers is not None:
@@ -198,9 +196,10 @@ class RevisionKeeper:
                 self.keeper.add(subject, SETTLED_SECONDS)
 
     def synced(self) -> None:
-        """Do nothing: the changes of a list have said what there is to do.
+        """Drops revisions that no longer exist after a restore of etcd.
 
-        After a restore of etcd there may be no more what answers alone have told of.
+        Such revisions are known only from answers to requests. Without a restore there is nothing
+        to do: the changes of the list have been taken.
         """
         restores = self._reflector.statistics().restores
         if restores == self._restores:
@@ -214,9 +213,9 @@ class RevisionKeeper:
     # --- at the start --------------------------------------------------------------------------
 
     async def wait_loaded(self, failed: Callable[[str], None]) -> None:
-        """Return once every revision is known, or it is certain that there can be none.
+        """Returns once every revision is known, or it is certain that there are none.
 
-        ``failed`` is told why it takes longer.
+        ``failed`` gets the reason of the delay.
         """
         await self._keys.load(failed)
         while True:
@@ -236,7 +235,7 @@ class RevisionKeeper:
             return
 
     async def _refusal(self) -> str | None:
-        """Why there can be no revisions; None where they may come yet."""
+        """Returns why there can be no revisions; None if they may still arrive."""
         try:
             await self._client.request("GET", REVISIONS.collection(""), query={"limit": "1"})
         except ApiError as error:
@@ -263,7 +262,7 @@ class RevisionKeeper:
     # --- writing -------------------------------------------------------------------------------
 
     def keep(self, changes: Mapping[PolicyKey, InForce | None]) -> None:
-        """Take what is in force of these objects; None for none."""
+        """Takes the versions in force of these objects; None for none."""
         if self._writers is None:
             return
         for key, in_force in changes.items():
@@ -276,7 +275,7 @@ class RevisionKeeper:
                 self.keeper.add((key, _uid_of(in_force)), SETTLED_SECONDS)
 
     async def run(self) -> None:
-        """Watch, and write where that is ours, until cancelled."""
+        """Watches, and writes in this replica's turns, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._keys.run())
             tasks.create_task(self._reflector.run())
@@ -291,24 +290,24 @@ class RevisionKeeper:
             await self._keep(subject, writers)
 
     def _rank(self, subject: _Subject, writers: frozenset[str]) -> int:
-        """How many replicas write about an object before this one."""
+        """Returns how many replicas come before this one in the order of writers."""
         return rendezvous.rank(f"revision/{'/'.join(subject[0])}", writers, self._pod.uid)
 
     async def _keep(self, subject: _Subject, writers: frozenset[str]) -> None:
-        """Keep what is in force of an object, drop what nobody needs, if it is our turn."""
+        """Keeps the version in force of an object and drops surplus revisions, in our turn."""
         key, uid = subject
         in_force = self._desired.get(key)
         if in_force is not None and _uid_of(in_force) != uid:
             in_force = None
         if not self._keys.can_sign:
-            return  # once there is a key, all of this is looked at again
+            return  # a new key has all objects settled again
         lacking = None if in_force is None else self._lacking(in_force)
         misjudged = None if in_force is None else self._misjudged(in_force)
         beyond = [] if lacking is not None else self._beyond(uid, in_force)
         outdated = [] if lacking is not None else self._outdated(uid, misjudged)
         unrecorded = [] if lacking is not None else self._unrecorded(uid)
         if misjudged is not None and self._is_being_tried(misjudged, writers):
-            # Its end would find our word in its place, and say nothing.
+            # A write of ours would replace the claim, and the outcome would not be written.
             self.keeper.add(subject, TRIED_SECONDS)
             misjudged = None
             if not beyond and not outdated and not unrecorded:
@@ -332,7 +331,9 @@ class RevisionKeeper:
         except (ApiError, ApiUnreachable) as error:
             self._failed(subject, error)
         else:
-            self.keeper.settled(subject, SETTLED_SECONDS)  # what is beyond the limit now
+            self.keeper.settled(
+                subject, SETTLED_SECONDS
+            )  # looks for revisions beyond the limit by then
 
     async def _drop(self, revisions: Iterable[PolicyRevision]) -> None:
         """Delete revisions. Raises ApiError, ApiUnreachable."""
@@ -342,7 +343,7 @@ class RevisionKeeper:
             self._known.forget(item)
 
     def _may_be_left(self, subject: _Subject) -> bool:
-        """Whether these may be revisions of a constraint that went with its template and its kind."""
+        """Whether these may be revisions of a constraint deleted with its template and kind."""
         (kind, _), uid = subject
         is_constraint = kind != TEMPLATES and "." not in kind
         in_force = self._desired.get(subject[0])
@@ -354,9 +355,10 @@ class RevisionKeeper:
         )
 
     async def _drops_what_is_left(self, subject: _Subject, writers: frozenset[str]) -> bool:
-        """Drop the revisions of a constraint that is gone, with its template; whether all is done.
+        """Drops the revisions of a constraint that was deleted with its template.
 
-        The API server says that both are gone, and not what this replica knows.
+        Returns whether all is done. The API server is asked for both objects, since this replica's
+        watch may be behind.
         """
         (kind, name), uid = subject
         rank = self._rank(subject, writers)
@@ -375,7 +377,7 @@ class RevisionKeeper:
         return True
 
     async def _uid(self, resource: Resource, name: str) -> str | None:
-        """The UID of an object; None where there is none, or no such kind."""
+        """Returns the UID of an object; None if the object or its kind is missing."""
         try:
             return text(await self._client.get(resource, name), "metadata", "uid")
         except ApiError as error:
@@ -384,7 +386,7 @@ class RevisionKeeper:
             raise
 
     def signed(self, item: Json) -> Json:
-        """A revision, or one that was read, with the signature of what it says."""
+        """Returns a revision with a signature over its content."""
         status = {
             **object_of(item.get("status")),
             "signature": self._keys.sign(read_revision(item).signed_bytes),
@@ -392,7 +394,7 @@ class RevisionKeeper:
         return {**item, "status": status}
 
     async def make(self, document: Json) -> Json:
-        """Make a revision that counts, in the place of one that does not; as the API server has it.
+        """Creates a revision, in place of one that does not count; returns it as stored.
 
         Raises ApiError, ApiUnreachable.
         """
@@ -407,7 +409,7 @@ class RevisionKeeper:
         return kept
 
     def check_kept(self, written: Json) -> None:
-        """Say so where the CRD is of an earlier release: nothing that is written would count."""
+        """Warns of a CRD of an earlier release that prunes signatures: no revision would count."""
         if not text(written, "status", "signature"):
             self._refused_until = time.monotonic() + REFUSED_SECONDS
             self._log.warning(
@@ -417,7 +419,7 @@ class RevisionKeeper:
             )
 
     async def _sign(self, item: PolicyRevision) -> None:
-        """Write a revision's outcome and signature as they are to be."""
+        """Writes a revision's outcome with a new signature."""
         self.keeper.writes += 1
         status: Json = {"signature": self._keys.sign(item.signed_bytes)}
         if item.outcome is not None:
@@ -425,14 +427,14 @@ class RevisionKeeper:
         self._known.take(await self._client.merge(REVISIONS, item.name, "", {"status": status}))
 
     def _rolled(self, document: Mapping[str, Any]) -> None:
-        """A roll-out went on: its record is kept beside its generation, too."""
+        """Queues a changed roll-out record, to keep it beside its generation."""
         if self._writers is not None:
             owner = {name: document.get(name, "") for name in ("apiVersion", "kind")}
             owner |= {name: document["metadata"].get(name, "") for name in ("name", "uid")}
             self.keeper.add(_subject_of({"spec": {"subject": owner}}), SETTLED_SECONDS)
 
     def _unrecorded(self, uid: str) -> list[tuple[str, Json]]:
-        """The revisions that have not the record of their generation's roll-out as it is."""
+        """Returns the revisions without the current record of their generation's roll-out."""
         if not self._keeps_rollouts:
             return []
         lacking: list[tuple[str, Json]] = []
@@ -440,36 +442,36 @@ class RevisionKeeper:
             record = self._rollouts.of_generation(uid, item.generation)
             kept = status_of(self._reflector.store.get("", item.name)).get(FIELD)
             if record is not None and record != kept:
-                # A merge leaves what it does not name.
+                # A merge patch keeps the fields that it does not name.
                 lacking.append((item.name, dict.fromkeys((*object_of(kept), *OPTIONAL)) | record))
         return lacking
 
     async def _record(self, name: str, record: Json) -> None:
-        """Write a roll-out's record beside its generation."""
+        """Writes a roll-out's record beside its generation."""
         self.keeper.writes += 1
         written = await self._client.merge(REVISIONS, name, "", {"status": {FIELD: record}})
         self._keeps_rollouts = FIELD in status_of(written)
 
     def _lacking(self, in_force: InForce) -> Json | None:
-        """The revision to make; None where it is kept."""
+        """Returns the revision to create; None if it is kept already."""
         name = revision.name_of(in_force.document, in_force.digest)
         if self.named(_uid_of(in_force), name) is not None:
             return None
         return revision_object(in_force.document, in_force.digest)
 
     def _misjudged(self, in_force: InForce) -> PolicyRevision | None:
-        """The revision of what is in force, where whoever tried it did not come to that end."""
+        """Returns the revision of the version in force, if its outcome forbids enforcement."""
         name = revision.name_of(in_force.document, in_force.digest)
         judged = None if in_force.revision else self.named(_uid_of(in_force), name)
         return None if judged is None or judged.may_be_enforced else judged
 
     def _passed(self) -> TrialOutcome:
-        """Of a generation that is in force here."""
+        """Returns the outcome of a generation that is in force here."""
         pod = self._pod
         return TrialOutcome("passed", pod.name, pod.uid, __version__, timestamp.now())
 
     def _outdated(self, uid: str, misjudged: PolicyRevision | None) -> list[PolicyRevision]:
-        """The revisions to sign anew, since there is another key; not those that are being tried."""
+        """Returns the revisions to sign anew with a newer key, without those that are being tried."""
         return [
             item
             for item in self._known.of_subject(uid)
@@ -479,7 +481,7 @@ class RevisionKeeper:
         ]
 
     def _is_being_tried(self, judged: PolicyRevision, writers: frozenset[str]) -> bool:
-        """Whether another replica that is there says that it is trying a generation."""
+        """Whether another live replica has claimed the trial of a generation."""
         outcome = judged.outcome
         return (
             outcome is not None
@@ -488,7 +490,11 @@ class RevisionKeeper:
         )
 
     def _beyond(self, uid: str, in_force: InForce | None) -> list[PolicyRevision]:
-        """Return the revisions beyond the limit, and all that cannot be enforced but the newest of what came since."""
+        """Returns the revisions to drop.
+
+        1. Revisions beyond the limit. 2. Unusable ones older than the generation in force. 3. Of
+        newer unusable ones, all but the newest.
+        """
         faulty = self._known.faulty(uid)
         if in_force is None:
             return faulty[:-1]
@@ -497,18 +503,19 @@ class RevisionKeeper:
         return beyond + [one for one in faulty[:-1] if one.generation > in_force.generation]
 
     def _is_refused_again(self, uid: str) -> bool:
-        """Whether there is an outcome that a newer one has taken the place of."""
+        """Whether an outcome has been superseded by a newer one."""
         return len(self._known.faulty(uid)) > 1
 
     def take(self, document: Json) -> PolicyRevision | None:
-        """Take a revision that was made or read, before the watch brings it; it may not count."""
+        """Takes a revision from an answer, before the watch delivers it; it may not count."""
         return self._known.take(document)
 
     def _failed(self, subject: _Subject, error: ApiError | ApiUnreachable) -> None:
         if isinstance(error, ApiError) and error.is_forbidden:
             self._refused_until = time.monotonic() + REFUSED_SECONDS
         if isinstance(error, ApiError) and (
-            # Another made it, and the watch tells of it; or the kind itself is gone.
+            # Another replica created it, and the watch will deliver it; or the kind itself was
+            # deleted.
             error.is_forbidden or error.is_conflict or error.is_absent
         ):
             seconds = REFUSED_SECONDS * random.uniform(1.0, 1.5)  # noqa: S311  # jitter
@@ -529,7 +536,7 @@ class RevisionKeeper:
 
 
 def _slim(item: Json) -> Json:
-    """Return the needed part of a revision: there may be some 10,000 of them."""
+    """Returns the needed part of a revision: there may be some 10,000 of them."""
     metadata = {name: item["metadata"].get(name, "") for name in _METADATA}
     spec = object_of(item.get("spec"))
     subject = {name: text(spec, "subject", name) for name in ("apiVersion", "kind", "name", "uid")}
@@ -555,7 +562,7 @@ def _nobody(_: PolicyRevision) -> None:
 
 
 def _subject_of(item: Mapping[str, Any]) -> _Subject:
-    """Return the subject that a revision names."""
+    """Returns the subject that a revision names."""
     api_version, kind, name, uid = (
         text(item, "spec", "subject", field) for field in ("apiVersion", "kind", "name", "uid")
     )

@@ -1,9 +1,10 @@
-"""Keys that replicas share, and by which they know what one of them wrote: revisions, roll-outs.
+"""Keys shared by replicas to recognise each other's revisions and roll-out records.
 
-They are entries of one Secret, ``key-<seconds>``: when each was made, and 32 random bytes. The
-newest signs, once every replica has had the time to read it; what its predecessor has signed
-counts as well, and is signed anew. Who has no rights on this Secret cannot make a PolicyRevision
-that counts (docs/adr/0048). Beside them stand copies of what must never go back (docs/adr/0049).
+They are entries ``key-<seconds>`` of one Secret: the time of creation, and 32 random bytes. The
+newest key signs, once every replica has had time to read it. Signatures by its predecessor count as
+well, and are renewed. A user without rights on this Secret cannot make a PolicyRevision that counts
+(docs/adr/0048). The Secret also holds copies of roll-out records, which must never go back
+(docs/adr/0049).
 """
 
 from __future__ import annotations
@@ -41,31 +42,32 @@ Distrust: TypeAlias = Literal["unsigned", "no_owner", "unknown_key", "wrong_sign
 """Why a revision does not count."""
 
 KEY_BYTES: Final = 32
-"""As long as the digest of HMAC-SHA256; more would add nothing."""
+"""The length of HMAC-SHA256's digest; more would add nothing."""
 
 NEWEST_SECONDS: Final = 180 * 86_400.0
-"""How long a key is the newest. What it has signed counts until two newer ones are there."""
+"""How long a key is the newest. Its signatures count until there are two newer keys."""
 
 KEYS_KEPT: Final = 2
 
 READ_SECONDS: Final = 240.0
-"""How often the Secret is read again, at most: a change of it comes twice a year."""
+"""The longest pause between two reads of the Secret, which changes twice a year."""
 
 SHARED_SECONDS: Final = 600.0
 """After which a new key signs: each replica has read it twice by then."""
 
 ASKED_SECONDS: Final = 5.0
-"""Between two reads for a key that is not known: anyone may name one in a revision."""
+"""The shortest time between two reads because of an unknown key: any user may name one in a
+revision."""
 
 COPIES: Final = "rollouts"
-"""The entry beside the keys: copies of records of roll-outs."""
+"""The entry beside the keys, with copies of roll-out records."""
 
 _ENTRY: Final = re.compile(r"key-([1-9][0-9]{0,14})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class RevisionKey:
-    """A key and when it was made, in seconds since the epoch."""
+    """A key and its time of creation, in seconds since the epoch."""
 
     name: str
     made: int
@@ -78,23 +80,23 @@ class RevisionKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """The keys there are, the newest first."""
+    """The known keys, the newest first."""
 
     keys: tuple[RevisionKey, ...] = ()
 
     def signer(self, now: float) -> RevisionKey | None:
-        """The newest that every replica has read; the eldest where all are new."""
+        """Returns the newest key that every replica has read; the oldest if all are new."""
         shared = (key for key in self.keys if now - key.made >= SHARED_SECONDS)
         return next(shared, self.keys[-1] if self.keys else None)
 
     def distrust(self, revision: PolicyRevision) -> Distrust | None:
-        """Why a revision does not count; None for one that a replica has written for its owner."""
+        """Returns why a revision does not count; None if a replica has written it for its owner."""
         if revision.signature and not revision.is_owned:
             return "no_owner"
         return self.forged(revision.signature, revision.signed_bytes)
 
     def forged(self, signature: str, message: bytes) -> Forged | None:
-        """Why a signature of a message does not count; None for one of a replica."""
+        """Returns why a signature of a message does not count; None if it is a replica's."""
         if not signature:
             return "unsigned"
         name = signature.partition(":")[0]
@@ -106,7 +108,7 @@ class KeyRing:
 
 
 def read_keys(data: Mapping[str, object]) -> KeyRing:
-    """The keys in a Secret's data; what is none is as if it were not there."""
+    """Reads the keys from a Secret's data; invalid entries are ignored."""
     keys = [key for name, value in data.items() if (key := _read_key(name, value)) is not None]
     return KeyRing(tuple(sorted(keys, key=lambda key: key.made, reverse=True)))
 
@@ -123,9 +125,9 @@ def _read_key(name: str, value: object) -> RevisionKey | None:
 
 
 def renewed(data: Mapping[str, object], now: float) -> Json | None:
-    """The Secret's data with a new key, and without those that are no longer kept.
+    """Returns the Secret's data with a new key, without expired keys.
 
-    None where the newest may go on. What is no key of ours is left alone.
+    None while the newest key is young enough. Entries that are not keys stay.
     """
     keys = read_keys(data).keys
     if keys and now - keys[0].made < NEWEST_SECONDS:
@@ -138,12 +140,12 @@ def renewed(data: Mapping[str, object], now: float) -> Json | None:
 
 
 class RevisionKeys:
-    """The keys as this replica knows them; :meth:`run` in a task of its own."""
+    """The keys known to this replica; :meth:`run` in a task of its own."""
 
     def __init__(
         self, client: ClusterClient, namespace: str, secret: str, log: Logger, *, writes: bool
     ) -> None:
-        """With ``writes`` this replica makes keys; one that only reads waits for those of others."""
+        """With ``writes`` this replica makes keys; otherwise it waits for the keys of others."""
         self._client = client
         self._namespace = namespace
         self._secret = secret
@@ -153,28 +155,28 @@ class RevisionKeys:
         self._fault = ""
         self.ring = KeyRing()
         self.listeners: list[Callable[[], None]] = []
-        """Called when the keys are others than before, and once it is known which there are."""
+        """Called when the keys have changed, and once they are known."""
         self.copies = ""
         """The entry of copies, as it was read last or written."""
         self.copies_listeners: list[Callable[[], None]] = []
-        """Called when it is another than before."""
+        """Called when the entry of copies has changed."""
         self.is_settled = False
-        """Whether it is known which keys there are, or that there are none for us."""
+        """Whether the keys are known, or it is certain that this replica cannot read any."""
         self.writes = 0
         self.failures = 0
 
     @property
     def can_sign(self) -> bool:
-        """Whether a revision that is written now would count: without a key none does."""
+        """Whether a revision written now would count: not without a key."""
         return bool(self.ring.keys)
 
     def sign(self, message: bytes) -> str:
-        """The signature of a message; empty where there is no key."""
+        """Returns the signature of a message; empty without a key."""
         key = self.ring.signer(time.time())
         return "" if key is None else key.signature(message)
 
     def is_outdated(self, signature: str) -> bool:
-        """Whether a signature that counts is by another key than the one that signs now."""
+        """Whether a valid signature is by another key than the current signing key."""
         key = self.ring.signer(time.time())
         return key is not None and not signature.startswith(f"{key.name}:")
 
@@ -186,16 +188,16 @@ class RevisionKeys:
         return why
 
     def forged(self, signature: str, message: bytes) -> Forged | None:
-        """Return why a signature does not count; for an unknown key the Secret is read again."""
+        """Returns why a signature does not count; for an unknown key the Secret is read again."""
         why = self.ring.forged(signature, message)
         if why == "unknown_key":
             self._requested.set()
         return why
 
     async def load(self, failed: Callable[[str], None]) -> None:
-        """Return once the keys are known, or it is certain that there are none for us.
+        """Returns once the keys are known, or it is certain that this replica cannot read any.
 
-        ``failed`` is told why it takes longer.
+        ``failed`` gets the reason of the delay.
         """
         backoff = Backoff(initial_seconds=0.1, max_seconds=5.0)
         while not await self._read():
@@ -205,9 +207,9 @@ class RevisionKeys:
         self._changed()
 
     async def keep_copies(self, change: Callable[[str], str | None]) -> None:
-        """Change the entry of copies by compare-and-swap; raises ApiError, ApiUnreachable.
+        """Changes the entry of copies by compare-and-swap; raises ApiError, ApiUnreachable.
 
-        ``change`` gets it as it is, and returns None where it may stay.
+        ``change`` gets the current entry, and returns None to leave it.
         """
         copies = ""
 
@@ -228,7 +230,7 @@ class RevisionKeys:
                 listener()
 
     async def run(self) -> None:
-        """Read the Secret again, now and then and when asked, until cancelled."""
+        """Reads the Secret again, periodically and on request, until cancelled."""
         before = self.ring, self.ring.signer(time.time())
         while True:
             jitter = random.uniform(0.5, 1.0)  # noqa: S311  # no secret
@@ -239,7 +241,7 @@ class RevisionKeys:
                 pass
             self._requested.clear()
             await self._read()
-            # A new key signs some time after it was made.
+            # A new key signs only some time after its creation.
             now = self.ring, self.ring.signer(time.time())
             if now != before:
                 self._changed()
@@ -251,7 +253,7 @@ class RevisionKeys:
             listener()
 
     async def _read(self) -> bool:
-        """Read the keys, and make one where it is time; whether that came to an end."""
+        """Reads the keys, and makes a new one if due; returns whether the result is final."""
         place = f"Secret {self._namespace}/{self._secret}"
         try:
             secret = await self._client.get(SECRETS, self._secret, self._namespace)
@@ -268,7 +270,7 @@ class RevisionKeys:
         return True
 
     async def _renew(self) -> Json:
-        """Put a new key into the Secret, unless another replica has; its data then."""
+        """Writes a new key into the Secret, unless another replica has; returns its data."""
         data: Json = {}
 
         def with_key(document: Json) -> Json | None:

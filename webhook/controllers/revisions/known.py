@@ -1,7 +1,7 @@
-"""The kept revisions that count: those that a replica has written for the object that owns them.
+"""The kept revisions that count: those written by a replica for the object that owns them.
 
-Which that is, their signatures say (:mod:`webhook.controllers.revisions.keys`). All others are as
-if they were not there, whoever made them; nothing else is deleted because of them.
+Their signatures decide (:mod:`webhook.controllers.revisions.keys`). All other revisions are
+ignored, whoever made them; nothing else is deleted because of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GONE_MAX: Final = 1000
 
 
 class KnownRevisions:
-    """The revisions that this replica knows, from what it read and wrote, and from its watch."""
+    """The revisions known to this replica from its reads, its writes and its watch."""
 
     def __init__(self, keys: RevisionKeys, log: Logger) -> None:
         self._keys = keys
@@ -42,7 +42,7 @@ class KnownRevisions:
         self._gone: deque[str] = deque(maxlen=GONE_MAX)
 
     def of_subject(self, uid: str) -> list[PolicyRevision]:
-        """The revisions of an object, whatever came of them."""
+        """Returns the revisions of an object, with any outcome."""
         return list(self._by_uid.get(uid, {}).values())
 
     def of(self, uid: str) -> Iterable[PolicyRevision]:
@@ -50,22 +50,22 @@ class KnownRevisions:
         return [item for item in self.of_subject(uid) if item.may_be_enforced]
 
     def faulty(self, uid: str) -> list[PolicyRevision]:
-        """The revisions that nobody may enforce, the newest last."""
+        """Returns the revisions that may not be enforced, the newest last."""
         faulty = [item for item in self.of_subject(uid) if not item.may_be_enforced]
         return sorted(faulty, key=lambda item: item.generation)
 
     def named(self, uid: str, name: str) -> PolicyRevision | None:
-        """A revision of an object, whatever came of it."""
+        """Returns a revision of an object, with any outcome."""
         return self._by_uid.get(uid, {}).get(name)
 
     def all(self) -> list[PolicyRevision]:
-        """Every revision, whatever came of it."""
+        """Returns every revision, with any outcome."""
         return [item for of_subject in self._by_uid.values() for item in of_subject.values()]
 
     def refusal(self, document: Mapping[str, Any], digest: str) -> str:
-        """Why a generation need not be tried: another replica did, and it went beyond its bounds.
+        """Returns why a generation need not be tried: another replica's trial exceeded its limits.
 
-        Only of this version of Waddle: another may take less.
+        Only trials by this version of Waddle count: another version may need less.
         """
         revisions = self._by_uid.get(document["metadata"].get("uid", ""))
         if not revisions or all(item.may_be_enforced for item in revisions.values()):
@@ -78,19 +78,19 @@ class KnownRevisions:
 
     @property
     def ignored(self) -> dict[tuple[str, ...], float]:
-        """How many there are that do not count, by why."""
+        """Returns the numbers of revisions that do not count, by reason."""
         counts = dict.fromkeys((*get_args(Distrust), *get_args(Unreadable)), 0.0)
         for _, why in self._ignored.values():
             counts[why] += 1
         return {(why,): count for why, count in counts.items()}
 
     def ignored_uid(self, name: str) -> str | None:
-        """The UID of a revision of this name that does not count; None where there is none."""
+        """Returns the UID of a revision of this name that does not count; None without one."""
         ignored = self._ignored.get(name)
         return None if ignored is None else ignored[0]
 
     def take_change(self, change: Change) -> PolicyRevision | None:
-        """Take a change from the watch; return the revision that came, changed or went, if it counts."""
+        """Takes a change from the watch; returns its revision, if it counts."""
         name = change.key.name
         if change.kind == "delete":
             self._gone.append(change.object["metadata"].get("uid", ""))
@@ -110,10 +110,10 @@ class KnownRevisions:
         return revision
 
     def take(self, document: Json) -> PolicyRevision | None:
-        """Take a revision that was made or read, before the watch brings it; None where it does not count.
+        """Takes a revision from an answer, before the watch delivers it; None if it does not count.
 
-        The watch may have been faster: an outcome that stands is never in doubt again, and what
-        has gone since stays so.
+        The watch may have been faster: a final outcome is not replaced, and a deleted revision
+        stays deleted.
         """
         revision = read_revision(document)
         if self._keys.distrust(revision) is not None:
@@ -142,7 +142,7 @@ class KnownRevisions:
         return known
 
     def _ignore(self, item: Mapping[str, Any], why: Distrust | Unreadable, error: str = "") -> None:
-        """Do as if this were not there, and say so once."""
+        """Ignores a revision, and logs that once."""
         metadata = item["metadata"]
         identity = metadata.get("uid", ""), why
         if self._ignored.get(metadata["name"]) != identity:
@@ -153,9 +153,9 @@ class KnownRevisions:
 
 
 def _is_behind(revision: PolicyRevision, known: PolicyRevision | None) -> bool:
-    """Whether an event of the watch is older than what was read, or written, of the same object.
+    """Whether an event of the watch is older than a read or write of the same object.
 
-    No outcome that is final is ever followed by one that is not.
+    A final outcome is never followed by one that is not final.
     """
     if known is None or known.created != revision.created:
         return False

@@ -1,7 +1,7 @@
-"""Outcomes of trials, written into the PolicyRevisions of the generations that were tried.
+"""Outcomes of trials, written into the PolicyRevisions of the tried generations.
 
-A PolicyRevision is named by its generation. So of several replicas with an outcome only one makes
-it, and the others read that one's outcome.
+A PolicyRevision is named after its generation. So only one of several replicas with an outcome
+creates it, and the others read that outcome.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 RECORD_SECONDS: Final = 0.5
-"""How long a replica waits for its claim to be written before it tries a policy. A slower write goes
-on beside the trial."""
+"""How long a replica waits for its claim to be written before it tries a policy. A slower write
+continues beside the trial."""
 
 WRITE_SECONDS: Final = 10.0
-"""How long one write of those may take, and how long enforcement waits for an outcome to stand."""
+"""The time limit of one write, and how long enforcement waits for an outcome to be written."""
 
 TRIES: Final = 3
-"""Attempts to write an outcome: other replicas wait for one that was announced."""
+"""Attempts to write an outcome: other replicas wait for an announced outcome."""
 
 NOT_KEPT: Final = f"the CRD of {revision.KIND} keeps no outcome, or no signature of it"
 
 LOOKS: Final = 2
-"""Attempts where another replica writes between our read and our write."""
+"""Attempts if another replica writes between our read and our write."""
 
 
 class OutcomeRecords:
-    """Writes outcomes, at most one of each generation; used by tasks of one loop."""
+    """Writes outcomes, at most one for each generation; used by tasks of one loop."""
 
     def __init__(self, client: ClusterClient, revisions: RevisionKeeper, log: Logger) -> None:
         self._client = client
@@ -56,16 +56,16 @@ class OutcomeRecords:
 
     @property
     def are_kept(self) -> bool:
-        """Whether there is somewhere to write them, as far as is known."""
+        """Whether outcomes can be written, as far as known."""
         return self._revisions.is_loaded and time.monotonic() >= self._refused_until
 
     async def record(
         self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome, *, over: str = ""
     ) -> TrialOutcome | None:
-        """Writes the outcome of a generation; returns the one that stands, which may be another's.
+        """Writes the outcome of a generation; returns the outcome in the record, maybe another's.
 
-        ``over`` is the UID of a replica whose claim to try it counts no longer. None where no
-        outcome could be written.
+        ``over`` is the UID of a replica whose claim no longer counts. None if no outcome could be
+        written.
         """
         backoff = Backoff(initial_seconds=0.2, max_seconds=2.0)
         attempt = 0
@@ -87,7 +87,7 @@ class OutcomeRecords:
                 return standing
 
     async def withdraw(self, name: str, nobody: TrialOutcome, uid: str) -> None:
-        """Withdraws a replica's claim to try a generation, if it still stands.
+        """Withdraws a replica's claim to try a generation, if it is still recorded.
 
         ``name`` is the revision's, ``uid`` that of the replica.
         """
@@ -115,12 +115,12 @@ class OutcomeRecords:
             return None
 
     def _standing(self, item: Json) -> TrialOutcome | None:
-        """The outcome that a replica has written into a revision; None where none has."""
+        """Returns the outcome in a revision; None without one."""
         taken = self._taken(item)
         return None if taken is None else taken.outcome
 
     async def _write_outcome(self, current: Json, outcome: TrialOutcome) -> Json:
-        """Put an outcome into a revision that counts, if it is still as it was read."""
+        """Writes an outcome into a revision that counts, if it has not changed since it was read."""
         self.writes += 1
         signed = self._revisions.signed({**current, "status": {"outcome": outcome.document()}})
         version = current["metadata"]["resourceVersion"]
@@ -131,11 +131,15 @@ class OutcomeRecords:
     async def _written(
         self, document: Mapping[str, Any], digest: str, outcome: TrialOutcome, over: str
     ) -> Json:
-        """Returns the PolicyRevision with the outcome that stands.
+        """Returns the PolicyRevision with its outcome.
 
-        There are three cases: 1. no revision of the name is known: it is made. 2. one does not
-        count: it is deleted, and made anew. 3. one counts: the outcome is written into it, unless
-        one stands there that may not be replaced. Raises ApiError, ApiUnreachable.
+        There are three cases:
+
+        1. No revision of the name is known: it is created. 2. The revision does not count: it is
+        deleted and created anew. 3. The revision counts: the outcome is written into it, unless it
+        has one that may not be replaced.
+
+        Raises ApiError, ApiUnreachable.
         """
         name = revision.name_of(document, digest)
         if self._revisions.named(document["metadata"].get("uid", ""), name) is None:
@@ -173,7 +177,7 @@ class OutcomeRecords:
 
     def _failed(self, document: Mapping[str, Any], error: str, pause_seconds: float) -> None:
         self.failures += 1
-        # What fails in passing does not end the pause after a refusal that another has just met.
+        # A passing failure does not end the pause after a refusal that another task has just met.
         self._refused_until = max(self._refused_until, time.monotonic() + pause_seconds)
         self._log.warning(
             "the outcome of a trial was not written",
@@ -185,5 +189,5 @@ class OutcomeRecords:
 
 
 def _may_follow(standing: TrialOutcome, outcome: TrialOutcome, over: str) -> bool:
-    """Whether an outcome may take another's place."""
+    """Whether an outcome may replace another one."""
     return not standing.is_final and (outcome.is_final or standing.uid == over)

@@ -30,19 +30,19 @@ InForceNow: TypeAlias = "tuple[dict[str, Mapping[str, Any]], dict[tuple[str, str
 """Templates by name, constraints by kind and name."""
 
 ENGINE: Final = "engine"
-"""Code of the status error of a template whose engine is off: waiting would not bring it."""
+"""Code of the status error of a template whose engine is off: waiting would not help."""
 
 UNFORESEEN: Final = "internal_error"
-"""Code of the status error of what nobody foresaw."""
+"""Code of the status error for an unforeseen error."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that is known of a template or constraint: as it is, what of it is in force, and why not.
+    """The state of a template or constraint: its document, its version in force, and its error.
 
-    ``missing`` is the data that a template waits for, ``requirements`` what the one in force asks
-    for, and ``crd`` what its constraints need. ``action`` is a constraint's at its stage of a
-    roll-out.
+    ``missing`` is the data that a template waits for, ``requirements`` that of the version in
+    force. ``crd`` is the CRD of its constraints. ``action`` is a constraint's enforcement action at
+    its stage of a roll-out.
     """
 
     document: Mapping[str, Any]
@@ -72,16 +72,17 @@ class State:
 
     @property
     def kind(self) -> str | None:
-        """The constraint kind of the template in force, or that a broken one names.
+        """The constraint kind of the template in force, or the kind that a broken template names.
 
-        None where the name says another: no constraint can be of it, and the kind is its namesake's.
+        None if the template's name does not match: the kind then belongs to the template of that
+        name.
         """
         kind = kind_of(self.document if self.in_force is None else self.in_force.document)
         return kind if kind and kind.lower() == self.name else None
 
     @property
     def fault(self) -> str:
-        """Return the fault of the object in a line; empty for none."""
+        """Returns the fault of the object in a line; empty for none."""
         if self.error is None:
             return ""
         return f"{self.document['kind']} {self.document['metadata']['name']}: {self.error.message}"
@@ -89,7 +90,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class AppliedFault:
-    """The fault of a generation that was found while it was applied: any replica would find the same."""
+    """The fault of a generation found while it was applied: any replica would find the same."""
 
     document: Mapping[str, Any]
     verdict: Literal["refused", "ended"]
@@ -105,9 +106,10 @@ class AppliedFault:
 def generation_fault(
     document: Mapping[str, Any], refusal: ConstraintFrameworkError
 ) -> AppliedFault | None:
-    """Return the fault of a generation that a refusal names; None where its text is not at fault.
+    """Returns the fault of a generation for a refusal; None if its text is not at fault.
 
-    It says nothing where the machine, an engine or the template is missing, or for a fault of ours.
+    The text is not at fault if machine resources, an engine or the template are missing, or for a
+    bug of ours.
     """
     if refusal.bug is not None or isinstance(
         refusal, MemberFault | MissingEngine | MissingTemplate | PassingFault
@@ -118,10 +120,10 @@ def generation_fault(
 
 
 def is_broken(state: State, templates: Mapping[str, State]) -> bool:
-    """Whether nothing of an object is enforced until somebody mends it; templates are by name.
+    """Whether nothing of an object is enforced until it is corrected; ``templates`` is by name.
 
-    What lacks its data is not broken, nor are its constraints: for what is being
-    synced readiness waits by itself, and nobody may ever sync the rest.
+    A template that waits for data is not broken, and neither are its constraints. Readiness waits
+    for data that is being synced; other data may never be synced.
     """
     error = state.error
     if error is None or state.in_force is not None or error.code == ENGINE:
@@ -131,7 +133,7 @@ def is_broken(state: State, templates: Mapping[str, State]) -> bool:
 
 
 def enforced(templates: Mapping[str, State], constraints: Iterable[State]) -> InForceNow:
-    """Return which of these objects are in force, with the action that a constraint has now."""
+    """Returns the objects in force, with the current action of each constraint."""
     documents = {
         name: state.in_force.document
         for name, state in templates.items()
@@ -149,7 +151,7 @@ def enforced(templates: Mapping[str, State], constraints: Iterable[State]) -> In
 def count_not_newest(
     templates: Iterable[State], constraints: Iterable[State]
 ) -> dict[tuple[str, ...], float]:
-    """How many objects are not enforced as they are now, by kind and cause."""
+    """Returns how many objects are not enforced in their newest version, by kind and cause."""
     counts: dict[tuple[str, ...], float] = {
         (kind, cause): 0.0
         for kind in ("template", "constraint")
@@ -178,7 +180,7 @@ def same_policy(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _equal(one: object, other: object) -> bool:
-    """Whether two values are equal; not, if they are too deep for that to be told."""
+    """Whether two values are equal; false if they are too deep to compare."""
     try:
         return one == other
     except RecursionError:

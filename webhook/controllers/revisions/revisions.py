@@ -1,10 +1,9 @@
 """Chooses the generation of a template or constraint to enforce: requested, or the last good one.
 
-Asked for is the object as it is, or the revision that its annotation
-``waddle.dev/rollback-to`` names. Where that cannot be used, what is in force
-stays; and where nothing is (after a restart), the kept revisions are tried, the
-newest first. Revisions belong to one object by UID: those of an object that was
-deleted and made anew never count.
+Requested is the object itself, or the revision named by its annotation ``waddle.dev/rollback-to``.
+If that cannot be used, the version in force stays. If no version is in force (after a restart), the
+kept revisions are tried, the newest first. Revisions belong to one object by UID: those of a
+deleted object never count for its successor.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 MISSING_REVISION = "missing_revision"
-"""Code of the status error of a roll back to what is not kept."""
+"""Code of the status error of a rollback to a revision that is not kept."""
 
 
 class Revisions(Protocol):
@@ -30,30 +29,29 @@ class Revisions(Protocol):
         """Returns an object's revisions that may be enforced, in any order."""
 
     def refusal(self, document: Mapping[str, Any], digest: str) -> str:
-        """Why a generation cannot be enforced, if somebody found so; otherwise an empty text."""
+        """Returns why a trial forbids a generation; otherwise an empty text."""
 
 
 class NoRevisions:
-    """Where none are kept."""
+    """Stands in if no revisions are kept."""
 
     def of(self, uid: str) -> Iterable[PolicyRevision]:
-        """None."""
+        """Returns no revisions."""
         del uid
         return ()
 
     def refusal(self, document: Mapping[str, Any], digest: str) -> str:
-        """None is known."""
+        """Returns no refusal."""
         del document, digest
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The enforced document of an object, and where it came from.
+    """The enforced document of an object, and its origin.
 
-    ``revision`` names the PolicyRevision that it was taken from, and is empty
-    where it is the object itself; ``rollback`` is the annotation's value that
-    asked for it.
+    ``revision`` names the PolicyRevision that it was taken from; empty if it is the object itself.
+    ``rollback`` is the value of the annotation that requested it.
     """
 
     document: Mapping[str, Any]
@@ -69,21 +67,21 @@ class InForce:
 
 
 def newest_first(revisions: Iterable[PolicyRevision]) -> list[PolicyRevision]:
-    """In the order in which they are tried, and kept."""
+    """Sorts revisions in the order in which they are tried and kept."""
     return sorted(
         revisions, key=lambda item: (item.generation, item.created, item.name), reverse=True
     )
 
 
 def rollback_of(document: Mapping[str, Any]) -> str:
-    """Reads the revision that an object asks to be rolled back to; empty for none."""
+    """Returns the revision named by an object's rollback annotation; empty without one."""
     annotations = document["metadata"].get("annotations") or {}
     named = annotations.get(ROLLBACK)
     return named.strip() if isinstance(named, str) else ""
 
 
 def target_of(target: str, revisions: Iterable[PolicyRevision]) -> PolicyRevision | None:
-    """The revision of this name, or of this generation; None where it is not kept."""
+    """Returns the revision of this name or generation; None if it is not kept."""
     for revision in newest_first(revisions):
         if target in (revision.name, str(revision.generation)):
             return revision
@@ -91,7 +89,7 @@ def target_of(target: str, revisions: Iterable[PolicyRevision]) -> PolicyRevisio
 
 
 class UnknownRevision(ValueError):
-    """The revision that a roll back asks for is not kept."""
+    """The revision requested by a rollback is not kept."""
 
     def __init__(self, target: str, revisions: Iterable[PolicyRevision]) -> None:
         kept = ", ".join(str(item.generation) for item in newest_first(revisions)) or "none"
@@ -103,13 +101,13 @@ class UnknownRevision(ValueError):
 def attempts(
     document: Mapping[str, Any], in_force: InForce | None, revisions: Revisions
 ) -> Iterator[InForce | UnknownRevision | InvalidRevision]:
-    """Return what to enforce, in the order in which to try it; a refusal stands where it is found.
+    """Yields the versions to try to enforce, in order, with refusals in their place.
 
-    Ends where what is in force should stay. What is in force because of an
-    annotation that is gone does not: replicas that start now would not know it.
+    Ends early if the version in force should stay. A version in force because of a removed
+    annotation does not stay: replicas that start now would not know it.
     """
     generation = document["metadata"].get("generation", 0)
-    # What is of a generation that the object has not reached is of another history of the cluster.
+    # A revision with a later generation than the object belongs to another history of the cluster.
     kept = [
         item
         for item in revisions.of(document["metadata"].get("uid", ""))
@@ -141,7 +139,7 @@ def _taken(
 def surplus(
     revisions: Iterable[PolicyRevision], in_force: InForce, rollback: str, limit: int
 ) -> list[PolicyRevision]:
-    """The revisions beyond the newest ``limit`` that nobody needs: neither in force nor asked for."""
+    """Returns the surplus revisions: not among the newest ``limit``, in force or rolled back to."""
     ordered = newest_first(revisions)
     target = target_of(rollback, ordered) if rollback else None
     return [
@@ -154,7 +152,7 @@ def surplus(
 
 
 def origin_fields(in_force: InForce | None) -> Json:
-    """The status fields that say where what is in force came from."""
+    """Returns the status fields about the origin of the version in force."""
     if in_force is None:
         return {}
     fields = {

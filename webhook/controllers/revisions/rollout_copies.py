@@ -1,4 +1,4 @@
-"""Copies of roll-outs' records as they stand in the Secret of keys: by UID, without signatures."""
+"""Copies of roll-out records in the Secret of keys: by UID, without signatures."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 COPIES_BYTES_MAX: Final = 700 << 10
-"""Of the megabyte that a Secret may hold: some 2,000 roll-outs of three steps."""
+"""The size limit of the copies, of a Secret's megabyte: some 2,000 roll-outs of three steps."""
 
 GENERATIONS_MAX: Final = 2
-"""Kept of an object: the one in force, and the one before it."""
+"""The generations kept of an object: the one in force, and the one before it."""
 
 
 def read_copies(copies: str) -> dict[str, list[Json]]:
-    """The records in the Secret's entry by the objects' UIDs; what is none is not there."""
+    """Reads the records from the Secret's entry, by UID of their objects; invalid ones are ignored."""
     try:
         written = object_of(decode(base64.b64decode(copies, validate=True))) if copies else {}
     except (binascii.Error, ValueError, DecodeError):
@@ -31,10 +31,12 @@ def read_copies(copies: str) -> dict[str, list[Json]]:
 
 
 def merged(copies: str, current: Mapping[str, Iterable[Json]], gone: Iterable[str]) -> str | None:
-    """The Secret's entry with these records, the latest of each generation; None where it has them.
+    """Returns the Secret's entry with these records, the latest of each generation.
 
-    Objects that are gone are left out. Beyond the bound so are those that are not among the
-    current ones, and then what is new.
+    None if unchanged.
+
+    Deleted objects are left out. Beyond the size limit, objects that are not current are dropped
+    first, and then new ones.
     """
     kept = read_copies(copies)
     remaining = {uid: records for uid, records in kept.items() if uid not in gone}

@@ -1,8 +1,8 @@
-"""The third copy of roll-outs' records: in the Secret of keys, where no right on statuses reaches.
+"""The third copy of roll-out records: in the Secret of keys, out of reach of rights on statuses.
 
-Who may write a constraint's status and PolicyRevisions can write an earlier record back into both,
-which a replica has signed, while none is there to remember a later one. A replica that starts
-reads this Secret before it applies any policy, and so knows the latest (docs/adr/0049).
+A user with rights on constraint statuses and PolicyRevisions can write an earlier signed record
+back into both while no replica runs that remembers a later one. A replica that starts reads this
+Secret before it applies any policy, and so knows the latest record (docs/adr/0049).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 _ALL: Final = "rollouts"
-"""The one thing that is kept."""
+"""The only key of the queue."""
 
 
 class RolloutCopyKeeper:
-    """Keeps the copy in step; :meth:`run` in a task of its own."""
+    """Keeps the copies up to date; :meth:`run` in a task of its own."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class RolloutCopyKeeper:
         keys.copies_listeners.append(self.look)
 
     async def run(self) -> None:
-        """Write where that is ours, until cancelled."""
+        """Writes in this replica's turns, until cancelled."""
         await self.keeper.run()
 
     def look(self) -> None:
@@ -81,7 +81,7 @@ class RolloutCopyKeeper:
             self._tell(error)
             self.keeper.failed(key)
         else:
-            self.keeper.settled(key, TURN_SECONDS)  # what came meanwhile
+            self.keeper.settled(key, TURN_SECONDS)  # writes changes that came meanwhile
 
     def _changed(self, copies: str) -> str | None:
         return merged(copies, self._records.current(), self._records.gone)

@@ -1,9 +1,9 @@
-"""The records of staged roll-outs that count: signed by a replica, and never behind a known one.
+"""The records of staged roll-outs that count: signed by a replica, never behind a known record.
 
-A record stands in the status of its constraint or mutator, once more in the PolicyRevision of its
-generation, and in the Secret of keys (:mod:`.rollout_copies`). Of all three, and of what this
-replica has seen, the latest counts. So who may write the first two decides nothing: what is not
-signed is as if it were not there, and what was signed earlier is behind (docs/adr/0049).
+A record exists in three places: the status of its constraint or mutator, the PolicyRevision of its
+generation, and the Secret of keys (:mod:`.rollout_copies`). Of all three, and of the records that
+this replica has seen, the latest counts. So a user with rights on the first two places decides
+nothing: unsigned records are ignored, and earlier signed ones are behind (docs/adr/0049).
 """
 
 from __future__ import annotations
@@ -29,50 +29,51 @@ if TYPE_CHECKING:
 FIELD: Final = "rollout"
 
 OPTIONAL: Final = ("action", "steps", "auditedViolations", "increasedAt")
-"""Fields of a record that not every one has."""
+"""Optional fields of a record."""
 
 GENERATIONS_MAX: Final = 4
-"""Remembered of an object: the one in force, the newest, and what a restore of etcd brings back."""
+"""The generations remembered of an object: the one in force, the newest, and those that a restore
+of etcd may bring back."""
 
 GONE_OBJECTS_MAX: Final = 1000
 """Objects that went a moment ago; the Secret of keys may still have a copy of their records."""
 
 OBJECTS_MAX: Final = 20_000
-"""Remembered: those that are gone are not told of, where their kind went with them."""
+"""The most objects remembered: if a kind was deleted, no event reports the end of its objects."""
 
 ENDED: Final = "Ended"
-"""The state of a roll-out whose annotation was taken away. It is kept where it was recorded, so
-that an earlier record never counts again."""
+"""The state of a roll-out whose annotation was removed. It is kept in the same places, so that an
+earlier record never counts again."""
 
 
 class RolloutRecords:
-    """The roll-outs that this replica knows, from what it has read and written."""
+    """The roll-out records known to this replica from its reads and writes."""
 
     def __init__(self, keys: RevisionKeys, log: Logger, registry: Registry | None = None) -> None:
         self._keys = keys
         self._log = log
         self._registry = registry
         self._known: dict[str, dict[int, Json]] = {}
-        """By the object's UID and generation, each as it is written."""
+        """The records as written, by the object's UID and generation."""
         self._ignored: dict[str, str] = {}
         self._present: dict[tuple[str, str], str] = {}
         """The UIDs of the objects that are there and have a record, by kind and name."""
         self.gone: deque[str] = deque(maxlen=GONE_OBJECTS_MAX)
-        """UIDs of those that have gone."""
+        """UIDs of deleted objects."""
         self.listeners: list[Callable[[Mapping[str, Any]], None]] = []
-        """Called with an object whose later record has become known."""
+        """Called with an object when a later record of it becomes known."""
         keys.copies_listeners.append(self._take_copies)
         self._take_copies()
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is known by which keys records count."""
+        """Whether the keys are known that decide which records count."""
         return self._keys.is_settled
 
     def verified(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The object with the record that counts in its status, or with none.
+        """Returns the object with the record that counts in its status, or without a record.
 
-        Without any key nothing can be told apart, and records count as they are written.
+        Without any key signatures cannot be checked, and records count as written.
         """
         metadata, status = object_of(document.get("metadata")), status_of(document)
         uid, written = metadata.get("uid", ""), status.get(FIELD)
@@ -94,18 +95,21 @@ class RolloutRecords:
         return {**document, "status": others if counts is None else others | {FIELD: counts}}
 
     def newest(self, uid: str, generation: int) -> Json | None:
-        """The record of an object at a generation, or of the newest before it; None for none."""
+        """Returns the record of an object at a generation, or of the newest before it.
+
+        None for none.
+        """
         known = self._known.get(uid, {})
         reached = [one for one in known if one <= generation]
         record = known[max(reached)] if reached else None
         return None if record is None or record["state"] == ENDED else record
 
     def of_generation(self, uid: str, generation: int) -> Json | None:
-        """The record as it is to be kept beside a generation, ended ones included."""
+        """Returns the record to keep beside a generation, including ended ones."""
         return self._known.get(uid, {}).get(generation)
 
     def is_genuine(self, signature: object, message: bytes) -> bool:
-        """Whether a replica has signed this; without any key nothing can be told apart."""
+        """Whether a replica has signed the message; without any key all messages count."""
         claimed = signature if type(signature) is str else ""
         return not self._keys.can_sign or self._keys.forged(claimed, message) is None
 
@@ -115,21 +119,21 @@ class RolloutRecords:
         return {uid: self._known[uid].values() for uid in uids if uid in self._known}
 
     def forget(self, kind: str, name: str) -> None:
-        """An object is gone."""
+        """Notes that an object was deleted."""
         if uid := self._present.pop((kind, name), ""):
             self.gone.append(uid)
 
     def signed(self, uid: str, record: RolloutRecord) -> Json:
-        """A record as it is to be written."""
+        """Returns a record with its signature, ready to write."""
         return self._signed(uid, record.document())
 
     def following(self, uid: str, generation: int) -> int:
-        """The sequence of the record that would come next."""
+        """Returns the sequence number of the next record."""
         known = self.of_generation(uid, generation)
         return 1 if known is None else int(known["sequence"]) + 1
 
     def take(self, uid: str, written: object) -> None:
-        """Take in a record as somebody has written it, if it counts and is not behind."""
+        """Takes a record from a status, if it counts and is not behind."""
         record = object_of(written)
         generation, sequence = record.get("observedGeneration"), record.get("sequence", 0)
         if type(generation) is not int or type(sequence) is not int:
@@ -145,14 +149,14 @@ class RolloutRecords:
             self._remember(uid, generation, {**record, "sequence": sequence})
 
     def _take_copies(self) -> None:
-        """Take the records of the Secret, whichever key has signed them elsewhere."""
+        """Takes the records from the Secret, regardless of the key that signed them elsewhere."""
         if self._keys.can_sign:
             for uid, records in read_copies(self._keys.copies).items():
                 for record in records:
                     self.take(uid, self._signed(uid, record))
 
     def _end(self, uid: str) -> None:
-        """The annotation is gone: what was recorded counts no more, even if it comes again."""
+        """Ends the roll-out of an object without the annotation: its records never count again."""
         for generation, known in self._known.get(uid, {}).items():
             if known["state"] != ENDED:
                 ended = {
@@ -182,7 +186,7 @@ class RolloutRecords:
         return self._keys.forged(signature, _message(uid, record))
 
     def _ignore(self, uid: str, signature: str, why: Forged) -> None:
-        """Do as if this were not there, and say so once."""
+        """Ignores a record, and logs that once."""
         if self._ignored.get(uid) == signature:
             return
         self._ignored[uid] = signature
@@ -194,7 +198,7 @@ class RolloutRecords:
 
 
 def _message(uid: str, record: Json) -> bytes:
-    """Return the signed message of a record: no revision's message is an object."""
+    """Returns the signed message of a record: no revision's message is an object."""
     unsigned = {name: value for name, value in record.items() if name != "signature"}
     return encode({FIELD: unsigned, "uid": uid}, sort_keys=True)
 

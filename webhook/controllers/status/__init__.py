@@ -1,5 +1,5 @@
-"""Statuses: each replica's own about policies, and the policies' statuses that sum these up.
+"""Statuses: each replica's own statuses of policies, and their sum in the policies' statuses.
 
-A replica writes statuses of its own (``status_writers``); ``aggregation`` copies all replicas'
-statuses into ``status.byPod`` and keeps conditions, roll-outs and audits beside them.
+A replica writes statuses of its own (``status_writers``). ``aggregation`` copies all replicas'
+statuses into ``status.byPod``, and keeps conditions, roll-outs and audits beside them.
 """

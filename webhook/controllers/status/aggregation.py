@@ -1,12 +1,11 @@
 """The ``status`` operation: keeps ``.status.byPod`` equal to the replicas' statuses.
 
-Watches the status objects of all replicas and the Pods of their namespace, and
-reads templates, constraints and Config as the watches of policy have them. For
-each object one replica is chosen to write (:mod:`webhook.replicas.rendezvous`);
-the next in turn takes over where that one does not. A write is a compare-and-swap of
-the status subresource, so that audit's fields are never lost. The conditions of
-templates and constraints go with it (:mod:`webhook.controllers.status.conditions`), and
-an Event where they change for better or worse.
+It watches the status objects of all replicas and the Pods of their namespace. Templates,
+constraints and Config come from the watches of policy. For each object one replica is chosen to
+write (:mod:`webhook.replicas.rendezvous`); the next one in turn takes over if it does not. A write
+is a compare-and-swap of the status subresource, so that audit's fields are never lost. It includes
+the conditions of templates and constraints (:mod:`webhook.controllers.status.conditions`). A change
+of condition for better or worse also causes an Event.
 """
 
 from __future__ import annotations
@@ -69,18 +68,18 @@ if TYPE_CHECKING:
     ]
 
 DEBOUNCE_SECONDS: Final = 0.2
-"""From the first status of a change to the write: replicas follow one another within some
-10 ms, and one write shall hold them all."""
+"""The pause from the first status of a change to the write. Replicas follow one another within some
+10 ms, and one write should include them all."""
 
 
 EVERYTHING: Final = LabelledSubject("", "", "")
-"""A key that stands for every subject with a replica's status."""
+"""The key for every subject with a replica's status."""
 
 FOREIGN: Final = LabelledSubject("", "", "foreign")
-"""A key that stands for the policies of Kyverno in force."""
+"""The key for the policies of Kyverno in force."""
 
 _ALWAYS: Final = tuple(row.gvk for row in POLICY_KINDS if row.status and row.kind)
-"""The kinds whose objects always have statuses; constraints come with their templates."""
+"""The kinds whose objects always have statuses; constraint kinds are added with their templates."""
 
 _FIXED: Final = (*_ALWAYS, *coverage_keeper.WATCHED)
 
@@ -92,7 +91,7 @@ _OF_ADMISSIONS: Final = frozenset({pod_status.CONSTRAINT.kind, pod_status.MUTATO
 
 
 class _Pods:
-    """Receives the changes of Pods, on which every entry may depend; knows Waddle's own."""
+    """Receives the changes of Pods, which may affect every entry; tracks Waddle's own Pods."""
 
     def __init__(self, changed: Callable[[], None], object_faults: ObjectFaults) -> None:
         self._changed = changed
@@ -142,10 +141,10 @@ class Aggregation:
         object_faults: ObjectFaults | None = None,
         has_crd: Callable[[str], bool] | None = None,
     ) -> None:
-        """``record`` writes into the decision log; ``rollouts`` says which records of roll-outs count.
+        """``record`` writes to the decision log; ``rollouts`` decides which roll-out records count.
 
-        ``object_faults`` receives unexpected exceptions of objects. ``has_crd`` says of a
-        template whether the API server has established its constraints' CRD.
+        ``object_faults`` receives unexpected exceptions of objects. ``has_crd`` is whether the API
+        server has established the CRD of a template's constraints.
         """
         self.object_faults = object_faults or ObjectFaults(log)
         self._has_crd = has_crd
@@ -198,14 +197,14 @@ class Aggregation:
         documents: Callable[[], Sequence[Mapping[str, Any]]],
         tell: Callable[[Mapping[str, str]], None],
     ) -> None:
-        """Have ``tell`` called with Kyverno's policies that get no request, and the reasons.
+        """Makes ``tell`` receive Kyverno's policies that get no request, and the reasons.
 
         ``documents`` gives the policies that decide admissions.
         """
         self._foreign = documents, tell
 
     def touch_foreign(self) -> None:
-        """Has the policies of others judged again."""
+        """Queues a new judgement of foreign policies."""
         if self._foreign is not None:
             self._keeper.add(FOREIGN, DEBOUNCE_SECONDS)
 
@@ -216,7 +215,7 @@ class Aggregation:
         self._keeper.add(subject, DEBOUNCE_SECONDS)
 
     def status_changed(self, subject: LabelledSubject, status: Object) -> None:
-        """Take a replica's status of a subject as it is now."""
+        """Takes the current status of a subject from a replica."""
         self.rollouts.status_changed(subject, status)
         self.touch(subject)
 
@@ -230,7 +229,7 @@ class Aggregation:
         self.touch_all()
 
     def follow(self, kinds: Iterable[str]) -> None:
-        """Follow the constraints of these kinds."""
+        """Watches the constraints of these kinds."""
         self._registrar.replace_watch({*self._fixed, *(constraint_gvk(kind) for kind in kinds)})
         self.conditions.follow(kinds)
 
@@ -280,7 +279,7 @@ class Aggregation:
         return self._keeper.failures + self._orphans.keeper.failures
 
     def replicas(self) -> Replicas:
-        """The Pods that count, and those of them that write."""
+        """Returns the Pods that count, and those of them that write."""
         if self._replicas is None:
             ours = self._pods_known.ours.values()
             existing = frozenset(self._pods_known.existing.values())
@@ -322,7 +321,7 @@ class Aggregation:
         tell(reasons)
 
     async def _write(self, subject: LabelledSubject, replicas: Replicas) -> None:
-        """Write one object's status if it differs and it is our turn."""
+        """Writes one object's status if it differs and it is this replica's turn."""
         resource = resource_of(subject)
         gvk, namespace = resource.gvk, self._pod.namespace if resource.namespaced else ""
         document = self._manager.get(gvk, namespace, subject.name)
@@ -331,7 +330,7 @@ class Aggregation:
             return
         version = document["metadata"]["resourceVersion"]
         if self._swapped.get(subject) == version:
-            return  # The last write has not come back by the watch yet.
+            return  # The watch has not yet delivered the last write.
         self._swapped.pop(subject, None)
         index = next(index for index in self._indexes if index.kind.kind == subject.kind)
         statuses = [
@@ -395,7 +394,7 @@ class Aggregation:
             )
             return
         if written["metadata"]["resourceVersion"] == version:
-            self._swapped.pop(subject, None)  # Nothing changed, so that no event comes.
+            self._swapped.pop(subject, None)  # Nothing changed, so that no event will come.
         self._keeper.settled(subject)
         self._doubts.agree(subject, status.get("byPod"))
         if subject.kind in CONDITIONED:
@@ -403,12 +402,12 @@ class Aggregation:
             await self.rollouts.written(subject, document, written)
 
     def _renew(self, kind: str) -> None:
-        """Begin the watches of Pods and of a kind's statuses anew."""
+        """Restarts the watches of Pods and of a kind's statuses."""
         for reflector in self._watches(kind):
             reflector.renew()
 
     def _is_answered(self, kind: str) -> bool:
-        """Whether the API server has answered those watches since they were begun."""
+        """Whether the API server has answered the kind's watches since they began."""
         return all(reflector.is_answered for reflector in self._watches(kind))
 
     def _watches(self, kind: str) -> list[Reflector]:
@@ -424,7 +423,10 @@ class Aggregation:
         now: float,
         coverage: CoverageState | None,
     ) -> Json | None:
-        """Returns the status with conditions, audit and roll-out; None where the object has that."""
+        """Returns the status with conditions, audit and roll-out.
+
+        None if the object has it already.
+        """
         if subject.kind not in CONDITIONED:
             return desired
         pods_known = list(self._pods_known.ours.values())

@@ -1,8 +1,8 @@
 """Merges the results of several audits into the constraint's status.
 
-A single audit writes its totals itself. Several audit a share of the objects each, and their totals
-are added here. While shares move from one audit to another the old total stays, until all audits
-have reported the same shares.
+A single audit writes its totals itself. Several audits each take a share of the objects, and their
+totals are added here. While shares move from one audit to another, the old total stays, until all
+audits have reported the same shares.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def merged(
     statuses: Sequence[Mapping[str, Any]],
     pod_objects: Iterable[Mapping[str, Any]],
 ) -> Json | None:
-    """Return the whole status with the audits' results; None where the object has that status already.
+    """Returns the whole status with the audits' results; None if the object has it already.
 
-    ``status`` is the new status without these results, None where nothing else differs.
+    ``status`` is the new status without these results, None if nothing else differs.
     """
     if subject.kind != pod_status.CONSTRAINT.kind:
         return status
@@ -55,7 +55,7 @@ def merged(
     results = audit_shard.merged(shards, live) if len(live) > 1 else None
     if results is None:
         return status
-    # As who audits alone writes them.
+    # In the format of a single audit.
     shown = first_of(results["violations"][::-1], status_room(document) // 2)[::-1]
     results = results | {"violations": shown}
     before: Json = dict(status_of(document))
@@ -68,7 +68,7 @@ def merged(
 
 
 def _same(status: Mapping[str, Any], results: Mapping[str, Any]) -> bool:
-    """Return whether the status has these results already, of this time or a later one."""
+    """Returns whether the status has the same results, from this audit or a later one."""
     return bool(
         status.get("totalViolations") == results["totalViolations"]
         and (status.get("violations") or []) == results["violations"]

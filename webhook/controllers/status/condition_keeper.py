@@ -1,8 +1,8 @@
-"""Keeps the conditions of the objects that this replica aggregates, and writes Events of changes.
+"""Keeps the conditions of the aggregated objects, and writes Events of changes.
 
-:mod:`webhook.controllers.status.conditions` decides what conditions say. This remembers what that
-needs: since when replicas are behind, whether the cluster's CRD keeps conditions at all, and each
-object's conditions as they are.
+:mod:`webhook.controllers.status.conditions` computes the conditions. This module keeps the state
+for that: since when replicas are behind, whether the CRD in the cluster keeps conditions at all,
+and each object's current conditions.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from webhook.webhook_rules.coverage import CoverageState
 
 PRUNED_SECONDS: Final = 600.0
-"""How long conditions are left out after a CRD has pruned them; then the CRD may be upgraded."""
+"""How long conditions are left out after a CRD has pruned them; by then the CRD may be upgraded."""
 
 TROUBLE: Final = frozenset({"Degraded", "Error", REASON})
-"""The states whose Events are warnings."""
+"""The states that cause Events of type Warning."""
 
 KINDS: Final = {kind.kind: kind.counted_as for kind in STATUS_KINDS if kind.counted_as}
-"""The kinds of status whose objects have conditions, with the metrics' names of them."""
+"""The kinds of status whose objects have conditions, with their names in metrics."""
 
 
 class ConditionKeeper:
-    """Merges conditions into statuses; whoever writes the statuses calls it."""
+    """Merges conditions into statuses, for the writers of statuses."""
 
     def __init__(self, events: EventWriter, pod: Pod, log: Logger) -> None:
         self.events = events
@@ -56,7 +56,7 @@ class ConditionKeeper:
     # --- what there is -------------------------------------------------------------------------
 
     def seen(self, subject: LabelledSubject, document: Mapping[str, Any] | None) -> None:
-        """Take an object of the cluster; ``document`` is None where it is gone."""
+        """Takes an object of the cluster; ``document`` is None if it was deleted."""
         state, _ = state_of(conditions_of(status_of(document)))
         if state != self._states.get(subject, ""):
             self._counts = None
@@ -67,7 +67,7 @@ class ConditionKeeper:
             self._behind.pop(subject, None)
 
     def follow(self, kinds: Iterable[str]) -> None:
-        """Forget the constraints of kinds that are not among ``kinds``: their template is gone."""
+        """Forgets the constraints of all kinds outside ``kinds``: their template was deleted."""
         known = frozenset({"", *(row.kind for row in POLICY_KINDS), *kinds})
         if known == self._kinds:
             return
@@ -78,7 +78,7 @@ class ConditionKeeper:
 
     @property
     def counts(self) -> dict[tuple[str, ...], float]:
-        """How many objects are in each state by their conditions, by metrics' name and state."""
+        """Returns how many objects are in each state, by metrics' name and state."""
         if self._counts is None:
             counts = Counter((KINDS[item.kind], state) for item, state in self._states.items())
             self._counts = {
@@ -99,11 +99,11 @@ class ConditionKeeper:
         pods: Iterable[Mapping[str, Any]],
         coverage: CoverageState | None = None,
     ) -> Json | None:
-        """Return the status to write, conditions included; None where the object has it already.
+        """Returns the status to write, with conditions; None if the object has it already.
 
-        ``status`` is the status without conditions, None where nothing else differs. ``coverage`` says
-        how much of the policy's requests the API server sends. Conditions stay as they are in three
-        cases: nothing can be said of the object; replicas are behind, but not yet for
+        ``status`` is the status without conditions, None if nothing else differs. ``coverage`` is
+        the share of the policy's requests that the API server sends. Conditions stay unchanged in
+        three cases: no replica has reported on the object; replicas are behind, but not yet for
         ``BEHIND_SECONDS``; the CRD has pruned conditions lately.
         """
         now = time.monotonic()
@@ -126,7 +126,10 @@ class ConditionKeeper:
         return (before if status is None else status) | {"conditions": conditions}
 
     def due(self, subject: LabelledSubject) -> float | None:
-        """Return when replicas will have been behind too long, on the monotonic clock; None for never."""
+        """Returns when replicas will have been behind too long, on the monotonic clock.
+
+        None for never.
+        """
         known = self._behind.get(subject)
         if known is None or known[1] + BEHIND_SECONDS <= time.monotonic():
             return None
@@ -141,7 +144,7 @@ class ConditionKeeper:
         desired: Mapping[str, Any],
         after: Mapping[str, Any],
     ) -> None:
-        """Write an Event of what a write of ``desired`` changed: ``after`` is the object as stored."""
+        """Writes an Event for a changed condition; ``after`` is the object as stored."""
         if "conditions" not in desired:
             return
         status = status_of(after)
@@ -177,10 +180,10 @@ class ConditionKeeper:
 
 
 def is_news(old: tuple[str, int], new: tuple[str, int]) -> bool:
-    """Return whether a change of state and generation is worth an Event.
+    """Returns whether a change of state and generation deserves an Event.
 
-    There are three cases: trouble is, also in another generation; so is any other change of state;
-    the first state of an object is not, unless it is trouble.
+    There are three cases: trouble does, also in another generation; any other change of state does;
+    the first state of an object does not, unless it is trouble.
     """
     if new[0] in TROUBLE:
         return old != new

@@ -1,23 +1,23 @@
-"""``status.conditions`` of a template or constraint: what all replicas together do about it.
+"""``status.conditions`` of a template, constraint or mutator, summed over all replicas.
 
-Of a mutator there may be a fifth, ``Fighting``: whether the same change is made to an object again
-and again, because somebody undoes it.
-
-Made from what each replica says of itself (:mod:`webhook.controllers.status.convergence`),
-so that any of them may write it. Four types, each ``True`` or ``False``:
+They are computed from the statuses of the replicas (:mod:`webhook.controllers.status.convergence`),
+so any replica may write them. There are four types, each ``True`` or ``False``:
 
 - ``Active``: every replica enforces this generation;
-- ``Degraded``: some do not, and which and why;
-- ``Error``: none does, and why;
-- ``Enforced``: ``N/M replicas at generation G``, and while some do not, which share of
-  requests meets it.
+- ``Degraded``: some replicas do not; the message names them and their errors;
+- ``Error``: no replica does; the message has the errors;
+- ``Enforced``: ``N/M replicas at generation G``, and the share of requests that meet it, while some
+  replicas do not.
 
-Active, Degraded and Error exclude one another. None of them holds while the
-object is rolled back by annotation, or is being deleted, or while the API server asks
-nobody about what it is for (``NotAsked``), which the reason of all says. A replica that
-has merely not followed yet is given :data:`BEHIND_SECONDS`: nothing is said of a
-generation before it is settled, and an ``observedGeneration`` below the object's
-tells that.
+A mutator may have a fifth, ``Fighting``: the same change is made to an object again and again,
+because another writer undoes it.
+
+Active, Degraded and Error exclude one another. None of them is ``True`` in three cases: the object
+is rolled back by annotation; it is being deleted; the API server sends no requests for it
+(``NotAsked``). The reason then names the case.
+
+A replica that has not followed yet is given :data:`BEHIND_SECONDS`. A generation that is still
+spreading gets no conditions: until then ``observedGeneration`` is below the object's generation.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ if TYPE_CHECKING:
 TYPES: Final = ("Active", "Degraded", "Error", "Enforced")
 
 BEHIND_SECONDS: Final = 5.0
-"""How long a replica may be behind before that is trouble: replicas follow one another within
-some 10 ms, a loaded one or a torn watch within a second or two."""
+"""How long a replica may be behind before that is a fault. Replicas follow one another within some
+10 ms, under load or after a broken watch within a second or two."""
 
 REPLICAS_SHOWN: Final = 5
 FAULT_CHARACTERS_MAX: Final = 300
-"""Of one replica's fault in a message; its own status has the whole."""
+"""The most characters of one replica's fault in a message; the replica's own status has the whole
+text."""
 
 FIGHTING: Final = "Fighting"
 
@@ -74,14 +75,17 @@ _REASONS: Final = {
     "environment": "NotCompiledHere",
     "other_target": "OtherTarget",
 }
-"""Of a fault that is the only one there is, by the code of its status error."""
+"""The reasons for a single kind of fault, by the code of its status error."""
 
 _DELETED: Final = "it is being deleted: no replica enforces it any more"
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The judgement of an object; ``reason`` is one word, ``faults`` and ``enforced`` are sentences."""
+    """The judgement of an object.
+
+    ``reason`` is one word, ``faults`` and ``enforced`` are sentences.
+    """
 
     state: ConditionState
     generation: int
@@ -91,7 +95,7 @@ class Judgement:
     is_awaited: bool = False
     """Whether some replica has not followed yet."""
     fighting: str = ""
-    """The field that a mutator fights about, and the replicas; empty where it does not."""
+    """The field that other writers keep changing back, and the replicas; empty without a fight."""
 
     @property
     def message(self) -> str:
@@ -99,7 +103,7 @@ class Judgement:
         return f"{self.enforced}. {self.faults}" if self.faults else self.enforced
 
     def documents(self, now: str) -> list[Json]:
-        """The conditions, as they would stand if all of them had just become so."""
+        """Returns the conditions, with this time as that of their last change."""
         held = {"Enforced"} if self.state == "Active" else set()
         return [
             {
@@ -115,14 +119,11 @@ class Judgement:
 
 
 def merged(current: Iterable[Mapping[str, Any]], verdict: Judgement, now: str) -> list[Json]:
-    """All conditions that the object should have: ours over what it has, others' as they are.
+    """Returns all conditions that the object should have; those of other writers stay unchanged.
 
-    Ours are first: the printer column ``state`` shows the first that holds.
-
-    ``current`` are those that :func:`~webhook.api.shapes.conditions_of` reads.
-
-    The time of a condition is that of the change of its status; one that differs
-    in nothing is left as it is.
+    Ours are first: the printer column ``state`` shows the first condition that is true. ``current``
+    are the conditions read by :func:`~webhook.api.shapes.conditions_of`. The time of a condition is
+    that of the last change of its status; a condition without any change stays as it is.
     """
     known = {item["type"]: dict(item) for item in current}
     conditions = []
@@ -149,7 +150,7 @@ def _fighting(verdict: Judgement, now: str) -> Json:
 
 
 def state_of(conditions: Iterable[Mapping[str, Any]]) -> tuple[str, int]:
-    """Return the state in conditions, and its generation; an empty text for none."""
+    """Returns the state in conditions, and its generation; an empty text for none."""
     known = {item["type"]: item for item in conditions}
     for name in ("Active", "Degraded", "Error"):
         if known.get(name, {}).get("status") == "True":
@@ -166,14 +167,12 @@ def state_of(conditions: Iterable[Mapping[str, Any]]) -> tuple[str, int]:
 def replicas(
     pod_objects: Iterable[Mapping[str, Any]], statuses: Iterable[Mapping[str, Any]]
 ) -> list[Replica]:
-    """The replicas that may count: webhook Pods that say something of the object, or should.
+    """Returns the replicas that may count: webhook Pods that have, or should have, a status of it.
 
-    A Pod without the webhook's labels never counts: whoever may write status objects can have
-    any Pod of the namespace own one.
-
-    A Pod that is ending is believed for as long as it says something. One that is
-    starting answers nobody, so it is not missed until it is ready. ``ready`` is
-    false for a Pod that is known not to be, and does not answer either.
+    A Pod without the webhook's labels never counts: a user with rights on status objects can make
+    any Pod of the namespace their owner. A terminating Pod counts as long as it has a status. A Pod
+    that is starting answers no requests, so it is expected only once it is ready. ``ready`` is
+    false for a Pod that is known to be unready and answers no requests either.
     """
     speaking = {
         owner["uid"]
@@ -202,10 +201,10 @@ def judge(
     overdue: bool,
     coverage: CoverageState | None = None,
 ) -> Judgement | None:
-    """Judge an object by the statuses of the replicas; None where there is none.
+    """Judges an object by the statuses of the replicas; None if no replica has a status.
 
-    With ``overdue`` those that are behind have been for long enough. ``coverage`` says how far the API
-    server asks about it, where that is known.
+    ``overdue`` is whether replicas have been behind for too long. ``coverage`` is the share of
+    requests that the API server sends for the object, if known.
     """
     convergence = _counted(converge(document, statuses, replicas(pod_objects, statuses)))
     if convergence.is_deleted:
@@ -245,7 +244,7 @@ def _gaps_text(coverage: CoverageState) -> str:
 
 
 def _fights_text(statuses: Iterable[Mapping[str, Any]]) -> str:
-    """Lists the objects that mutators fight about, whichever replica says so."""
+    """Lists the objects on which mutators' changes are undone, from the statuses of all replicas."""
     about = {text(status_of(item), "fighting") for item in statuses} - {""}
     if not about:
         return ""
@@ -254,10 +253,10 @@ def _fights_text(statuses: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _counted(convergence: Convergence) -> Convergence:
-    """Without those that answer nobody and do not enforce it either.
+    """Leaves out replicas that neither answer requests nor enforce the object.
 
-    So that neither a replica that starts is trouble, nor a probe that fails now and
-    then a write for each policy. Where nobody answers, all count.
+    So a starting replica is no fault, and a failing probe does not cause a write for each policy.
+    If no replica answers requests, all count.
     """
     counted = tuple(
         item for item in convergence.standings if item.replica.ready or item.state in _GOOD
@@ -320,7 +319,7 @@ def _enforced_text(convergence: Convergence) -> str:
 
 
 def _faults_text(convergence: Convergence, standings: Sequence[Standing]) -> str:
-    """Lists the replicas that do not enforce it, and why; those of one fault together."""
+    """Lists the replicas that do not enforce the object, grouped by their fault."""
     by_fault: dict[str, list[str]] = {}
     for item in standings:
         by_fault.setdefault(_shortened(item.reason), []).append(item.replica.name)

@@ -1,7 +1,7 @@
-"""The facts of other parts about templates and constraints, for their statuses.
+"""Facts from other parts about templates and constraints, for their statuses.
 
-Each ``take`` gives the objects of which something else is said than before, by constraint kind (or
-TEMPLATES) and name.
+Each ``take`` returns the objects whose facts have changed, by constraint kind (or TEMPLATES) and
+name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class StatusContext:
-    """Breakers, CRDs that are not established, generated policies: each as it is now."""
+    """The current breakers, CRDs that are not established, and generated policies."""
 
     def __init__(self) -> None:
         self._breakers: Mapping[tuple[str, str], BreakerView] = {}
@@ -45,12 +45,12 @@ class StatusContext:
         }
 
     def take_generated(self, statuses: Statuses) -> set[tuple[str, str]]:
-        """Take the statuses of generated policies and bindings."""
+        """Takes the statuses of generated policies and bindings."""
         before, self._generated = self._generated, statuses
         return {key for key in {*before, *statuses} if before.get(key) != statuses.get(key)}
 
     def take_warnings(self, statuses: Statuses) -> set[tuple[str, str]]:
-        """Take the warnings about expressions."""
+        """Takes the warnings about expressions."""
         before, self._warnings = self._warnings, statuses
         return {key for key in {*before, *statuses} if before.get(key) != statuses.get(key)}
 
@@ -59,10 +59,10 @@ class StatusContext:
         return self._breakers.get((kind, name))
 
     def no_crd(self, template: str) -> str:
-        """Why there is no CRD for a template's constraints; an empty text where there is one."""
+        """Returns why a template's constraint CRD is not established; empty if it is."""
         return self._unestablished.get(f"{template}.{constraints.GROUP}", "")
 
     def fields(self, group: str, name: str) -> Json:
-        """The fields about what is generated, and about expressions."""
+        """Returns the fields about generated objects and about expressions."""
         key = group, name
         return self._generated.get(key, {}) | self._warnings.get(key, {})

@@ -1,10 +1,9 @@
-"""Whether all replicas enforce an object: its status objects set against the Pods that there are.
+"""Computes whether all replicas enforce an object, from its status objects and the Pods.
 
-Counted are Waddle's webhook Pods that are Ready, or terminating and not yet
-finished: exactly those that an API server may still have a connection to. A
-replica that is starting answers nobody, and ``spec.replicas`` says what is wished
-for. Everything is told by UID, so that a Pod or an object of the same name that
-came later is never mistaken for the one before (docs/adr/0013).
+Waddle's webhook Pods count that are Ready, or terminating but not finished: an API server may still
+have a connection to these. A starting replica answers no requests, and ``spec.replicas`` is only
+the desired number. Objects and Pods are matched by UID, so a successor with the same name is never
+mistaken for its predecessor (docs/adr/0013).
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def status_kind_of(document: Mapping[str, Any]) -> StatusKind:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The standing of one object at one replica."""
+    """The state of one object at one replica."""
 
     replica: Replica
     state: ReplicaState
@@ -62,7 +61,7 @@ class Standing:
 
     @property
     def reason(self) -> str:
-        """Why it is not enforced, in a few words; empty where it is."""
+        """Returns why the object is not enforced, in a few words; empty if it is."""
         match self.state:
             case "enforced":
                 return ""
@@ -84,7 +83,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """One object, and what each replica does about it."""
+    """One object and its state at each replica."""
 
     kind: str
     name: str
@@ -92,7 +91,8 @@ class Convergence:
     generation: int
     standings: tuple[Standing, ...]
     is_deleted: bool = False
-    """Whether it is being deleted: replicas take it for gone, whatever they still say."""
+    """Whether the object is being deleted: replicas treat it as deleted, whatever their statuses
+    say."""
 
     @property
     def counted(self) -> tuple[Standing, ...]:
@@ -101,7 +101,7 @@ class Convergence:
 
     @property
     def enforced(self) -> bool:
-        """Whether every replica that may answer enforces the object as it is now, and one does."""
+        """Whether all replicas that may answer, and at least one, enforce the current generation."""
         counted = self.counted
         return bool(counted and not self.is_deleted) and all(
             standing.state == "enforced" for standing in counted
@@ -109,10 +109,10 @@ class Convergence:
 
     @property
     def request_share(self) -> float | None:
-        """The share of requests that meet the object as it is now; None where nobody answers.
+        """The share of requests that meet the current generation; None if no replica answers.
 
-        Requests go to the replicas that are ready, to each as often as to any other (a
-        Service spreads connections): the P(t) of `waddle simulate`, as it was just now.
+        Requests go to all ready replicas equally often, since a Service spreads connections. This
+        is the current value of P(t) in `waddle simulate`.
         """
         answering = [item for item in self.standings if item.replica.ready]
         if not answering or self.is_deleted:
@@ -121,7 +121,7 @@ class Convergence:
 
     @property
     def since(self) -> str:
-        """Since when the last of them does; empty where one does not, or none says."""
+        """The time since when all replicas enforce it; empty if one does not, or gives no time."""
         times = [standing.since for standing in self.counted]
         return max(times) if self.enforced and all(times) else ""
 
@@ -134,9 +134,9 @@ NOT_SEEN: Final = "not seen yet"
 
 @dataclass(frozen=True, slots=True)
 class ExceptionStanding:
-    """An exception as its status describes it, which the replicas have in common.
+    """The status of an exception, which all replicas have in common.
 
-    ``state`` is :data:`NOT_SEEN` where no status tells of it as it is now.
+    ``state`` is :data:`NOT_SEEN` if no status is about its current generation.
     """
 
     kind: str
@@ -169,7 +169,7 @@ class ExceptionStanding:
 def by_subject(
     statuses: Iterable[Mapping[str, Any]],
 ) -> dict[LabelledSubject, list[Mapping[str, Any]]]:
-    """Status objects by what they are about, as their labels say."""
+    """Groups status objects by their subject, from their labels."""
     kinds = {kind.kind: kind for kind in STATUS_KINDS}
     statuses_of: dict[LabelledSubject, list[Mapping[str, Any]]] = {}
     for status in statuses:
@@ -178,7 +178,7 @@ def by_subject(
 
 
 def subject_for(document: Mapping[str, Any]) -> LabelledSubject:
-    """Return the subject that the labels of status objects name."""
+    """Returns the subject that the labels of status objects name."""
     kind, name = status_kind_of(document), document["metadata"]["name"]
     return LabelledSubject(kind.kind, document["kind"] if kind.kind_label else "", name)
 

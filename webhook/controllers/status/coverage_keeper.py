@@ -1,8 +1,8 @@
-"""Finds out whether the API server asks the webhook about a policy's objects: the reason ``NotAsked``.
+"""Computes whether the API server sends a policy's objects to the webhook: the reason ``NotAsked``.
 
-It follows what that depends on: webhook configurations, the operations that templates name,
+It watches the inputs: webhook configurations, the operations that templates name,
 ExpansionTemplates, Config, and the labels of Namespaces that policies name.
-:mod:`webhook.webhook_rules` decides by it.
+:mod:`webhook.webhook_rules` decides.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ ALONE: Final = frozenset(WATCHED) - {EXPANSION_TEMPLATES.gvk}
 """The watched kinds whose objects have no status of a replica."""
 
 SETTLE_SECONDS: Final = 10.0
-"""How long a starting replica holds conditions back until it knows the configurations. Lists take a
-second or two, and without them it would write Active over NotAsked."""
+"""How long a starting replica holds conditions back until it has the configurations. Lists take a
+second or two; without them the replica would write Active over NotAsked."""
 
 LOOK_SECONDS: Final = 0.1
 """Between two looks at whether the configurations are known."""
@@ -62,7 +62,10 @@ class CoverageKeeper:
     def __init__(
         self, client: ClusterClient, manager: Manager, namespace: str, changed: Callable[[], None]
     ) -> None:
-        """``namespace`` is Waddle's own; ``changed`` is called when an answer of :meth:`state_of` may change."""
+        """``namespace`` is Waddle's own.
+
+        ``changed`` is called if results of :meth:`state_of` may change.
+        """
         self._served = ServedKinds(client)
         self._manager = manager
         self._namespace = namespace
@@ -81,7 +84,7 @@ class CoverageKeeper:
     # --- what is followed ----------------------------------------------------------------------
 
     def take(self, event: Event) -> None:
-        """Take an event of any kind; events of other kinds are ignored."""
+        """Takes an event of any kind; events of other kinds are ignored."""
         if event.gvk in CONFIGURATIONS:
             self._take_configuration(event)
         elif event.key is None:
@@ -153,7 +156,10 @@ class CoverageKeeper:
     # --- what is decided -----------------------------------------------------------------------
 
     async def state_of(self, document: Mapping[str, Any]) -> CoverageState | None:
-        """Return how much of a policy's requests arrive; None where that is unknown, or it needs none."""
+        """Returns the share of a policy's requests that arrive.
+
+        None if unknown, or if it needs none.
+        """
         need = need_of(document, lambda name: self._operations.get(name, frozenset()))
         if need is None or need.process not in self._entries:
             return None

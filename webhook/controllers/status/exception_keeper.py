@@ -1,7 +1,7 @@
 """Keeps the statuses of exceptions, reports their end, and deletes those that ended long ago.
 
-What there is to say follows from the object, the clock and what was excused; whoever says it first
-has said it for all. When an exception was used last is written at most once a minute.
+The status follows from the object, the clock and the excused violations, so any replica can write
+it for all. The time of the last use is written at most once a minute.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from webhook.watch.registrar import Registrar
 
 LOOK_SECONDS: Final = 3600.0
-"""How long an exception is left alone at most: what the clock says is compared by then."""
+"""The longest time between two looks at an exception, since the clock alone may end it."""
 
 FORBIDDEN_SECONDS: Final = 3600.0
-"""After a refusal to delete nobody tries for so long: the right is the operator's to give."""
+"""The pause after a forbidden deletion: only the operator can grant the right."""
 
 _RESOURCES: Final = {row.kind: row.resource for row in EXCEPTION_KINDS}
 
@@ -52,7 +52,7 @@ def _key_of(excuse: Excuse) -> ExceptionKey:
 
 
 class ExceptionKeeper:
-    """Looks after all exceptions; :meth:`run` in a task of its own."""
+    """Keeps all exceptions; :meth:`run` in a task of its own."""
 
     def __init__(  # noqa: PLR0913  # the parts it joins, each named
         self,
@@ -68,10 +68,12 @@ class ExceptionKeeper:
         writers: Callable[[], frozenset[str]],
         keep_seconds: float,
     ) -> None:
-        """``facts`` says what is known of an exception, which was used last at a time here.
+        """``facts`` returns the facts about an exception.
 
-        ``writers`` gives the replicas that write. Expired ones are kept for ``keep_seconds``, 0 for
-        ever.
+        It is given the time of the last use here.
+
+        ``writers`` gives the replicas that write. Expired exceptions are kept for ``keep_seconds``,
+        0 for ever.
         """
         self._client = client
         self._manager = manager
@@ -103,7 +105,7 @@ class ExceptionKeeper:
             self._registrar.add_watch(row.gvk)
 
     async def run(self) -> None:
-        """Look after them until cancelled."""
+        """Keeps the exceptions until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.keeper.run())
             tasks.create_task(self._listen())
@@ -124,7 +126,7 @@ class ExceptionKeeper:
             self.keeper.add(key, DEBOUNCE_SECONDS)
 
     def take_uses(self) -> None:
-        """Take what was excused since the last call."""
+        """Takes the exceptions that were used since the last call."""
         for key, used_at in self._uses.take().items():
             self._used[key] = used_at
             self.keeper.add(key, DEBOUNCE_SECONDS)
@@ -132,9 +134,9 @@ class ExceptionKeeper:
     def follow(
         self, constraints: Iterable[tuple[str, str]], exceptions: Iterable[PolicyException]
     ) -> None:
-        """There are these constraints; where they are others, look at every exception.
+        """Takes the current constraints and exceptions; queues exceptions to look at.
 
-        Of exceptions, as they are in force now, look at those that are others than before.
+        If the names of constraints changed, all exceptions are queued; otherwise only changed ones.
         """
         before, self._known = self._known, {_key_of(item.excuse): item for item in exceptions}
         for key, item in self._known.items():
@@ -162,7 +164,7 @@ class ExceptionKeeper:
             self.keeper.settled(key)
             return
         if self._swapped.get(key) == document["metadata"]["resourceVersion"]:
-            return  # What was written then is still on its way here.
+            return  # The watch has not yet delivered the last write.
         self._swapped.pop(key, None)
         now = time.time()
         facts = self._facts(key, self._used.get(key, 0.0))
@@ -175,7 +177,7 @@ class ExceptionKeeper:
         if self._states.get(key) != state:
             self._states[key] = state
             self._tell_states()
-        # Of the object itself: what is known otherwise may be of an earlier text.
+        # Read from the object itself: other facts may be of an earlier version.
         is_old = facts.item is not None and ended_at(document) + self._keep_seconds <= now
         if desired is None and not (is_old and self._may_delete()):
             self.keeper.settled(key, again)
@@ -218,7 +220,7 @@ class ExceptionKeeper:
         return bool(self._keep_seconds) and time.monotonic() >= self._forbidden_until
 
     async def _delete(self, key: ExceptionKey, resource: Resource, document: Object) -> None:
-        """Delete one that ended long ago, with the right to it."""
+        """Deletes an exception that ended long ago, if that is permitted."""
         metadata = document["metadata"]
         try:
             self.keeper.writes += 1
@@ -242,7 +244,7 @@ class ExceptionKeeper:
     def _failed(self, key: ExceptionKey, action: str, error: ApiError | ApiUnreachable) -> None:
         self._swapped.pop(key, None)
         if isinstance(error, ApiError) and (error.is_conflict or error.is_absent):
-            self.keeper.retry(key)  # Another was faster; the watch tells what it wrote.
+            self.keeper.retry(key)  # Another replica was faster; the watch will deliver its write.
             return
         self.keeper.failed(key)
         self._log.warning(action, exception="/".join(filter(None, key)), error=str(error))

@@ -1,11 +1,10 @@
-"""Writes the fields of a replica's status about a policy at fault.
+"""Writes the fields of a replica's status about a faulty policy.
 
-``fault`` says what is wrong with the newest generation, what ``onError`` is and
-what a request gets that the policy matches; ``retry`` whether it is tried again
-by itself (``transient``) or only once the object changes (``permanent``), and
-``nextRetry`` when, where that is known.
-``breaker`` is there while a constraint is not evaluated for taking too long.
-docs/isolation.md has what they say in each case.
+``fault`` has the error of the newest generation, ``onError``, and the answer to a matching request.
+``retry`` is ``transient`` if the policy is tried again without a change of the object, otherwise
+``permanent``. ``nextRetry`` is the time of the next attempt, if known. ``breaker`` is present while
+a constraint is not evaluated because it took too long. docs/isolation.md has the values in each
+case.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ SUSPENDED: Final = "suspended"
 """Code of the status error of a constraint that is not evaluated."""
 
 UNESTABLISHED: Final = "crd_not_established"
-"""Code of the status error of a template whose constraints have no place yet."""
+"""Code of the status error of a template whose constraints cannot be stored yet."""
 
 MISSING_DATA: Final = "data"
-"""The cause of a template's fault whose data is not synced yet."""
+"""The cause of the fault of a template whose data is not synced yet."""
 
 
 def fault_fields(
@@ -38,11 +37,11 @@ def fault_fields(
     no_crd: bool = False,
     retry_at: float | None = None,
 ) -> Json:
-    """The fields of a template's or constraint's status; none where nothing is wrong.
+    """Returns the fault fields of a template's or constraint's status; empty without a fault.
 
-    ``absent`` is the data that a template waits for; with ``no_crd`` it waits
-    for the CRD of its constraints. ``retry_at`` is when a template is compiled again
-    that the machine could not compile, in seconds since the epoch.
+    ``absent`` is the data that a template waits for; with ``no_crd`` it waits for the CRD of its
+    constraints. ``retry_at`` is when a template is compiled again that failed for lack of machine
+    resources, in seconds since the epoch.
     """
     fields: Json = {}
     if absent:

@@ -1,4 +1,4 @@
-"""Statuses of Pods that are gone: deleted where the garbage collector does not do it."""
+"""Deletes statuses of deleted Pods, if the garbage collector does not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.replicas.pods import Replicas
 
 ORPHAN_SECONDS: Final = 5.0
-"""The time left to the garbage collector alone, in seconds: where it runs, it needs one or two."""
+"""How long orphans are left to the garbage collector, which needs a second or two if it works."""
 
 
 class _Key(NamedTuple):
@@ -32,14 +32,14 @@ class _Key(NamedTuple):
 
 
 _EVERY: Final = _Key("", "")
-"""Look at all statuses: which of them are orphans."""
+"""The key to look through all statuses for orphans."""
 
 
 class Orphans:
     """Deletes orphaned statuses; :meth:`run` in a task of its own.
 
-    A Pod that the watch has not told of yet is not gone: the API server is asked. As for
-    byPod, each next replica waits a turn longer for those before it.
+    The API server is asked for the Pod first, since the watch of Pods may lag. As for byPod, each
+    next replica in turn waits longer.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Orphans:
         replicas: Callable[[], Replicas],
         object_faults: ObjectFaults,
     ) -> None:
-        """``replicas`` gives those that there are now; ``object_faults`` takes what nobody foresaw."""
+        """``replicas`` gives the current replicas; ``object_faults`` takes unforeseen errors."""
         self._client = client
         self._pod = pod
         self._log = log
@@ -63,7 +63,7 @@ class Orphans:
         self._checked: set[str] = set()
 
     def look(self) -> None:
-        """Replicas may have gone: look for what they left, in a while."""
+        """Queues a look for orphans, since replicas may have gone."""
         self.keeper.add(_EVERY, ORPHAN_SECONDS)
 
     async def run(self) -> None:
@@ -91,7 +91,7 @@ class Orphans:
         if await self._is_gone(item) and await self._delete(key, item):
             self.keeper.settled(key)
         else:
-            # Not so: the watch of Pods lags, or cannot be asked. Look again later.
+            # The Pod exists, since the watch of Pods lags; or the request failed. Look again later.
             self.keeper.retry(key)
 
     async def _is_gone(self, item: Mapping[str, Any]) -> bool:
@@ -113,7 +113,7 @@ class Orphans:
         return True
 
     async def _delete(self, key: _Key, item: Mapping[str, Any]) -> bool:
-        """Delete a status; whether it is no more."""
+        """Deletes a status; returns whether it no longer exists."""
         resource = status_resource(self._indexes[key.kind].kind)
         metadata = item["metadata"]
         try:
@@ -123,7 +123,7 @@ class Orphans:
             )
         except (ApiError, ApiUnreachable) as error:
             if isinstance(error, ApiError) and error.is_conflict:
-                return True  # It is another object by now.
+                return True  # It has been replaced by another object.
             self.keeper.failures += 1
             self._log.warning(
                 "a status without its replica or policy was not deleted",

@@ -1,11 +1,10 @@
-"""When to doubt what one knows: somebody changed what one agreed to, and one has heard no reason.
+"""Delays writes that would undo another writer's change for an unknown reason.
 
-A replica whose watch of statuses went silent would take back what the others write, by what it knew,
-until it finds out that nothing comes any more. So nobody takes back at once what it had agreed to:
-first it gives the reason a turn to arrive, then it renews its watches and gives them another, once
-the API server has answered them. Whoever
-changed it without a reason, a tool or a person, finds it put right after that. Each replica's entry
-is doubted for itself: news of one is no reason to take back what another wrote of its own.
+A replica whose watch of statuses has stalled would undo the writes of other replicas, until it
+notices the stall. So a replica does not restore agreed content at once. First it waits one turn for
+the reason to arrive. Then it renews its watches, and waits one more turn after the API server has
+answered them. A change without a reason, by a tool or a person, is undone after that. The entries
+of each replica are judged separately: news of one entry is no reason to undo the change of another.
 """
 
 from __future__ import annotations
@@ -26,10 +25,13 @@ RENEWAL_SECONDS: Final = 60.0
 
 
 class Overwrites:
-    """By subject, what was agreed to, and since when that is changed. Used on one event loop."""
+    """The agreed content of each subject, and since when another writer's content differs.
+
+    Used on one event loop.
+    """
 
     def __init__(self, renew: Callable[[str], None], is_answered: Callable[[str], bool]) -> None:
-        """``renew`` begins the watches anew that statuses of a kind come by.
+        """``renew`` restarts the watches that deliver statuses of a kind.
 
         ``is_answered`` is whether the API server has answered each of them since.
         """
@@ -40,22 +42,22 @@ class Overwrites:
         self._renewed: dict[str, float] = {}
 
     def agree(self, subject: LabelledSubject, entries: Any) -> None:
-        """The object says what it should."""
+        """Notes that the object has the desired content."""
         self._agreed[subject] = entries
         self._doubted.pop(subject, None)
 
     def forget(self, subject: LabelledSubject) -> None:
-        """The object is gone."""
+        """Forgets a deleted object."""
         self._agreed.pop(subject, None)
         self._doubted.pop(subject, None)
 
     def until(self, subject: LabelledSubject, desired: Any, held: Any, now: float) -> float:
-        """Return until when, on the monotonic clock, ``desired`` must not overwrite what is held."""
+        """Returns until when ``desired`` must not overwrite ``held``, on the monotonic clock."""
         agreed = self._agreed.get(subject)
         takes_back = subject in self._agreed and _takes_back(agreed, desired, held)
         if not takes_back and (subject not in self._agreed or not _contests(agreed, desired, held)):
             self._doubted.pop(subject, None)
-            return 0.0  # It is we who have heard something new.
+            return 0.0  # The news arrived at this replica first.
         began = self._doubted.setdefault(subject, now)
         if now < began + TURN_SECONDS:
             return began + TURN_SECONDS
@@ -71,7 +73,7 @@ class Overwrites:
 
 
 def _takes_back(agreed: Any, desired: Any, held: Any) -> bool:
-    """Whether of something that differs we want what we had agreed to."""
+    """Whether an entry that differs would get its agreed content back."""
     if agreed == desired:
         return True
     before, after, there = _by_id(agreed), _by_id(desired), _by_id(held)
@@ -83,9 +85,9 @@ def _takes_back(agreed: Any, desired: Any, held: Any) -> bool:
 
 
 def _contests(agreed: Any, desired: Any, held: Any) -> bool:
-    """Whether somebody has changed an entry since we agreed, and we want it to be a third thing.
+    """Whether an entry was changed since it was agreed, and we desire a third content.
 
-    What we heard of that Pod may be older than what the other wrote.
+    Our status of that Pod may be older than that of the other writer.
     """
     before, after, there = _by_id(agreed), _by_id(desired), _by_id(held)
     return any(
@@ -94,5 +96,5 @@ def _contests(agreed: Any, desired: Any, held: Any) -> bool:
 
 
 def _by_id(entries: Any) -> dict[str, Json]:
-    """Entries of byPod by the Pod that each is of; a tool may have written what is none."""
+    """Returns the entries of byPod by their Pod; other tools may have written invalid ones."""
     return {str(entry.get("id", "")): entry for entry in objects_of(entries)}

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 class StatusInputs:
     """The inputs of a status beside the object's :class:`State`.
 
-    ``no_crd`` says why the CRD of a template's constraints is not established; empty where it is.
-    ``observed`` are fields of what happened since, as an audit's results. ``now`` is the time in
-    RFC 3339. ``retry_at`` is when a template is compiled again that the machine could not compile,
-    in seconds since the epoch.
+    ``no_crd`` is why the CRD of a template's constraints is not established; empty if it is.
+    ``observed`` are fields of later events, such as audit results. ``now`` is the time in RFC 3339.
+    ``retry_at`` is when a template is compiled again that failed for lack of machine resources, in
+    seconds since the epoch.
     """
 
     fault: FaultView | None
@@ -37,11 +37,11 @@ class StatusInputs:
     now: str
     retry_at: float | None = None
     elsewhere: str = ""
-    """Why no review evaluates the template; empty where one may."""
+    """Why no review evaluates the template; empty if reviews may."""
 
 
 def _why(fault: FaultView) -> str:
-    """Return why a constraint without an error of its own is not enforced."""
+    """Returns why a constraint without an error of its own is not enforced."""
     if fault.cause == "engine":
         return f"its template is {fault.message}"
     if fault.cause == "environment":
@@ -52,10 +52,10 @@ def _why(fault: FaultView) -> str:
 def policy_status(
     pod: Pod, state: State, inputs: StatusInputs, *, is_template: bool
 ) -> Json | None:
-    """Return the status object; None for a name that no status object can have, as in Gatekeeper.
+    """Returns the status object; None for a name that no status object can have, as in Gatekeeper.
 
-    An object that is in force by its state is still not enforced in three cases: its newest revision
-    is at fault and ``onError`` is not ``lastGood``; its breaker is open; no review evaluates it.
+    An object in force by its state is still not enforced in three cases: its newest revision is
+    faulty and ``onError`` is not ``lastGood``; its breaker is open; no review evaluates it.
     """
     fault, breaker = inputs.fault, inputs.breaker
     enforced: bool | None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PublishedPolicies:
-    """The statuses by object, and the changes of what is in force, which the keeper of revisions takes.
+    """The statuses by object, and the changes of versions in force for the keeper of revisions.
 
     Used by one task.
     """
@@ -26,11 +26,14 @@ class PublishedPolicies:
 
     @property
     def statuses(self) -> Mapping[str, Json]:
-        """The status objects, by their own names."""
+        """The status objects, by name."""
         return {document["metadata"]["name"]: document for document in self._statuses.values()}
 
     def tell(self, key: PolicyKey, make: Callable[[], Json | None]) -> None:
-        """Publish the status that ``make`` returns, None for none; if that fails, the object has none."""
+        """Publishes the status that ``make`` returns, None for none.
+
+        After an error the object has none.
+        """
         before = self._statuses.pop(key, None)
         status = make()
         if status is not None:
@@ -38,10 +41,10 @@ class PublishedPolicies:
             self._statuses[key] = status
 
     def enforced(self, key: PolicyKey, in_force: InForce | None) -> None:
-        """Note that another version of an object may be in force."""
+        """Notes that another version of an object may be in force."""
         self._news[key] = in_force
 
     def take_news(self) -> dict[PolicyKey, InForce | None]:
-        """Return what is in force of each object that changed since the last call; None for none."""
+        """Returns what came into force since the last call, by object; None if it was withdrawn."""
         taken, self._news = self._news, {}
         return taken

@@ -1,9 +1,9 @@
 """The records of staged roll-outs, kept in the constraints' statuses.
 
-What the record should be is decided in :mod:`webhook.constraint.rollout`; here is
-what that is told: which replicas enforce the present stage, and when a violation
-was met. Whoever writes the status takes the step, by compare-and-swap: the next
-one finds it taken. Each step is an Event and a record of the decision log.
+:mod:`webhook.constraint.rollout` decides the record. This module gives it the evidence: the
+replicas that enforce the current stage, and the time of the last violation. The writer of the
+status takes the step by compare-and-swap, so that each step is taken once. Each step causes an
+Event and a record of the decision log.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
     from webhook.events.policies import EventWriter
 
 _STAGED: Final = (pod_status.CONSTRAINT.kind, pod_status.MUTATOR.kind)
-"""The kinds of status of what is rolled out in stages."""
+"""The status kinds of objects that can be rolled out in stages."""
 
 
 AHEAD_SECONDS: Final = DURATION_SECONDS_MAX / 20 + CLOCKS_SECONDS
-"""The lead that the time of a violation may have, in seconds: it is rounded up by a twentieth of
-the wait."""
+"""How far the time of a violation may be ahead, in seconds: it is rounded up by a twentieth of the
+wait."""
 
 RECORD: Final = "rollout_step"
 """The event's name in the decision log."""
@@ -64,16 +64,16 @@ class RecordEvent(Protocol):
     """Takes an event for the decision log; never waits."""
 
     def __call__(self, event: str, **details: str | int) -> None:
-        """Record it, where there is a log."""
+        """Records an event, if there is a decision log."""
 
 
 class RolloutKeeper:
-    """Keeps the records; called by whoever writes the statuses."""
+    """Keeps the records, for the writers of statuses."""
 
     def __init__(
         self, events: EventWriter, pod: Pod, record: RecordEvent, records: RolloutRecords
     ) -> None:
-        """``record`` takes what the decision log should know; ``records`` say which count."""
+        """``record`` writes to the decision log; ``records`` decide which records count."""
         self._records = records
         self._events = events
         self._pod = pod
@@ -83,17 +83,17 @@ class RolloutKeeper:
         self._totals: dict[LabelledSubject, int] = {}
 
     # --- evidence ------------------------------------------------------------------------------
-    # A violation that was reported once counts for good: whoever may write a status may erase it there.
+    # A reported violation counts for good: a user with rights on the status may remove it there.
 
     def status_changed(self, subject: LabelledSubject, status: Mapping[str, Any]) -> None:
-        """Note the last violation of a replica's status as it is now."""
+        """Takes the last violation from a replica's current status."""
         violated = _time(status_of(status).get("lastViolation"))
         if violated is not None:
             violated = min(violated, time.time() + AHEAD_SECONDS)
             self._violated[subject] = max(violated, self._violated.get(subject, 0.0))
 
     def seen(self, subject: LabelledSubject, document: Mapping[str, Any] | None) -> None:
-        """An object as it is now, with what audits found; None when it is gone."""
+        """Takes an object with its audit results; None if it was deleted."""
         if document is None:
             self._violated.pop(subject, None)
             self._totals.pop(subject, None)
@@ -106,7 +106,10 @@ class RolloutKeeper:
         document: Mapping[str, Any],
         record: RolloutRecord | None,
     ) -> int | None:
-        """The most that audits found since the record was written; what they find now, if that is less."""
+        """Returns the highest audit total since the record was written.
+
+        The current total replaces it once the record has counted it.
+        """
         now = _count(status_of(document).get("totalViolations"))
         most = self._totals.get(subject)
         if now is not None and (most is None or (record and (record.total or 0) >= most)):
@@ -123,9 +126,9 @@ class RolloutKeeper:
         statuses: Sequence[Mapping[str, Any]],
         pods: Iterable[Mapping[str, Any]],
     ) -> Json | None:
-        """The whole status with its record; None where the object has it.
+        """Returns the whole status with its record; None if the object has it.
 
-        ``status`` is the one without, None where nothing else differs.
+        ``status`` is the status without the record, None if nothing else differs.
         """
         self._due.pop(subject, None)
         if subject.kind not in _STAGED or not self._records.is_settled:
@@ -135,7 +138,7 @@ class RolloutKeeper:
         try:
             rollout = read_rollout(document)
         except InvalidConstraint:
-            return status  # The replicas say so; what was recorded stays.
+            return status  # The replicas report the error; the record stays.
         if rollout is None:
             if FIELD not in before:
                 return status
@@ -170,15 +173,15 @@ class RolloutKeeper:
         states = [_is_at(item, action) for item in standings]
         begun = record is not None and record.generation == generation
         if not begun and not any(states):
-            # A generation that no replica can enforce is no reason to forget how far the one
-            # before it was, which goes on being enforced.
+            # The previous generation stays in force, so its record must stay if no replica can
+            # enforce the new one.
             return None
         now = time.time()
         evidence = Evidence(
             enforced=bool(states) and all(states),
             last_violation=self._violated.get(subject),
             total=self._total(subject, document, record),
-            audited=now,  # Whoever may write the time of an audit may make it one long ago.
+            audited=now,  # The audit time in the status is not used: a user with rights on it may set it back.
         )
         following = next_record(rollout, record, generation, evidence, now)
         if following != record:
@@ -191,13 +194,13 @@ class RolloutKeeper:
         return following
 
     def due(self, subject: LabelledSubject) -> float | None:
-        """When to look again, on the monotonic clock: a stage will have lasted long enough."""
+        """Returns when to look again, on the monotonic clock: when a stage may end."""
         return self._due.get(subject)
 
     async def written(
         self, subject: LabelledSubject, before: Mapping[str, Any], after: Mapping[str, Any]
     ) -> None:
-        """A status was written by us, and became ``after``: say what step that was, if one."""
+        """Records the roll-out step of a status write, if it was one."""
         if subject.kind not in _STAGED:
             return
         self._records.verified(after)
@@ -225,7 +228,7 @@ class RolloutKeeper:
 
 
 def _is_at(item: Standing, action: str) -> bool:
-    """Whether a replica does what a stage says."""
+    """Whether a replica is at a stage's enforcement action."""
     if action in (PREVIEW, ENFORCE):
         return item.state == ("previewed" if action == PREVIEW else "enforced")
     return item.state == "enforced" and item.action == action

@@ -1,8 +1,8 @@
-"""Finds out which of our fields of a status object the cluster keeps.
+"""Determines which of our fields of status objects the cluster keeps.
 
-Our CRDs of the statuses are Gatekeeper's with fields of our own. Where Gatekeeper's own are
-installed, the API server prunes those in silence; so each CRD is watched, what it does not
-declare is left out of what is written, and that is said.
+Our CRDs of the statuses are Gatekeeper's with additional fields. If Gatekeeper's own CRDs are
+installed, the API server silently prunes the additional fields. So each CRD is watched, and fields
+that it does not declare are left out of writes and logged.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class StatusFields:
             settings=settings,
         )
         self.kept: frozenset[str] | None = None
-        """The fields that the CRD declares; None until there is a CRD."""
+        """The fields that the CRD declares; None before the CRD exists."""
 
     @property
     def pruned(self) -> frozenset[str]:
@@ -61,13 +61,13 @@ class StatusFields:
         await self._reflector.run()
 
     def change(self, changes: Iterable[Change]) -> None:
-        """The CRD came or changed; while there is none, nothing can be written anyway."""
+        """Takes a created or changed CRD; without a CRD nothing can be written."""
         for change in changes:
             if change.kind == "set":
                 self._take(declared_fields(change.object, pod_status.VERSION))
 
     def synced(self) -> None:
-        """The list is in: say so if it has no CRD."""
+        """Logs a warning if the first list has no CRD."""
         if self._reflector.store.get("", self._name) is None:
             self._log.warning(
                 "statuses cannot be written: their CRD is missing; apply the manifests of this release",

@@ -1,4 +1,4 @@
-"""The status objects of all replicas, by what they are about."""
+"""The status objects of all replicas, by their subject."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class StatusListener(Protocol):
     """Receives the changes of status objects."""
 
     def touch(self, subject: LabelledSubject) -> None:
-        """Look at a subject: a status about it changed or went."""
+        """Queues a subject: one of its statuses changed or was deleted."""
 
     def status_changed(self, subject: LabelledSubject, status: Object) -> None:
-        """Take a replica's status of a subject as it is now."""
+        """Takes the current status of a subject from a replica."""
 
     def touch_all(self) -> None:
-        """Look at everything: anything may have changed."""
+        """Queues all subjects: anything may have changed."""
 
 
 class StatusIndex:
-    """The status objects of one kind; a reflector's receiver.
+    """The status objects of one kind; the receiver of a reflector.
 
-    ``items`` are all, by their names. One that has not the name which its Pod would give it says
-    nothing of any subject, whoever wrote it.
+    ``items`` are all, by name. A status with another name than its Pod would give it is not counted
+    for any subject, whoever wrote it.
     """
 
     def __init__(
@@ -45,12 +45,12 @@ class StatusIndex:
         self.subjects: dict[LabelledSubject, dict[str, Object]] = {}
         self.items: dict[str, Object] = {}
         self.writers: Counter[str] = Counter()
-        """The Pods, by UID, of which a status says that they carry out the status operation."""
+        """The Pods with the status operation, by UID, with the number of their statuses."""
         self._listener = listener
         self._object_faults = object_faults
 
     def change(self, changes: Iterable[Change]) -> None:
-        """Take in status objects that came, changed or went."""
+        """Takes status objects that came, changed or were deleted."""
         self._object_faults.each("status", self.kind.kind, changes, self._change)
 
     def synced(self) -> None:

@@ -23,13 +23,16 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 SETTLED_SECONDS: Final = (1.0, 5.0, 15.0)
-"""After a CRD's change its statuses are compared again: the API server announces a CRD, and takes a
-moment to serve by it. What it pruned until then would be missing; where nothing is, nothing is
-written."""
+"""The delays after a CRD's change at which its statuses are compared again. The API server needs a
+moment until it serves by a new CRD, and prunes unknown fields meanwhile. Nothing is written if none
+is missing."""
 
 
 class _Handed:
-    """Status objects with the fields that the cluster keeps; one that is the same stays the same."""
+    """Status objects with the fields that the cluster keeps.
+
+    An unchanged document keeps its identity.
+    """
 
     def __init__(self, fields: frozenset[str], sign: Callable[[bytes], str]) -> None:
         self.fields = fields
@@ -37,7 +40,7 @@ class _Handed:
         self._made: dict[str, tuple[Json, Json]] = {}
 
     def follow(self, documents: Mapping[str, Json]) -> dict[str, Json]:
-        """Take these documents, and return them as the API server keeps them."""
+        """Takes these documents; returns them with the fields that the API server keeps, signed."""
         writers, before = {}, self._made
         for name, document in documents.items():
             known = before.get(name)
@@ -82,7 +85,7 @@ class StatusWriters:
         self._prune = False
         self._handed: dict[StatusKind, _Handed] = {}
         self.pruned: dict[tuple[str, ...], float] = {(kind.kind,): 0 for kind in STATUS_KINDS}
-        """How many of our fields the cluster does not keep, by kind of status object."""
+        """The number of our fields that the cluster does not keep, by kind of status object."""
 
     @property
     def writes(self) -> int:
@@ -95,13 +98,13 @@ class StatusWriters:
         return sum(writer.failures for writer in self._writers.values())
 
     def want(self, documents: Mapping[str, Json], *, prune: bool) -> None:
-        """The status objects there should be, by name; with ``prune`` no others of ours."""
+        """Sets the desired status objects, by name; with ``prune`` all others of ours are deleted."""
         self._desired, self._prune = documents, prune
         for kind in STATUS_KINDS:
             self._hand_over(kind)
 
     def sign_anew(self) -> None:
-        """The keys are others."""
+        """Signs all statuses again after a change of keys."""
         self._handed.clear()
         for kind in STATUS_KINDS:
             self._hand_over(kind)
@@ -119,7 +122,7 @@ class StatusWriters:
         self._writers[kind].want(documents, prune=self._prune)
 
     def _declared(self, kind: StatusKind) -> None:
-        """The kind's CRD came or changed."""
+        """Handles a created or changed CRD of a kind."""
         self.pruned[kind.kind,] = len(self._fields[kind].pruned)
         self._can_write[kind].set()
         self._hand_over(kind)

@@ -1,4 +1,4 @@
-"""This replica's status objects: which they are, and when one differs from the desired one."""
+"""This replica's status objects, and their comparison with the objects in the cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 _STAGED: Final = ("enforcementAction", "preview")
-"""Fields that tell of a stage, of a constraint and of a mutator."""
+"""Fields about a stage, of a constraint and of a mutator."""
 
 
 def own_statuses(pod: Pod) -> ObjectSelection:
@@ -27,7 +27,10 @@ def own_statuses(pod: Pod) -> ObjectSelection:
 
 
 def overlay_status(desired: Json, current: Json) -> Json | None:
-    """Return the desired status over the current object; None where status, labels and owner are right."""
+    """Returns the desired status over the current object.
+
+    None if status, labels and owner are right.
+    """
     ours, theirs = desired["metadata"], current["metadata"]
     if (
         desired["status"] == current.get("status")
@@ -54,7 +57,7 @@ def kept(document: Json, fields: frozenset[str]) -> Json:
 
 
 def signed(document: Json, sign: Callable[[bytes], str]) -> Json:
-    """Return the status object with a signature, if it reports a stage of a roll-out."""
+    """Returns the status object with a signature, if it reports a stage of a roll-out."""
     status = document["status"]
     if not any(status.get(name) for name in _STAGED) or not (
         signature := sign(signed_bytes(document))
@@ -64,7 +67,10 @@ def signed(document: Json, sign: Callable[[bytes], str]) -> Json:
 
 
 def signed_bytes(document: Mapping[str, Any]) -> bytes:
-    """Return the signed bytes of a status object: who says what. No other message has this field."""
+    """Returns the bytes to sign for a status object: its owners, name and content.
+
+    No other signed message has the field ``statusOf``.
+    """
     unsigned = {name: value for name, value in status_of(document).items() if name != SIGNATURE}
     owners = [text(owner, "uid") for owner in owners_of(document)]
     name = text(document, "metadata", "name")
@@ -72,7 +78,7 @@ def signed_bytes(document: Mapping[str, Any]) -> bytes:
 
 
 def keep_since(document: Json, before: Json | None) -> None:
-    """Let a state go on since when it began, while nothing but the time would differ."""
+    """Keeps the ``since`` time of the previous status, if nothing else differs."""
     if before is not None:
         since = {"since": before["status"]["since"]}
         if before["status"] == document["status"] | since:

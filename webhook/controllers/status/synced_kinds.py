@@ -1,7 +1,7 @@
-"""Synced kinds: which paths of their objects replicas keep, and which templates wait for more.
+"""Synced kinds: the paths of their objects that replicas keep, and the templates that wait.
 
-Replicas derive the paths from the templates (:mod:`webhook.controllers.apply.projection`). Whoever shows
-them derives the same from the same templates, so no replica writes it down.
+Replicas derive the paths from the templates (:mod:`webhook.controllers.apply.projection`). This
+module derives the same from the same templates, so no replica needs to write the paths down.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _KINDS: Final = re.compile("; | or ")
 class SyncedKind(NamedTuple):
     """One synced kind.
 
-    ``paths`` is ``("*",)`` for whole objects, and ``why_whole`` then says why; no path means that
-    only the presence of objects is kept. ``objects`` is how many there are, None where that may not
-    be read. ``waiting`` are the templates that wait for this kind's data.
+    ``paths`` is ``("*",)`` for whole objects, with the reason in ``why_whole``; without a path only
+    the presence of objects is kept. ``objects`` is their number, None if that may not be read.
+    ``waiting`` are the templates that wait for this kind's data.
     """
 
     gvk: GroupVersionKind
@@ -60,17 +60,17 @@ def synced_kinds_of(
     converged: Iterable[Convergence],
     counts: Mapping[GroupVersionKind, int],
 ) -> list[SyncedKind]:
-    """Return a row for each kind that ``sources`` (the Config and SyncSets) name, in order."""
+    """Returns a row for each kind that ``sources`` (the Config and SyncSets) name, in order."""
     return rows_of(
         SyncFacts(tuple(sources), whole_flag(pods), waiting_for_data(converged)), templates, counts
     )
 
 
 class SyncFacts(NamedTuple):
-    """The facts about synced data of a cluster beside its templates.
+    """The facts about synced data of a cluster, beside its templates.
 
-    ``sources`` are the Config and SyncSets, ``flag`` the argument of replicas with which they keep whole
-    objects, ``waiting`` the kinds that each template waits for.
+    ``sources`` are the Config and SyncSets. ``flag`` is the argument with which replicas keep whole
+    objects. ``waiting`` are the kinds that each template waits for.
     """
 
     sources: tuple[Mapping[str, Any], ...]
@@ -83,7 +83,7 @@ def rows_of(
     templates: Sequence[Mapping[str, Any]],
     counts: Mapping[GroupVersionKind, int] = MappingProxyType({}),
 ) -> list[SyncedKind]:
-    """Return a row for each synced kind, in order; ``counts`` is how many objects there are of some."""
+    """Returns a row for each synced kind, in order; ``counts`` are known numbers of objects."""
     kinds = sorted(frozenset().union(*map(synced_kinds, facts.sources)))
     reads = _reads_by_template(templates) if kinds else {}
     return [_row(gvk, reads, facts.flag, counts.get(gvk), facts.waiting) for gvk in kinds]
@@ -110,7 +110,7 @@ def _row(
 
 
 def _reads_by_template(templates: Sequence[Mapping[str, Any]]) -> dict[str, ReadSet]:
-    """Return what each template reads of synced data: nothing where it cannot be used."""
+    """Returns the paths of synced data that each template reads; none if it is unusable."""
     fields = ("apiVersion", "kind", "metadata", "spec")
     return {
         name_of(document): _reads_of(encode({name: document.get(name) for name in fields}))
@@ -120,7 +120,7 @@ def _reads_by_template(templates: Sequence[Mapping[str, Any]]) -> dict[str, Read
 
 @lru_cache(maxsize=512)
 def _reads_of(template: bytes) -> ReadSet:
-    """Derive what a template reads, which takes some 20 ms where it names synced data."""
+    """Derives the paths that a template reads: some 20 ms if it names synced data."""
     # Here and not above: it brings the compiler.
     from webhook.constraint.drivers.reads import inventory_reads  # noqa: PLC0415
 
@@ -132,7 +132,7 @@ def _reads_of(template: bytes) -> ReadSet:
 
 
 def whole_flag(pods: Iterable[Mapping[str, Any]]) -> str:
-    """Return the argument of a replica with which all objects are kept whole; empty for none."""
+    """Returns the flag with which a replica keeps whole objects; empty without it."""
     given = {
         one
         for pod in pods
@@ -144,7 +144,7 @@ def whole_flag(pods: Iterable[Mapping[str, Any]]) -> str:
 
 
 def waiting_for_data(converged: Iterable[Convergence]) -> dict[str, frozenset[str]]:
-    """Return the templates that a replica withholds until data has come, each with its kinds."""
+    """Returns the templates that a replica withholds until their data arrives, each with its kinds."""
     waiting: dict[str, frozenset[str]] = {}
     for item in converged:
         for standing in item.standings:

@@ -1,5 +1,5 @@
 """The exporter: decisions become records, wait in a bounded queue, and leave by a transport.
 
-What enters are reviews on the admission thread, which never waits for it. It must not know the
-sidecar's queue, nor sinks.
+Input are reviews on the admission thread, which never waits for the exporter. It is independent of
+the sidecar's queue and of sinks.
 """

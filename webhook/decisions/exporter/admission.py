@@ -1,4 +1,4 @@
-"""Records of reviews: what was asked, what was found, what was answered."""
+"""Records of reviews: the request, the findings and the answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEMO: Final[dict[str, Any]] = {"memo": True}
 
 
 class RecordedPolicies:
-    """The policies in force as records describe them, worked out once for all records."""
+    """The policies in force in the format of records, computed once for all records."""
 
     __slots__ = ("_constraints", "_generations", "_written", "common", "digest", "revision")
 
@@ -49,7 +49,7 @@ class RecordedPolicies:
             "policyDigest": digest,
             "policyRevision": revision,
         }
-        """The fields that these policies decide, alike in the records of all admissions."""
+        """The fields of the policies, the same in the records of all admissions."""
         self._generations = generations or {}
         self._constraints: dict[tuple[str, str], tuple[Constraint, dict[str, Any]]] = {}
         self._written: dict[tuple[str, str], tuple[Constraint, bytes]] = {}
@@ -65,7 +65,7 @@ class RecordedPolicies:
         return cls(snapshot.digest, snapshot.revision, generations)
 
     def result(self, result: Result) -> dict[str, Any]:
-        """A result, with what it has in common with all others of its constraint."""
+        """Returns a result, with the fields common to all results of its constraint."""
         return {
             **self.described(result.constraint),
             "target": result.target,
@@ -78,7 +78,7 @@ class RecordedPolicies:
         }
 
     def excused(self, responses: Responses) -> list[dict[str, Any]]:
-        """The violations that exceptions are about, each with its exception.
+        """Returns the violations that exceptions apply to, each with its exception.
 
         Those whose action an exception weakened are among the results, too.
         """
@@ -98,7 +98,7 @@ class RecordedPolicies:
         return known[1]
 
     def written(self, constraint: Constraint) -> bytes:
-        """As :meth:`described`, written; raises :class:`TypeError` where orjson cannot."""
+        """Encodes :meth:`described`; raises :class:`TypeError` if orjson cannot."""
         key = constraint.kind, constraint.name
         known = self._written.get(key)
         if known is None or known[0] is not constraint:
@@ -125,9 +125,9 @@ NO_POLICIES: Final = RecordedPolicies()
 class ReviewOutcome(NamedTuple):
     """The outcome of a review beside its results.
 
-    ``allowed`` is None where failurePolicy decides. ``error`` says why there is no verdict, where
-    there is none, ``refusal`` why a request was denied by no policy. ``queue_ns`` is the time a
-    request waited before its review began.
+    ``allowed`` is None if failurePolicy decides. ``error`` is why there is no verdict, ``refusal``
+    why a request was denied by no policy; both may be empty. ``queue_ns`` is the time a request
+    waited before its review began.
     """
 
     allowed: bool | None = True
@@ -148,7 +148,7 @@ def admission_record(
     include_objects: bool = False,
     include_answers: bool = False,
 ) -> dict[str, Any]:
-    """The record of one admission; ``responses`` is None where nothing was reviewed."""
+    """Returns the record of one admission; ``responses`` is None without a review."""
     document = request.document
     user = document.get("userInfo") or _NOBODY
     group, version, kind = request.kind
@@ -249,7 +249,7 @@ def audit_record(
     include_objects: bool = False,
     include_answers: bool = False,
 ) -> dict[str, Any]:
-    """The record of one object reviewed by the audit run ``audit_id``, or between two of them."""
+    """Returns the record of one object reviewed by the audit run ``audit_id``, or between two."""
     kind = gvk_of(obj)
     record: dict[str, Any] = {
         "eventType": "decision",
@@ -301,7 +301,7 @@ def exception_fields(excuse: Excuse) -> dict[str, str]:
 
 def verdict_of(results: Sequence[Result]) -> DecisionVerdict:
     """The gravest action among results: deny, then warn, then dryrun; allow without any."""
-    if results and results[0].enforcement_action == "deny":  # the gravest, and they come first
+    if results and results[0].enforcement_action == "deny":  # the gravest is always the first
         return "deny"
     actions = {result.enforcement_action for result in results}
     if "scoped" in actions:
@@ -313,7 +313,7 @@ def verdict_of(results: Sequence[Result]) -> DecisionVerdict:
 
 
 def why(allowed: bool, code: int, message: str) -> tuple[str, str]:
-    """Why there is no verdict, where there is none, and why a request was denied by no policy."""
+    """Returns why there is no verdict, and why a request was denied by no policy; empty if not so."""
     if allowed:
         return "", ""
     return ("", message) if code == 403 else (message, "")
@@ -329,9 +329,9 @@ def judge(
     *,
     written: Callable[[Result], Any] | None = None,
 ) -> None:
-    """Say what was found, each result as ``written`` has it, and the verdict that comes of it.
+    """Adds the findings to a record, each result as encoded by ``written``, and the verdict.
 
-    The others are as :class:`ReviewOutcome` has them.
+    The other arguments are those of :class:`ReviewOutcome`.
     """
     faults: list[str] = []
     if responses is not None:

@@ -31,7 +31,7 @@ class Origin:
 
 
 def origin_from_environment(environment: Mapping[str, str]) -> Origin:
-    """The pod as the downward API tells it: POD_UID, POD_NAME, POD_NAMESPACE, NODE_NAME."""
+    """Reads the Pod's identity from the downward API: POD_UID, POD_NAME, POD_NAMESPACE, NODE_NAME."""
     return Origin(
         pod_uid=environment.get("POD_UID", ""),
         pod=environment.get("POD_NAME", ""),
@@ -41,7 +41,7 @@ def origin_from_environment(environment: Mapping[str, str]) -> Origin:
 
 
 MASKED_ALWAYS: Final = ("mutation", "externalData")
-"""Fields that may hold values of an object even where objects are not included."""
+"""Fields that may hold values of an object even if objects are not included."""
 
 USER_FIELDS: Final = ("requestUsername", "requestUserUID", "requestUserGroups", "userInfo")
 
@@ -51,7 +51,10 @@ _SHORT_OF_ANSWERS: Final = frozenset({"provider", "statusCode", "cached", "milli
 
 
 def encode_bounded(record: dict[str, Any], bytes_max: int) -> bytes | None:
-    """A record of at most so many bytes, which may be left without its parts; None for none."""
+    """Encodes a record in at most ``bytes_max`` bytes, if necessary without large fields.
+
+    Else None.
+    """
     line = _encode(record)
     if line is None or len(line) > bytes_max:
         line = _shorten(record, bytes_max)
@@ -66,7 +69,7 @@ def _encode(record: dict[str, Any]) -> bytes | None:
 
 
 def _shorten(record: dict[str, Any], bytes_max: int) -> bytes | None:
-    """Leave out what is large, and say so in ``truncated``, until the record fits."""
+    """Removes large fields until the record fits, and lists them in ``truncated``."""
     truncated = [name for name in ("object", "oldObject") if record.pop(name, None) is not None]
     mutation = record.get("mutation", {})
     truncated += [
@@ -104,7 +107,7 @@ def _shorten(record: dict[str, Any], bytes_max: int) -> bytes | None:
 
 
 class RecordEncoder:
-    """Writes the records of one process as the settings want them."""
+    """Encodes the records of one process by its settings."""
 
     __slots__ = (
         "_constant",
@@ -132,13 +135,13 @@ class RecordEncoder:
         encoded = orjson.dumps(constant)
         self.rows = RowWriter(constant)
         self._prefix = encoded[:-1] + b',"sequence":'
-        # The value of the first of its names, with the others after it: written where it stands.
+        # As the value of specVersion, this fragment also writes all other constant fields.
         self._constant = orjson.Fragment(encoded[len(b'{"specVersion":') : -1])
         self._line_bytes_max = settings.max_record_bytes + len(self._prefix) + len("9" * 16)
         masking = settings.masking
         self._masks = bool(masking.paths or masking.of_kinds or settings.include_objects)
         self.as_made = not (self._masks or settings.rules.rules) and settings.include_user_info
-        """Whether records of reviews are queued as they are made."""
+        """Whether records of reviews are queued unchanged."""
         self.in_rows = (
             self.as_made
             and settings.acknowledged
@@ -147,7 +150,7 @@ class RecordEncoder:
         """Whether they may be rows."""
 
     def left_out(self, record: dict[str, Any]) -> str:
-        """Why a record is left out, if it is; else it is masked."""
+        """Returns why a record is left out; otherwise masks it, and returns an empty text."""
         settings = self._settings
         if settings.rules.rules and (reason := settings.rules.drop_reason(record)):
             return reason
@@ -159,7 +162,7 @@ class RecordEncoder:
         return ""
 
     def line(self, record: dict[str, Any], sequence: int) -> bytes | None:
-        """The line of a record that is short enough and that orjson can write; None for others."""
+        """Returns the line of a record; None if it is too long, or orjson cannot encode it."""
         record["specVersion"] = self._constant
         record["sequence"] = sequence
         try:
@@ -172,9 +175,9 @@ class RecordEncoder:
         return None
 
     def body(self, record: dict[str, Any]) -> bytes | None:
-        """A record's own part, within the limit of one record; None where it cannot be."""
+        """Returns a record's own part; None if it exceeds the limit of one record."""
         return encode_bounded(record, self._settings.max_record_bytes)
 
     def with_body(self, body: bytes, sequence: int) -> bytes:
-        """The line of a record of which this is its own part."""
+        """Returns the line of a record from its own part."""
         return b"%s%d,%s" % (self._prefix, sequence, body[1:])

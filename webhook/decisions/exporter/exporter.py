@@ -1,9 +1,8 @@
-"""The exporter client: takes records from the server and gets them acknowledged.
+"""The exporter client: takes records from the server and delivers them to the sidecar.
 
-It lives on the server's event loop. :meth:`Exporter.offer` never waits and is
-all that an admission sees of it; :meth:`Exporter.run`, one task of the
-application, connects, sends and sends again until the sidecar says that a
-record is durable.
+It runs on the server's event loop. An admission only calls :meth:`Exporter.offer`, which never
+waits. :meth:`Exporter.run`, one task of the application, connects, and sends each record until the
+sidecar has acknowledged it as durable.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 
 AWAITED_MAX: Final = 1024
-"""While a sidecar is away. Of more, the oldest traces get no such span."""
+"""The most traces that wait for a sidecar; the oldest beyond that get no such span."""
 
 
 class AwaitedExports:
@@ -63,7 +62,7 @@ class AwaitedExports:
         return self._exporter.newest
 
     def await_export(self, trace: Trace) -> None:
-        """Give the trace another span once the newest record is acknowledged."""
+        """Adds another span to the trace once the newest record is acknowledged."""
         self._awaited.append((self._exporter.newest, time.monotonic_ns(), trace.later()))
 
     def _left(self, sequence: int) -> None:
@@ -78,17 +77,17 @@ DROP_REASONS: Final = (
     *("queue_full", "rule", "sampled", "too_large"),
     *("shutdown", "bug", "audit_timeout"),
 )
-"""Why records are dropped, each a series from the start: one that appears has no increase."""
+"""The reasons for dropped records. Each is a series from the start; new series show no increase."""
 
 
 @dataclass(slots=True)
 class Counters:
-    """Records by what became of them, each counted where it happens.
+    """The numbers of records by their outcome.
 
-    ``offered`` is every record there was; with those still queued,
-    ``offered = acknowledged + sent + dropped + queued`` at any time (``sent``
-    is for a receiver that never acknowledges). ``retried`` counts records sent
-    again and is no outcome; ``faults`` counts connections that a bug ended.
+    ``offered`` counts all records. At any time ``offered = acknowledged + sent + dropped +
+    queued``, with the records still queued (``sent`` is for a receiver that never acknowledges).
+    ``retried`` counts records sent again, which is no outcome. ``faults`` counts connections that a
+    bug ended.
     """
 
     offered: int = 0
@@ -109,10 +108,10 @@ SEND_BYTES: Final = 256 * 1024
 """Sent at a time at most: well below a grpc message's 4 MiB."""
 
 RECORD_BYTES_MIN: Final = 512
-"""Of a review: the names of its fields alone take as many."""
+"""The least bytes of a review's record: the names of its fields alone take as many."""
 
 NAMES: Final = 64
-"""Of decisions, made at a time."""
+"""The number of decision ids made at a time."""
 
 GOODBYE_SECONDS: Final = 1.0
 
@@ -129,7 +128,7 @@ class Pauses:
         self.configure(settings)
 
     def configure(self, settings: ExporterSettings) -> None:
-        """Put other limits in force."""
+        """Applies other limits."""
         self._failures.initial_seconds = settings.backoff_initial_seconds
         self._failures.max_seconds = settings.backoff_max_seconds
         self._bugs.max_seconds = settings.backoff_max_seconds
@@ -200,19 +199,19 @@ class Exporter:
 
     @property
     def counters(self) -> Counters:
-        """The numbers of records so far, by what became of them."""
-        # Not counted one by one, which would cost each more. Scrapes are another thread's: each of
-        # these only ever grows.
+        """The current numbers of records, by their outcome."""
+        # Rows are not counted one by one, which would cost time for each. Scrapes are on another
+        # thread; each of these numbers only ever grows.
         return replace(self._counters, offered=self._counters.offered + self.noted.total)
 
     @property
     def queued(self) -> int:
-        """Records not yet acknowledged."""
+        """The number of records not yet acknowledged."""
         return len(self.outbox) + self.noted.count
 
     @property
     def newest(self) -> int:
-        """The sequence of the record that was queued last; 0 where none waits."""
+        """The sequence number of the record queued last; 0 if none waits."""
         self.settle()
         return self.outbox.newest
 
@@ -220,17 +219,18 @@ class Exporter:
     def in_rows(self) -> bool:
         """Whether decisions are queued as rows.
 
-        Their records are as they are made, and the receiver, as far as it is known, takes them so.
+        It requires records without masks or rules, and a receiver that accepts rows, as far as
+        known.
         """
         return self._encoder.in_rows and self._takes_rows
 
     @property
     def queued_bytes(self) -> int:
-        """Bytes not yet acknowledged."""
+        """The bytes not yet acknowledged."""
         return self.outbox.queued_bytes
 
     def configure(self, settings: ExporterSettings) -> None:
-        """Put other settings in force; a connection to another address is made anew."""
+        """Applies new settings; a new address also causes a new connection."""
         self.settle()
         old, self._settings = self._settings, settings
         self.outbox.max_records = settings.max_records
@@ -245,12 +245,12 @@ class Exporter:
         return next(self.names)
 
     def offer(self, record: dict[str, Any]) -> bool:
-        """Queue a record if there is room; False, and counted, if not. Never waits.
+        """Queues a record if there is room; False, and counted, if not. Never waits.
 
-        Takes the mapping over and may change it. Masked and encoded at once:
-        nothing that must not leave is ever queued.
+        Takes ownership of the mapping and may change it. The record is masked and encoded at once,
+        so that no confidential value is ever queued.
         """
-        if self.noted.count:  # what was decided before it has lower numbers
+        if self.noted.count:  # earlier decisions have lower numbers
             self.settle()
         encoder = self._encoder
         as_made = encoder.as_made and record.keys().isdisjoint(MASKED_ALWAYS)
@@ -266,23 +266,23 @@ class Exporter:
         return self._queue(sequence, line)
 
     def open_rows(self, policies: RecordedPolicies) -> None:
-        """Let decisions by these policies be noted as rows, where :attr:`in_rows` and not refused.
+        """Permits rows of decisions by these policies, if :attr:`in_rows` and not refused.
 
-        As many as :attr:`NotedRows.limit` says before this is called again. They are put together
-        a few requests later or when they are sent.
+        At most :attr:`NotedRows.limit` rows before the next call. They are joined a few requests
+        later, or when they are sent.
         """
         noted = self.noted
         if policies is not noted.policies or noted.count >= ROWS:
             self.settle()
             noted.begin(policies)
-        # Where room is scarce it is asked for each.
+        # Without ample room each row is checked.
         ample = self.outbox.has_room(RECORD_BYTES_MIN, ROWS)
         noted.limit = noted.total + (ROWS - noted.count if ample else 1)
         if self._moment is None:
             self._wake_later()
 
     def settle(self) -> None:
-        """Put the rows together that were noted."""
+        """Joins the waiting rows, and queues them."""
         noted = self.noted
         noted.limit = 0
         count = noted.count
@@ -292,9 +292,9 @@ class Exporter:
             noted.begin(noted.policies)
 
     def refuse(self) -> bool:
-        """Count a record that has no room before it is made; False where it is to be offered.
+        """Counts a record without room before it is made; False if it must be offered.
 
-        Where rules leave records out, it takes the record to say which: then it is to be offered.
+        With rules the record itself is needed to find the reason: then it must be offered.
         """
         waiting = self.noted.count + 1
         has_room = self.outbox.has_room(RECORD_BYTES_MIN, waiting) and not self._closing
@@ -306,20 +306,20 @@ class Exporter:
         return True
 
     def _has_room(self, size: int) -> bool:
-        """Whether there is room for a record of so many bytes beside the rows that are noted."""
+        """Whether there is room for a record of this size beside the waiting rows."""
         return self.outbox.has_room(size, self.noted.count + 1)
 
     def lose(self, error: Exception) -> None:
-        """A bug kept a record from being made or queued: count and tell it."""
+        """Counts and logs a record that a bug kept from being made or queued."""
         self._counters.offered += 1
         self._counters.drop("bug")
         self._logger.fault("bug: a decision was not recorded", error)
 
     async def put(self, record: dict[str, Any]) -> bool:
-        """Queue a record, waiting for room; False only for what rules or limits leave out.
+        """Queues a record, waiting for room; False if rules or limits leave it out.
 
-        For the audit, which can wait, and must not crowd out admissions: it
-        waits until the queue is half empty.
+        For the audit, which can wait and must not displace admissions: it waits until the queue is
+        half empty.
         """
         if not self._is_kept(record):
             return False
@@ -341,7 +341,7 @@ class Exporter:
         return self._add(line)
 
     def _may_add(self, size: int) -> bool:
-        """Whether a record that can wait may be queued now, behind what was decided before it."""
+        """Whether a record that can wait may be queued now, after earlier decisions."""
         self.settle()
         return (
             self.queued < self.outbox.max_records // 2 + 1
@@ -355,11 +355,11 @@ class Exporter:
         while not self._finished.is_set():
             try:
                 await self._session()
-            except Exception as error:  # noqa: BLE001  # the log's boundary: it begins anew
+            except Exception as error:  # noqa: BLE001  # the log's boundary: it starts again
                 await _wait(self._finished, self._pauses.after_bug(error))
 
     async def _session(self) -> None:
-        """One connection, from the attempt to its end."""
+        """Runs one connection, from the attempt to its end."""
         self._changed.clear()
         try:
             async with asyncio.timeout(self._settings.connect_seconds):
@@ -378,10 +378,9 @@ class Exporter:
             await connection.close()
 
     async def drain(self, grace_seconds: float) -> None:
-        """Wait until everything is acknowledged, at most ``grace_seconds``, then end :meth:`run`.
+        """Waits for all acknowledgements, at most ``grace_seconds``, then ends :meth:`run`.
 
-        Call after the last answer. What is left is counted as dropped
-        (``shutdown``).
+        To be called after the last answer. Remaining records are counted as dropped (``shutdown``).
         """
         self.settle()
         self._closing = True
@@ -394,7 +393,7 @@ class Exporter:
                     self._wake.set()
                     await self._room.wait()
         except TimeoutError:
-            pass  # What is left is counted, and told.
+            pass  # The remaining records are counted and logged.
         lost = self.outbox.clear()
         self._counters.drop("shutdown", lost)
         self._finished.set()
@@ -406,7 +405,7 @@ class Exporter:
             )
 
     def _is_kept(self, record: dict[str, Any]) -> bool:
-        """Rules and masks; False, and counted, for what is left out."""
+        """Applies rules and masks to a record; False if it is left out, which is counted."""
         reason = self._encoder.left_out(record)
         if reason:
             self._counters.offered += 1
@@ -414,7 +413,7 @@ class Exporter:
         return not reason
 
     def _encode_bounded(self, record: dict[str, Any]) -> bytes | None:
-        """A record's own part, within the limit of one record; None, and counted, for none."""
+        """Returns a record's own part; None, and counted, beyond the limit of one record."""
         line = self._encoder.body(record)
         if line is None:
             self._sequence += 1  # the sidecar sees the gap
@@ -426,11 +425,11 @@ class Exporter:
         return self._queue(sequence, self._encoder.with_body(body, sequence))
 
     def _queue_rows(self, rows: bytes | memoryview, count: int, longest: int) -> None:
-        """Queue these, none of which is longer, on one line if they may be; else half by half."""
+        """Queues rows, none longer than ``longest``, on one line if possible; else half by half."""
         try:
             if self._are_queued(rows, count, longest):
                 return
-        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decisions stand
+        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decisions are not affected
             if count == 1:  # it keeps no other from being recorded
                 self._counters.drop("bug")
                 self._logger.fault("bug: a decision was not recorded", bug)
@@ -440,7 +439,7 @@ class Exporter:
             self._queue_rows(b",".join(half), len(half), max(map(len, half)))
 
     def _are_queued(self, rows: bytes | memoryview, count: int, longest: int) -> bool:
-        """Queue these together, or count a single one as dropped; False where they must be fewer."""
+        """Queues rows together, or counts a single one as dropped; False if they are too many."""
         noted = self.noted
         writer = self._encoder.rows
         line = writer.line(self._sequence + 1, noted, rows)
@@ -465,7 +464,7 @@ class Exporter:
         return True
 
     def _queue(self, sequence: int, line: bytes) -> bool:
-        """Queue the record of the next number if there is room."""
+        """Queues the record of the next number if there is room."""
         self._sequence = sequence
         self.noted.limit = 0  # there may be less room than there was
         if self._closing or not self._has_room(len(line)):
@@ -477,19 +476,19 @@ class Exporter:
         return True
 
     def _wake_later(self) -> None:
-        """Have the records of a moment sent together: a wake-up for each would cost more."""
+        """Schedules one wake-up for the records of a moment: one for each would cost more."""
         if self._loop is None:
             self._wake.set()  # nothing is sent before :meth:`run`
         else:
             self._moment = self._loop.call_later(self._settings.flush_seconds, self._wake.set)
 
     async def _converse(self, connection: SidecarConnection) -> None:
-        """Use one connection until it fails, the address changes, or all is done."""
+        """Uses one connection until it fails, the address changes, or all records are sent."""
         if self._settings.acknowledged:
             await self._greet(connection)
         self._counters.retried += self.outbox.rewind()
         if len(self.outbox):
-            self._wake.set()  # the next offer may be far off, or refused for want of room
+            self._wake.set()  # the next offer may be far off, or refused for lack of room
         self.connected = True
         self._logger.info(
             "the decision log is connected to its sidecar", address=self._settings.address.scheme
@@ -562,9 +561,10 @@ class Exporter:
             self._wake.set()
 
     async def _watch_silence(self) -> None:
-        """End a connection whose receiver owes acknowledgements and has sent none for too long.
+        """Ends a connection whose receiver owes acknowledgements and has sent none for too long.
 
-        Beside :meth:`_receive`: a timeout of its own for each would cost more than reading it.
+        It runs beside :meth:`_receive`: a timeout for each acknowledgement would cost more than
+        reading it.
         """
         self._answered_at = time.monotonic()
         while True:
@@ -581,14 +581,14 @@ class Exporter:
         raise ConnectionAbortedError("the address changed")
 
     async def _watch_finish(self) -> None:
-        """After the end there is a second to say goodbye, even to a peer that does not read."""
+        """Limits the goodbye after the end to a second, even for a peer that does not read."""
         await self._finished.wait()
         await asyncio.sleep(GOODBYE_SECONDS)
         raise ConnectionAbortedError("the receiver did not take the goodbye")
 
 
 def _names(prefix: str) -> Iterator[list[str]]:
-    """Some names at a time: each by itself would take several times as long, between requests."""
+    """Yields ids in batches: one at a time would take several times as long, between requests."""
     for first in itertools.count(1, NAMES):
         yield [f"{prefix}{number}" for number in range(first, first + NAMES)]
 

@@ -33,18 +33,18 @@ _OPTIONS: Final = (
 
 
 class GRPCTransport:
-    """Connects to a host and port, with TLS where a CA or a certificate is configured."""
+    """Connects to a host and port, with TLS if a CA or a certificate is configured."""
 
     def __init__(self, address: Address) -> None:
         self._target = address.netloc
         self._tls = address.tls
 
     async def connect(self) -> SidecarConnection:
-        """Connect; raises :class:`OSError`. Certificates are read anew each time."""
+        """Connects; raises :class:`OSError`. Certificates are read again each time."""
         channel = self._channel()
         try:
             await channel.channel_ready()
-        except BaseException:  # cancelled, most of all: a channel left open goes on connecting
+        except BaseException:  # mostly a cancellation: an open channel would go on connecting
             await channel.close(None)
             raise
         method = channel.stream_stream(
@@ -134,8 +134,8 @@ meanwhile."""
 
 
 def _lost(error: grpc.aio.AioRpcError) -> ConnectionError:
-    """Where a frame was written as the stream ended, no more is known than an INTERNAL error.
+    """Returns the error of a stream that ended while a frame was written.
 
-    grpcio puts that in the place of the receiver's own status, for who reads as well.
+    grpcio then gives an INTERNAL error instead of the receiver's own status, also to the reader.
     """
     return ConnectionResetError(f"the stream has ended: {error.code().name}: {error.details()}")

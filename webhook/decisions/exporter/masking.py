@@ -1,4 +1,4 @@
-"""Masking: what must not leave the process is replaced before a record is queued."""
+"""Masking: replaces confidential fields before a record is queued."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def parse_path(text: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Masking:
-    """Paths into a record; those of ``object`` hold for ``oldObject`` too.
+    """Paths into a record; those of ``object`` apply to ``oldObject`` too.
 
-    ``of_kinds`` are paths for objects of some kinds (none named: of all).
+    ``of_kinds`` are paths for objects of some kinds (no kinds: of all).
     """
 
     paths: tuple[Path, ...] = ()
     of_kinds: tuple[tuple[tuple[str, ...], tuple[Path, ...]], ...] = ()
 
     def apply(self, record: dict[str, Any]) -> None:
-        """Replace what must not leave, and list in ``masked`` what was replaced.
+        """Replaces confidential fields, and lists them in ``masked``.
 
-        The record's own mapping is changed; what it holds is copied along the
-        paths, since objects belong to the request.
+        The record's own mapping is changed. Its values are copied along the paths, since objects
+        belong to the request.
         """
         masked: list[str] = []
         for name in ("object", "oldObject"):
@@ -70,7 +70,7 @@ class Masking:
             record["masked"] = masked
 
     def _mask_patches(self, record: dict[str, Any], named: list[Path]) -> list[str]:
-        """Mask what mutators put where the object is masked; the paths of that."""
+        """Masks the patches of mutators where the object is masked; returns the masked paths."""
         mutation = record.get("mutation")
         if type(mutation) is not dict:
             return []
@@ -96,7 +96,7 @@ _ASKED_PATHS: Final[tuple[Path, ...]] = (
 
 
 def _mask_provider_calls(record: dict[str, Any]) -> list[str]:
-    """Mask what providers were asked and said of a Secret: its values may be the keys."""
+    """Masks the keys and answers of providers about a Secret: its values may be the keys."""
     masked: list[str] = []
     of_all = []
     for one in record["externalData"]:
@@ -109,7 +109,7 @@ def _mask_provider_calls(record: dict[str, Any]) -> list[str]:
 
 
 _ALIKE: Final = {"object": ("object", "oldObject"), "results": ("results", "excused")}
-"""Fields of records that hold the same: what is masked in one is masked in the other."""
+"""Fields of records with the same content, which are masked together."""
 
 COPIES: Final = frozenset(
     {
@@ -121,8 +121,8 @@ COPIES: Final = frozenset(
         "strimzi.io/last-applied-configuration",
     }
 )
-"""Annotations in which tools keep a copy of the whole object (kubectl, Fleet and k3s, kapp, the
-operators of Banzai Cloud and Strimzi): what is masked in it is in them, too."""
+"""Annotations with a copy of the whole object (kubectl, Fleet and k3s, kapp, the operators of
+Banzai Cloud and Strimzi), which hold its masked fields, too."""
 
 
 _SECRET_PATHS: Final[list[Path]] = [
@@ -133,7 +133,7 @@ _SECRET_PATHS: Final[list[Path]] = [
 
 
 def _masked_operation(operation: dict[str, Any], paths: list[Path]) -> tuple[dict[str, Any], bool]:
-    """An operation of a JSON Patch with what the paths lead to replaced, and whether they do."""
+    """Returns a JSON Patch operation with the fields of the paths masked, and whether any was."""
     if "value" not in operation:
         return operation, False
     place = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")]
@@ -149,7 +149,7 @@ def _masked_operation(operation: dict[str, Any], paths: list[Path]) -> tuple[dic
 
 
 def _is_secret(record: dict[str, Any], name: str) -> bool:
-    """Whether an object is a Secret, by itself or by what the request says that it is about."""
+    """Whether an object is a Secret, by its own kind or by the kind of the request."""
     value = record.get(name)
     if type(value) is not dict:
         return False
@@ -157,7 +157,7 @@ def _is_secret(record: dict[str, Any], name: str) -> bool:
 
 
 def _mask_secret(record: dict[str, Any], name: str, masked: list[str]) -> None:
-    """Data in whatever shape a client sent it, and every annotation: any may hold a copy."""
+    """Masks data of any shape, and every annotation, which may hold a copy."""
     for field in ("data", "stringData"):
         held = record[name].get(field)
         if held is None:
@@ -192,7 +192,7 @@ def _replace(record: dict[str, Any], path: Path, masked: list[str]) -> None:
 
 
 def _masked(value: Any, path: Path) -> tuple[Any, bool]:
-    """``value`` with what ``path`` leads to replaced, and whether it leads anywhere."""
+    """Returns ``value`` with the field at ``path`` masked, and whether it exists."""
     if not path:
         return MASK, True
     head, rest = path[0], path[1:]

@@ -25,28 +25,28 @@ records."""
 
 @dataclass(slots=True, eq=False)
 class _Page:
-    """Lines of records that stand one behind the other, each with its newline."""
+    """Consecutive lines of records, each with its newline."""
 
     text: memoryview
-    """Assigned to, it copies what is read once; a bytearray copies it twice, by way of another."""
+    """A memoryview, since assigning a slice of one copies it once; a bytearray copies it twice."""
     sequences: list[int] = field(default_factory=list)
-    """Of each line, the number of its last record."""
+    """For each line, the number of its last record."""
     ends: list[int] = field(default_factory=list)
-    """Of each line, where the next one begins."""
+    """For each line, the position of the next one."""
     totals: list[int] = field(default_factory=list)
-    """Of each line, how many records the page has up to its end."""
+    """For each line, the number of records on the page up to its end."""
     end: int = 0
     gone: int = 0
-    """How many of the lines were acknowledged."""
+    """The number of acknowledged lines."""
     sent: int = 0
-    """How many were sent, with those."""
+    """The number of sent lines, including acknowledged ones."""
 
     def begin(self, number: int) -> int:
         """Where a line begins, by its place on the page."""
         return self.ends[number - 1] if number else 0
 
     def records(self, start: int, stop: int) -> int:
-        """How many records these lines are."""
+        """Returns the number of records on these lines."""
         if stop <= start:
             return 0
         return self.totals[stop - 1] - (self.totals[start - 1] if start else 0)
@@ -63,21 +63,20 @@ class _Page:
 class Outbox:
     """Records in order of sequence, first those in flight, then those unsent.
 
-    Not thread-safe. A record leaves when it is acknowledged (or, without
-    acknowledgements, sent); a new one is refused while there is no room, so
-    that what is already queued keeps its order and its place. A line is one
-    record or several, which leave together.
+    Not thread-safe. A record leaves when it is acknowledged (or, without acknowledgements, sent). A
+    new one is refused while there is no room, so that queued records keep their order and their
+    place. A line is one record or several, which leave together.
 
-    Records are copied to pages that are used again. Kept as objects of their own, the memory of each
-    was got from the system and given back to it, which took two page faults a record: as much time as
-    making it.
+    Records are copied to pages that are reused. As separate objects, the memory of each was
+    allocated from the system and returned to it. That took two page faults a record: as much time
+    as making it.
     """
 
     max_records: int
     max_bytes: int
     queued_bytes: int = 0
     tell: Callable[[int], None] | None = None
-    """Told up to which sequence records have left for good, if anybody wants to know."""
+    """Called with the number up to which records have left for good; None for no listener."""
     _count: int = 0
     _in_flight: int = 0
     _pages: deque[_Page] = field(default_factory=deque)
@@ -88,17 +87,17 @@ class Outbox:
 
     @property
     def newest(self) -> int:
-        """The sequence of the record that was queued last; 0 where none waits."""
+        """The sequence number of the record queued last; 0 if none waits."""
         return self._pages[-1].sequences[-1] if self._count else 0
 
     @property
     def in_flight(self) -> int:
-        """How many were sent and not yet acknowledged."""
+        """The number of records sent and not yet acknowledged."""
         return self._in_flight
 
     @property
     def unsent(self) -> int:
-        """How many wait to be sent."""
+        """The number of records that wait to be sent."""
         return self._count - self._in_flight
 
     def has_room(self, size: int, count: int = 1) -> bool:
@@ -108,9 +107,9 @@ class Outbox:
         )
 
     def add(self, sequence: int, *parts: bytes | memoryview, count: int = 1) -> None:
-        """Queue a line, which has no newline and may be in parts, of records up to this number.
+        """Queues a line of records up to this number; it has no newline and may be in parts.
 
-        The caller has asked :meth:`has_room`.
+        The caller has checked :meth:`has_room`.
         """
         size = 0
         for part in parts:
@@ -133,10 +132,10 @@ class Outbox:
         self.queued_bytes += size
 
     def take(self, max_bytes: int) -> memoryview:
-        """Move unsent records into flight, up to ``max_bytes`` and at least a line; they, with newlines.
+        """Moves unsent lines into flight, up to ``max_bytes`` and at least one; returns their text.
 
-        No more than what stands on one page, where others will stand once these are acknowledged:
-        who keeps them copies them.
+        The lines are of one page, which is reused after their acknowledgement: callers that keep
+        them copy them.
         """
         for page in self._pages:
             first = page.sent
@@ -150,10 +149,10 @@ class Outbox:
         return _NOTHING
 
     def acknowledge(self, sequence: int) -> int:
-        """Forget everything up to ``sequence``; how many records that were.
+        """Removes all records up to ``sequence``; returns their number.
 
-        Records put back by :meth:`rewind` count too: a receiver may hold what
-        the lost connection could not acknowledge.
+        Records put back by :meth:`rewind` count too: a receiver may hold records that the lost
+        connection could not acknowledge.
         """
         count = 0
         while self._pages:
@@ -176,7 +175,7 @@ class Outbox:
         return count
 
     def rewind(self) -> int:
-        """Put everything in flight back before the unsent; how many records that were."""
+        """Moves all records in flight back before the unsent ones; returns their number."""
         count = self._in_flight
         for page in self._pages:
             page.sent = page.gone
@@ -191,7 +190,7 @@ class Outbox:
         return count
 
     def _turn(self, size: int) -> _Page:
-        """An empty page behind the others, with room for so many bytes."""
+        """Adds an empty page behind the others, with room for so many bytes; returns it."""
         if size > PAGE_BYTES:
             page = _Page(memoryview(bytearray(size)))
         else:
@@ -200,7 +199,7 @@ class Outbox:
         return page
 
     def _forget(self, page: _Page, upto: int) -> int:
-        """Forget a page's lines up to this place; how many records those were."""
+        """Removes a page's lines up to this position; returns the number of their records."""
         count = page.records(page.gone, upto)
         self.queued_bytes -= page.begin(upto) - page.begin(page.gone) - (upto - page.gone)
         self._in_flight -= page.records(page.gone, min(upto, page.sent))

@@ -1,7 +1,7 @@
-"""The parts of a record: names, versions and the events that are no decision.
+"""The parts of a record: names, versions, and the events that are not decisions.
 
-docs/decisions.md describes every field; docs/decision-record.schema.json and
-decisions.proto say the same to machines.
+docs/decisions.md describes every field; docs/decision-record.schema.json and decisions.proto define
+the same for machines.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from webhook.decisions.wire.rows import timestamp
 
 SPEC_VERSION: Final = "1.0"
-"""Minor versions add fields; a major version may change what one means."""
+"""Minor versions add fields; a major version may change the meaning of fields."""
 
 DecisionVerdict = Literal["allow", "warn", "dryrun", "deny", "error"]
 

@@ -36,7 +36,7 @@ _NOBODY: Final[dict[str, Any]] = {}
 
 
 POINT: Final = "mutation.gatekeeper.sh"
-"""The name of the webhook, as in the configuration that asks it."""
+"""The name of the webhook in the mutating webhook configuration."""
 
 
 def mutation_record(
@@ -47,10 +47,10 @@ def mutation_record(
     include_objects: bool = False,
     include_answers: bool = False,
 ) -> dict[str, Any]:
-    """The record of what mutators did about one request.
+    """Returns the record of the mutation of one request.
 
-    ``mutation.patch`` leads from the object that came to the one that is reviewed next, without
-    the annotations that say so.
+    ``mutation.patch`` leads from the received object to the one that is reviewed next, without the
+    annotations about the mutation.
     """
     record = admission_record(
         decision_id, reviewed.request, None, outcome, include_objects=include_objects
@@ -89,23 +89,23 @@ class AdmissionRecorder:
 
     Called on the exporter's event loop, and never waits.
 
-    Nothing of a request is kept: what the next one is decoded into is the memory that this one
-    leaves, and that is still in the processor's caches. So are the values that a record says, while
-    the request is answered: written then they cost a third of what they do some requests later.
+    Nothing of a request is kept, so that the next request is decoded into the same memory, which is
+    still in the processor's caches. The values of a record are also encoded while the request is
+    answered: that costs a third of encoding them some requests later.
     """
 
     __slots__ = ("_exporter", "_noted", "_policies", "_snapshot", "names")
 
     def __init__(self, exporter: Exporter) -> None:
         self._exporter = exporter
-        # What each answer needs, without asking the exporter for it.
+        # Attributes that each answer needs, to save look-ups.
         self._noted = exporter.noted
         self.names: Iterator[str] = exporter.names
         self._snapshot: Snapshot | None = None
         self._policies = NO_POLICIES
 
     def event(self, event: str, **details: str | int) -> None:
-        """Record an event of the process itself, behind what was decided before it."""
+        """Records an event of the process itself, after earlier decisions."""
         self._exporter.settle()
         self._exporter.offer(lifecycle(self._exporter.decision_id(), event, **details))
 
@@ -118,11 +118,10 @@ class AdmissionRecorder:
         began: float,
         response: AdmissionResponse,
     ) -> AdmissionResponse:
-        """Record a decision; the answer to give, which carries the decision's id.
+        """Records a decision; returns the answer with the decision's id.
 
-        All that a row takes is written here, as it is at hand: between two requests a call, or an
-        object that is made, costs several times what it does in a loop, for its code and memory are
-        no longer in the processor's caches.
+        The row is encoded inline. Between two requests a call, or a new object, costs several times
+        as much as in a loop, since its code and memory are no longer in the processor's caches.
         """
         _, allowed, code, _, message, _, decision_id, _ = response
         if not decision_id:  # nothing was reviewed
@@ -139,7 +138,7 @@ class AdmissionRecorder:
                 # fmt: off
                 (document, uid, (group, version, kind), _, sub_resource, name, namespace, operation,
                  username, dry_run, subject, old, _, _, _, failure_policy) = request
-                subject = old if subject is None else subject  # of a DELETE it is oldObject
+                subject = old if subject is None else subject  # a DELETE has oldObject
                 metadata = None if subject is None else subject.get("metadata")
                 user = document["userInfo"] or _NOBODY
                 more = MEMO if recalled else None
@@ -163,15 +162,15 @@ class AdmissionRecorder:
                 if size > ROW_BYTES_AMPLE:
                     noted.longest = size
                     self._exporter.settle()
-        except TypeError:  # of a number or a text that orjson does not write
+        except TypeError:  # a number or a text that orjson cannot encode
             reviewed = Reviewed(request, responses, snapshot, (received, began))
             self._offer_alone(reviewed, response)
-        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision stands
+        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision is not affected
             self._exporter.lose(bug)
         return response
 
     def mutated(self, reviewed: MutationReviewed, response: AdmissionResponse) -> AdmissionResponse:
-        """Record what mutators did about a request; the answer, which carries the decision's id."""
+        """Records the mutation of a request; returns the answer with the decision's id."""
         exporter = self._exporter
         decision_id = exporter.decision_id()
         try:
@@ -195,7 +194,7 @@ class AdmissionRecorder:
                 include_answers=settings.include_answers,
             )
             exporter.offer(record)
-        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision stands
+        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision is not affected
             exporter.lose(bug)
         return response._replace(decision_id=decision_id)
 
@@ -209,7 +208,7 @@ class AdmissionRecorder:
                 times = _nanoseconds(reviewed.times)
                 outcome = ReviewOutcome(None, code, error, "", policies, *times)
                 self._offer(decision_id, reviewed, outcome)
-        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision stands
+        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision is not affected
             exporter.lose(bug)
 
     def unread(self, request_uid: str, error: str) -> None:
@@ -217,13 +216,13 @@ class AdmissionRecorder:
         self._exporter.offer(unread_record(self._exporter.decision_id(), request_uid, error))
 
     def _is_noted(self, reviewed: Reviewed, response: AdmissionResponse) -> bool:
-        """Whether a decision is to be noted as a row; else it was refused, or made a record of."""
+        """Whether a decision must be added as a row; otherwise it was refused, or got a record."""
         exporter, snapshot = self._exporter, reviewed.snapshot
         policies = self._policies if snapshot is self._snapshot else self._policies_of(snapshot)
         if exporter.refuse():
             return False
         if reviewed.responses is not None and reviewed.responses.answers:
-            exporter.settle()  # a row has no place for what providers said
+            exporter.settle()  # a row has no field for providers' answers
         elif exporter.in_rows and reviewed.responses is not None:
             exporter.open_rows(policies)
             self._noted.snapshot = snapshot
@@ -232,11 +231,11 @@ class AdmissionRecorder:
         return False
 
     def _offer_alone(self, reviewed: Reviewed, response: AdmissionResponse) -> None:
-        """Have a record of its own, behind the rows that were noted before it."""
+        """Queues a separate record, behind earlier rows."""
         try:
             self._exporter.settle()
             self._offer_answered(reviewed, response)
-        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision stands
+        except Exception as bug:  # noqa: BLE001  # the log's boundary: the decision is not affected
             self._exporter.lose(bug)
 
     def _offer_answered(self, reviewed: Reviewed, response: AdmissionResponse) -> None:
@@ -246,7 +245,7 @@ class AdmissionRecorder:
         self._offer(response.decision_id, reviewed, outcome)
 
     def _offer(self, decision_id: str, reviewed: Reviewed, outcome: ReviewOutcome) -> None:
-        """Have a record of its own."""
+        """Queues a separate record."""
         settings = self._exporter.settings
         self._exporter.offer(
             admission_record(
@@ -280,6 +279,6 @@ class AdmissionRecorder:
 
 
 def _nanoseconds(times: tuple[float, float]) -> tuple[int, int]:
-    """How long the review took until now, and how long the request waited for it."""
+    """Returns the time of the review until now, and the request's wait before it, in nanoseconds."""
     received, began = times
     return int((monotonic() - began) * 1e9), int((began - received) * 1e9)

@@ -1,4 +1,4 @@
-"""Decisions as rows: each is written as it is answered, and many are put together later."""
+"""Decisions as rows: each is encoded as it is answered, and many are joined later."""
 
 from __future__ import annotations
 
@@ -23,26 +23,25 @@ _EXISTING: Final = (True,)
 """The mark of a result that the old object had already."""
 
 ROWS: Final = 64
-"""Decisions that are put together on one line: some 40 KB, most of a page of the queue's."""
+"""The decisions on one line: some 40 KB, most of a page of the queue."""
 
 ROW_BYTES_AMPLE: Final = 16 * 1024
-"""Longer rows do not wait for others: what waits is not in the queue's bound of bytes yet."""
+"""Longer rows are queued at once: waiting rows do not count for the queue's limit of bytes yet."""
 
 LINE_BYTES_MAX: Final = 256 * 1024
-"""Of a line: more rows are put on several. A receiver takes four times as much."""
+"""The most bytes of a line; more rows go on several lines. A receiver takes four times as much."""
 
 TEXT_BYTES_KEPT: Final = 64 * 1024
-"""More than what rows that wait usually take is not kept for them."""
+"""The most memory kept for waiting rows, more than they usually need."""
 
 ROWS_RECORD_BYTES_MIN: Final = 64 * 1024
-"""Where records must be shorter, each is looked at by itself: some 64 of them are as long."""
+"""If the limit of a record is lower, each record is checked: some 64 of them are as long."""
 
 
 class NotedRows:
-    """Decisions that wait to be put together, written one behind the other.
+    """Decisions that wait to be joined into a line, encoded one behind the other.
 
-    To memory that is used again: each row's own is the next one's, and still in the processor's
-    caches.
+    The memory is reused: each row's memory is the next one's, and still in the processor's caches.
     """
 
     __slots__ = (
@@ -60,22 +59,23 @@ class NotedRows:
     )
 
     write: Callable[[bytes], int]
-    """Takes a row as :mod:`webhook.decisions.wire.rows` says, and then a comma; says its bytes."""
+    """Takes a row in the format of :mod:`webhook.decisions.wire.rows`, and then a comma; returns
+    the bytes."""
 
     def __init__(self) -> None:
         self.total = 0
         """Rows that there ever were."""
         self.limit = 0
-        """While there were fewer than this, the next may be noted without asking anything more."""
+        """While ``total`` is below this, the next row may be added without further checks."""
         self.policies = NO_POLICIES
         """The policies that decided the admissions of these rows."""
         self.snapshot: Snapshot | None = None
-        """The snapshot of which those are, as far as the recorder knows."""
+        """The snapshot of these policies, if known to the recorder."""
         self.constraints: list[bytes] = []
-        """The encoded constraints that have results, each once."""
+        """The encoded constraints with results, each once."""
         self._known: dict[int, tuple[int, Constraint]] = {}
         self.results = 0
-        """How many the row has that has most."""
+        """The most results of a row."""
         self.longest = ROW_BYTES_AMPLE
         """No row has more bytes."""
         self._taken = 0
@@ -87,14 +87,14 @@ class NotedRows:
         return self.total - self._taken
 
     def begin(self, policies: RecordedPolicies) -> None:
-        """Begin another line; the rows of the last one were taken."""
+        """Begins another line; the rows of the last one have been taken."""
         self.policies = policies
         if self.constraints:
             self.constraints, self._known = [], {}
         self.results, self.longest = 0, ROW_BYTES_AMPLE
 
     def take(self) -> memoryview:
-        """The rows, with commas between them; to be released before another is noted."""
+        """Returns the rows, with commas between them; to be released before the next row is added."""
         self._taken = self.total
         text = self._text
         end = text.tell() - 1
@@ -105,10 +105,10 @@ class NotedRows:
         return rows
 
     def more(self, responses: Responses, allowed: bool, code: int, message: str) -> dict[str, Any]:
-        """Returns the fields that few records have, for the next row.
+        """Returns the rare fields for the next row.
 
-        The others are as the answer has them. Raises :class:`TypeError` where orjson cannot write
-        it.
+        The arguments are those of the answer. Raises :class:`TypeError` if orjson cannot encode the
+        row.
         """
         results = responses.results
         self.results = max(self.results, len(results))
@@ -121,7 +121,7 @@ class NotedRows:
             or excuses(responses)
         ):
             return self._judged(responses, allowed, code, message)
-        first = results[0].enforcement_action == "deny"  # the gravest, and they come first
+        first = results[0].enforcement_action == "deny"  # the gravest is always the first
         verdict = "deny" if first else verdict_of(results)
         if verdict == "allow":
             return self._judged(responses, allowed, code, message)
@@ -163,15 +163,15 @@ class NotedRows:
         return number, result.target, action, scoped, result.msg, details, result.cause, *existing
 
     def _describe(self, constraint: Constraint) -> tuple[int, Constraint]:
-        """Have a constraint described on this line."""
+        """Adds a constraint's description to this line."""
         self.constraints.append(self.policies.written(constraint))
-        # Kept with it: no other is to have its id meanwhile.
+        # Kept with its id: no other object may get the same id meanwhile.
         known = self._known[id(constraint)] = len(self.constraints) - 1, constraint
         return known
 
 
 def separated(rows: bytes | memoryview) -> list[bytes]:
-    """Rows with commas between them, each by itself."""
+    """Splits rows at the commas between them."""
     return [orjson.dumps(row) for row in orjson.loads(b"[%b]" % bytes(rows))]
 
 
@@ -181,17 +181,17 @@ class RowWriter:
     __slots__ = ("_common", "_origin")
 
     def __init__(self, origin: dict[str, Any]) -> None:
-        """``origin`` is what all its records say."""
+        """``origin`` are the fields common to all its records."""
         self._origin = origin
         self._common: tuple[RecordedPolicies, bytes] | None = None
 
     def line(
         self, first: int, noted: NotedRows, rows: bytes | memoryview
     ) -> tuple[bytes, bytes | memoryview, bytes]:
-        """The line of some of the rows that are noted, the first of which has this number.
+        """Returns the line of some of the waiting rows, the first of which has this number.
 
-        In the parts it has: put together here it would be copied once more, to memory that the
-        system gives and takes back each time.
+        The line is in parts: joining them would copy it once more, to memory that the system
+        allocates and frees each time.
         """
         if self._common is None or self._common[0] is not noted.policies:
             text = orjson.dumps({**self._origin, **noted.policies.common})
@@ -206,9 +206,9 @@ class RowWriter:
         return beginning, rows, b"]}"
 
     def longest_record(self, noted: NotedRows, longest: int) -> int:
-        """No record of a line of noted rows, of which none is longer, has more bytes.
+        """Returns an upper bound for the bytes of a record from a line of rows.
 
-        It says what the whole line does once, and constraints with each of its results.
+        A record repeats the common values of the line, and the constraint with each of its results.
         """
         common = b"" if self._common is None else self._common[1]
         described = max(map(len, noted.constraints)) if noted.constraints else 0

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExporterSettings:
-    """How decisions are recorded, queued and sent.
+    """Settings for recording, queueing and sending decisions.
 
-    ``acknowledged`` is False for receivers that never answer (``?ack=none``).
-    ``audit_allows`` has an audit record what it finds nothing in, too.
+    ``acknowledged`` is False for receivers that never answer (``?ack=none``). With ``audit_allows``
+    an audit also records objects without a violation.
     """
 
     address: transport.Address
@@ -98,7 +98,7 @@ def _masking(section: Section) -> Masking:
     for part in section.sections("maskKinds"):
         kinds, paths = part.texts("kinds"), _paths(part, "paths")
         part.finish()
-        if not paths:  # most of all a misspelt one: nothing would be masked, in silence
+        if not paths:  # most likely a misspelt key: nothing would be masked, silently
             raise part.error("paths", "expected a list with at least one path")
         of_kinds.append((kinds, paths))
     return Masking(_paths(section, "mask"), tuple(of_kinds))

@@ -1,6 +1,6 @@
-"""Transports: how the exporter client reaches a sidecar, chosen by the URL's scheme.
+"""Transports: connections from the exporter client to a sidecar, chosen by the URL's scheme.
 
-A transport is one class, registered for its scheme; nothing else knows it.
+A transport is one class, registered for its scheme; no other module knows it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TLSFiles:
-    """Paths of PEM files, empty for none; ``server_name`` overrides the one verified."""
+    """Paths of PEM files, empty for none; ``server_name`` overrides the name to verify."""
 
     ca: str = ""
     certificate: str = ""
@@ -39,16 +39,16 @@ class SidecarConnection(Protocol):
     """One connection, used by one task that sends and one that receives.
 
     Every method may raise :class:`OSError` or
-    :class:`~webhook.decisions.wire.framing.ProtocolError`; the connection is then done for.
+    :class:`~webhook.decisions.wire.framing.ProtocolError`; the connection is unusable afterwards.
     """
 
     async def hello(self, hello: ClientHello) -> None:
         """Send the first frame."""
 
     async def send(self, lines: bytes | memoryview) -> None:
-        """Send records, each with its newline; returns when the peer may be given more.
+        """Sends records, each with its newline; returns when the peer may be given more.
 
-        What it keeps until then it copies: others stand there once these are acknowledged.
+        Data kept until then must be copied: its memory is reused after the acknowledgement.
         """
 
     async def bye(self, bye: Bye) -> None:
@@ -58,7 +58,7 @@ class SidecarConnection(Protocol):
         """The next frame of the sidecar."""
 
     async def close(self) -> None:
-        """Let go of it at once, whatever is under way."""
+        """Closes the connection at once, even during a transfer."""
 
 
 class Transport(Protocol):
@@ -87,7 +87,7 @@ def schemes() -> tuple[str, ...]:
 
 
 def load(scheme: str) -> type[Transport]:
-    """The transport of a known scheme; raises :class:`ImportError` where its extra is missing."""
+    """Returns the transport of a known scheme; raises :class:`ImportError` without its extra."""
     module, _, name = _REGISTERED[scheme].partition(":")
     return cast("type[Transport]", getattr(import_module(module), name))
 

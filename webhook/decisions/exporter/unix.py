@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.decisions.wire.framing import Bye, ClientHello, ServerFrame
 
 ANSWER_BYTES_MAX: Final = 64 * 1024
-"""The longest line a receiver may answer: an error's message is the longest there is."""
+"""The longest line a receiver may send: an error's message is the longest."""
 
 UNREAD_MAX: Final = 64
 """Lines that wait to be looked at; a receiver that answers more is not read meanwhile."""
@@ -41,8 +41,8 @@ class UnixTransport:
 class _UnixConnection(asyncio.Protocol):
     """A connection without asyncio's streams.
 
-    What is done twenty times a second, between requests, is found in no cache: each function that
-    it goes through costs ten times what it does in a loop.
+    Code that runs twenty times a second, between requests, is not in the processor's caches: each
+    function call costs ten times as much as in a loop.
     """
 
     def __init__(self) -> None:
@@ -50,17 +50,17 @@ class _UnixConnection(asyncio.Protocol):
         self._lines: deque[bytes] = deque()
         self._transport: asyncio.Transport | None = None
         self._file = -1
-        """The socket, as long as it is this connection's."""
+        """The number of the socket while this connection owns it; -1 otherwise."""
         self._fault: Exception | None = None
-        """Why nothing more comes, after the lines that have."""
+        """The reason why no more lines come, after the received ones."""
         self._lost = False
-        """Whether nothing can be sent: a receiver that says why it ends may end before it is heard."""
+        """Whether nothing can be sent: a receiver may close with a reason that is still unread."""
         self._receiving: asyncio.Future[None] | None = None
         self._full: asyncio.Future[None] | None = None
         """Done when more may be written; None while it may."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # One of uvloop's, which is none of asyncio's classes.
+        # The transport is uvloop's, whose class does not inherit from asyncio's.
         self._transport = cast("asyncio.Transport", transport)
         if (connected := transport.get_extra_info("socket")) is not None:
             self._file = connected.fileno()
@@ -77,10 +77,10 @@ class _UnixConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         self._end(ConnectionResetError("the receiver closed the connection"))
-        return True  # it is closed by who uses it
+        return True  # the user of the connection closes it
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lost, self._file = True, -1  # which is another file's next
+        self._lost, self._file = True, -1  # the number may be reused for another file
         self._end(exc or ConnectionResetError("the receiver closed the connection"))
 
     def pause_writing(self) -> None:
@@ -106,10 +106,10 @@ class _UnixConnection(asyncio.Protocol):
             raise self._fault
 
     def _written(self, lines: bytes | memoryview) -> bytes | memoryview:
-        """Write to the socket itself, as much as it takes; the rest.
+        """Writes to the socket directly; returns the part that it did not take.
 
-        What the transport is given is copied, into memory that is given back each time. It is told
-        of faults when it writes the rest.
+        The transport would copy the data, into memory that is freed each time. It notices faults
+        when it writes the rest.
         """
         if self._file < 0:
             return lines
@@ -137,7 +137,7 @@ class _UnixConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _end(self, fault: Exception) -> None:
-        """Nothing more comes, for the first reason there was."""
+        """Ends the receiving; the first reason counts."""
         if self._fault is None:
             self._fault = fault
         _wake(self._receiving)

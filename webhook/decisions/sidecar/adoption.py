@@ -1,8 +1,8 @@
-"""Queues that deleted pods left behind: found, locked, drained and removed.
+"""Queues that deleted Pods left behind: found, locked, drained and removed.
 
-Each sidecar keeps its queue in a directory of its own, named for its pod,
-beside others on one persistent volume, and holds a lock there while it lives.
-A directory whose lock stays free for a while has lost its pod.
+Each sidecar keeps its queue in a directory named for its Pod, beside others on one persistent
+volume. It holds a lock in the directory while it runs. A directory whose lock stays free for a
+while has lost its Pod.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Adopter:
     """Drains abandoned queues beside ``settings.directory``, one at a time.
 
-    :meth:`step` is called now and then; it never waits for a sink.
+    :meth:`step` is called periodically; it never waits for a sink.
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class Adopter:
         self.queue: Queue | None = None
         self.adopted = 0
         self.failures = 0
-        # From the first scrape on: what rises is told from what was always so.
+        # Present from the first scrape on, so that an increase can be told from a constant value.
         self.before: Counter[tuple[str, str]] = Counter(
             {(sink.drain.name, name): 0 for sink in settings.sinks for name in COUNTERS}
         )
 
     def step(self) -> None:
-        """Look for an abandoned queue, or end the adoption of one that is drained."""
+        """Looks for an abandoned queue, or ends the adoption of a drained one."""
         if self.queue is not None:
             if self.queue.finished:
                 self._end(self.queue)
@@ -71,7 +71,7 @@ class Adopter:
             return
 
     def stop(self) -> None:
-        """Leave a queue under adoption as far as it has come."""
+        """Stops the adoption of a queue; the rest is adopted later."""
         if self.queue is not None:
             self.queue.stop()
             self.queue = None
@@ -114,7 +114,7 @@ class Adopter:
         queue.stop()
         self.queue = None
         self.before.update(counts(queue))
-        # What the disk does not let go of is adopted again, but not at once.
+        # A directory that cannot be removed is adopted again, but not at once.
         self._free_since.pop(directory.name, None)
         try:
             if drained:

@@ -1,8 +1,7 @@
-"""A thread with a bug takes the process with it.
+"""A bug in a thread ends the process.
 
-A sidecar that receives and no longer drains, or the other way round, would
-look healthy and fill the disk. What is durable stays so, and the kubelet
-starts the container again.
+A sidecar that receives and no longer drains, or the reverse, would look healthy and fill the disk.
+Durable records stay, and the kubelet starts the container again.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ EXIT_CODE: Final = 70
 
 @contextlib.contextmanager
 def crash_on_bug(part: str, logger: Logger) -> Iterator[None]:
-    """Log an exception that nobody expected, and end the process."""
+    """Logs an unforeseen exception, and ends the process."""
     try:
         yield
     except BaseException as error:  # noqa: BLE001  # a thread's boundary

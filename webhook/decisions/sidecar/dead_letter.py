@@ -1,4 +1,4 @@
-"""Where records go that a sink refuses for good: a file of their own, with the reason."""
+"""The file for records that a sink has refused for good, with the reasons."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ CHUNK_BYTES: Final = 64 * 1024
 class DeadLetters:
     """One sink's refused records, each ``{"sink", "reason", "record"}`` on a line.
 
-    Synced before the cursor passes them; what a write that failed left of one
-    is cut off, or the next would stand on its line. At ``max_bytes`` the file is set
-    aside as ``.1`` in place of the one before, whose bytes are counted in
-    ``discarded_bytes``: a bound, since nobody may ever read them.
+    A record is synced before the cursor passes it. The remains of a failed write are cut off, so
+    that the next record begins on its own line. At ``max_bytes`` the file is renamed to ``.1``, in
+    place of the previous one, whose bytes are counted in ``discarded_bytes``. The bound is needed
+    since the file may never be read.
     """
 
     def __init__(self, disk: Disk, directory: Path, sink: str, max_bytes: int) -> None:
@@ -36,7 +36,7 @@ class DeadLetters:
         self.discarded_bytes = 0
 
     def write(self, line: bytes, reason: str) -> None:
-        """Keep one record; raises :class:`OSError`."""
+        """Keeps one record; raises :class:`OSError`."""
         entry = orjson.dumps(
             {"sink": self._sink, "reason": reason, "record": orjson.Fragment(line)},
             option=orjson.OPT_APPEND_NEWLINE,
@@ -63,7 +63,7 @@ class DeadLetters:
             self._file = None
 
     def _cut(self, file: AppendFile) -> None:
-        """Cut off what failed: after a failed sync the page cache proves nothing, whole as it looks."""
+        """Cuts off a failed write: after a failed sync the page cache proves nothing."""
         try:
             file.truncate(self._size)
         except OSError:

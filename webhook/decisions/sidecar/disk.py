@@ -1,8 +1,7 @@
-"""The file layer: every byte that must survive goes through here.
+"""The file layer: all durable bytes pass through here.
 
-A seam of its own, so that a crash test can put a layer in its place that
-forgets at the kill whatever was not synced: after SIGKILL alone the page cache
-still holds it, and nothing would be tested.
+A crash test can replace this layer by one that forgets all unsynced bytes at the kill. After
+SIGKILL alone the page cache still holds them, and nothing would be tested.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOCK: Final = "lock"
-"""The file in a queue's directory whose lock its owner holds."""
+"""The lock file in a queue's directory, locked by the queue's owner."""
 
 
 class AppendFile(Protocol):
@@ -26,20 +25,20 @@ class AppendFile(Protocol):
         """Append all of ``data``; raises :class:`OSError`, after which a part may be there."""
 
     def sync(self) -> None:
-        """Return once everything written is on the disk."""
+        """Returns once all written bytes are on the disk."""
 
     def truncate(self, size: int) -> None:
         """Cut the file to ``size`` bytes."""
 
     def close(self) -> None:
-        """Let go of the file, without a sync."""
+        """Closes the file, without a sync."""
 
 
 class Lock(Protocol):
-    """An exclusive lock on a queue's directory, gone with the process that holds it."""
+    """An exclusive lock on a queue's directory, released with the end of its process."""
 
     def release(self) -> None:
-        """Let others have the directory."""
+        """Releases the directory for others."""
 
 
 class Disk(Protocol):
@@ -49,7 +48,7 @@ class Disk(Protocol):
         """Open for appending; a new file's name is durable after :meth:`sync_directory`."""
 
     def read(self, path: Path, position: int, count: int) -> bytes:
-        """Up to ``count`` bytes from ``position``; fewer only at the end."""
+        """Reads up to ``count`` bytes from ``position``; fewer only at the end."""
 
     def size(self, path: Path) -> int:
         """Bytes in a file."""
@@ -61,31 +60,31 @@ class Disk(Protocol):
         """Make a directory and its parents, unless they exist."""
 
     def replace(self, path: Path, data: bytes) -> None:
-        """Put a whole file in place at once; it is durable on return."""
+        """Replaces a whole file at once; it is durable on return."""
 
     def rename(self, source: Path, target: Path) -> None:
         """Rename; durable after :meth:`sync_directory`."""
 
     def remove(self, path: Path) -> None:
-        """Remove a file; no error where there is none."""
+        """Removes a file, if it exists."""
 
     def sync_directory(self, directory: Path) -> None:
-        """Make names made, changed and removed in a directory durable."""
+        """Makes created, changed and removed names in a directory durable."""
 
     def free_bytes(self, directory: Path) -> int:
         """Bytes that an unprivileged process can still write there."""
 
     def lock(self, directory: Path) -> Lock | None:
-        """The lock of a directory, or None while another process holds it.
+        """Returns the lock of a directory, or None while another process holds it.
 
         A directory removed between opening and locking is not locked at all.
         """
 
     def is_queue(self, path: Path) -> bool:
-        """Whether this is a directory, and not a link to one, that was ever locked."""
+        """Whether this is a directory, not a link to one, with a lock file."""
 
     def remove_directory(self, path: Path) -> None:
-        """Remove what was delivered, and all below it; raises :class:`OSError`."""
+        """Removes a delivered queue and all below it; raises :class:`OSError`."""
 
 
 class _OSFile:
@@ -129,12 +128,12 @@ class OSDisk:
     __slots__ = ()
 
     def append(self, path: Path) -> AppendFile:
-        """Open for appending, made if need be."""
+        """Opens a file for appending; creates it if necessary."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         return _OSFile(os.open(path, flags, 0o600))
 
     def read(self, path: Path, position: int, count: int) -> bytes:
-        """Up to ``count`` bytes from ``position``."""
+        """Reads up to ``count`` bytes from ``position``."""
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             return os.pread(descriptor, count, position)
@@ -147,16 +146,16 @@ class OSDisk:
 
     def names(self, directory: Path) -> list[str]:
         """The names in a directory, sorted."""
-        return sorted(os.listdir(directory))  # noqa: PTH208  # names are wanted, not paths
+        return sorted(os.listdir(directory))  # noqa: PTH208  # names are needed, not paths
 
     def make_directory(self, path: Path) -> None:
         """Make a directory and its parents."""
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def replace(self, path: Path, data: bytes) -> None:
-        """Write beside the file, then rename over it.
+        """Writes a new file, then renames it over the old one.
 
-        Never without a sync: what is renamed over a good file could be empty after a power failure.
+        Always with a sync: otherwise the file could be empty after a power failure.
         """
         beside = path.with_name(path.name + ".new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -170,11 +169,11 @@ class OSDisk:
         self.sync_directory(path.parent)
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename over whatever is there."""
+        """Renames a file over any existing one."""
         source.replace(target)
 
     def remove(self, path: Path) -> None:
-        """Remove a file, if there is one."""
+        """Removes a file, if it exists."""
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
 
@@ -192,8 +191,8 @@ class OSDisk:
         return status.f_bavail * status.f_frsize
 
     def lock(self, directory: Path) -> Lock | None:
-        """The lock of a directory, if it is free."""
-        import fcntl  # noqa: PLC0415  # Windows has none, and there logs are only read
+        """Returns the lock of a directory, if it is free."""
+        import fcntl  # noqa: PLC0415  # missing on Windows, where logs are only read
 
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(directory / LOCK, flags, 0o600)
@@ -217,5 +216,5 @@ class OSDisk:
         return path.is_dir() and not path.is_symlink() and (path / LOCK).exists()
 
     def remove_directory(self, path: Path) -> None:
-        """Remove what was delivered, and all below it; raises :class:`OSError`."""
+        """Removes a delivered queue and all below it; raises :class:`OSError`."""
         shutil.rmtree(path)

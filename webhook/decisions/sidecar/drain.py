@@ -1,8 +1,8 @@
 """One sink's worker: peek, send, pop on success, for ever.
 
-A thread for each sink, so that a slow one delays no other. Nothing is given up
-but by the log's own limits: an unavailable sink is tried again with back-off,
-and a batch it refuses is halved until the records it refuses stand alone.
+Each sink has a thread, so that a slow one delays no other. Records are dropped only by the limits
+of the log. An unavailable sink is tried again with back-off. A refused batch is halved until the
+refused records stand alone.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 SAVE_SECONDS = 1.0
-"""Between two cursors written while busy: what a crash may send twice."""
+"""The pause between two writes of the cursor while busy; after a crash that much is sent twice."""
 
 IDLE_SECONDS = 60.0
-"""The longest sleep without new records; whoever appends or stops wakes the worker sooner."""
+"""The longest sleep without new records; an append or a stop wakes the worker sooner."""
 
 
 class Formatter(Protocol):
-    """Turns a record into what the sink gets: any number of lines."""
+    """Turns a record into the lines for a sink: any number."""
 
     def __call__(self, line: bytes) -> Sequence[bytes]:
-        """The lines for one record."""
+        """Returns the lines for one record."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrainSettings:
-    """How one sink is fed."""
+    """The settings of the deliveries to one sink."""
 
     name: str
     max_records: int = setting(512)
@@ -55,7 +55,7 @@ class DrainSettings:
 
 @dataclass(slots=True)
 class DrainCounters:
-    """Counters of one sink's records; each is counted where it happens."""
+    """Counters of one sink's records."""
 
     delivered: int = 0
     dead_lettered: int = 0
@@ -67,7 +67,7 @@ class DrainCounters:
 
 
 class Drain(threading.Thread):
-    """Drains a log into a sink until told to stop; ``on_progress`` may trim the log."""
+    """Drains a log into a sink until stopped; ``on_progress`` may trim the log."""
 
     def __init__(
         self,
@@ -113,11 +113,11 @@ class Drain(threading.Thread):
         return max(self._log.end - self.reader.cursor.offset, 0)
 
     def head(self) -> bytes | None:
-        """The oldest record that this sink has not taken, as far as it is in memory."""
+        """The oldest record that this sink has not taken, if it is in memory."""
         return self.reader.head()
 
     def finish(self) -> None:
-        """Stop once everything in the log has been delivered."""
+        """Stops once all records in the log have been delivered."""
         self._drain_only.set()
         self._log.wake()
 
@@ -165,7 +165,7 @@ class Drain(threading.Thread):
         return self._stop_requested.is_set() or self._drain_only.is_set()
 
     def _deliver(self, lines: list[bytes]) -> None:
-        """Deliver a batch and pop it, in order, halving what is refused."""
+        """Delivers a batch and pops it, in order; halves refused batches."""
         parts = [lines]
         while parts and not self._stop_requested.is_set():
             part = parts.pop()
@@ -193,17 +193,19 @@ class Drain(threading.Thread):
         self.counters.consecutive_failures = 0
 
     def _items(self, part: list[bytes]) -> list[Item]:
-        """Returns the sink's items; raises :class:`RecordsRefused` for what it cannot be given.
+        """Returns the sink's items.
 
-        Whoever may send may send any object, and it is durable by now: what it does to a formatter
-        it would do to the next process, too.
+        Raises :class:`RecordsRefused` for a record that the formatter cannot take.
+
+        A sender may send any object, and the record is durable by now. An error of the formatter
+        would occur in the next process, too.
         """
         formatter = self._formatter
         if formatter is None:
             return [Item(line, (line,)) for line in part]
         try:
             return [Item(line, lines) for line in part if (lines := formatter(line))]
-        except Exception as error:  # noqa: BLE001  # the record's boundary: it is buried alone
+        except Exception as error:  # noqa: BLE001  # the record's boundary: it alone is a dead letter
             text = f"no record that this sink can be given: {type(error).__name__}: {error}"
             raise RecordsRefused(text) from None
 
@@ -241,7 +243,7 @@ class Drain(threading.Thread):
         self._stop_requested.wait(seconds)
 
     def _save(self, *, at_once: bool) -> None:
-        """Write the cursor, if it is time; always before the log may forget a segment behind it."""
+        """Writes the cursor, if due; always before the log may remove a segment behind it."""
         cursor = self.reader.cursor
         passed = cursor.segment_first != self._saved.segment_first
         now = time.monotonic()

@@ -1,9 +1,8 @@
 """The second format: one event for each violation, in the names of Gatekeeper's export.
 
-The names are those of ``ExportMsg`` (gatekeeper:pkg/export/util) and of the
-two messages that bracket an audit run; a reader of Gatekeeper's export reads
-these events unchanged. What Gatekeeper has no event for (an allowed review, an
-error without a violation, a lifecycle event) gives none.
+The names are those of ``ExportMsg`` (gatekeeper:pkg/export/util) and of the two messages around an
+audit run. A reader of Gatekeeper's export reads these events unchanged. Records without an event in
+Gatekeeper (an allowed review, an error without a violation, a lifecycle event) are left out.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ _ADMISSION: Final = (
 
 
 def events(line: bytes) -> list[bytes]:
-    """The events of one record's line, encoded; a line that is no record gives none."""
+    """Returns the events of one record's line, encoded; empty for other lines."""
     record = orjson.loads(line)
     return [orjson.dumps(event) for event in violation_events(record)]
 
 
 def violation_events(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """The events of one record."""
+    """Returns the events of one record."""
     event_type = record.get("eventType")
     if event_type in _BRACKETS:
         return [{"id": record.get("auditID", ""), "message": _BRACKETS[event_type]}]

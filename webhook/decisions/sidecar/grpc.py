@@ -1,4 +1,4 @@
-"""The grpc:// receiver: what replicas elsewhere in the cluster send to one exporter."""
+"""The grpc:// receiver: one exporter receives records of replicas elsewhere in the cluster."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 SERVICE: Final = "waddle.decisions.v1.DecisionLog"
 
 STREAMS_MAX: Final = 256
-"""Replicas of a large cluster, and a bound against senders gone wrong."""
+"""The most streams: the replicas of a large cluster; a bound against faulty senders."""
 
 STOP_SECONDS: Final = 1.0
 
 OWNER_CHARACTERS_MAX: Final = 512
-"""Of a certificate's names: with so many, two of one authority differ before."""
+"""The most characters kept of a certificate's names; two certificates of one authority differ
+before that."""
 
 _INTEGERS: Final = frozenset(
     field.json_name
@@ -118,7 +119,7 @@ class GRPCReceiver:
         first = configuration()
 
         def fetch() -> grpc.ServerCertificateConfiguration:
-            # Asked at each handshake: a rotated Secret needs no restart.
+            # Read at each handshake: a rotated Secret needs no restart.
             nonlocal first
             try:
                 first = configuration()
@@ -133,7 +134,7 @@ class GRPCReceiver:
         )
 
     async def _stream(self, _requests: Any, context: Any) -> None:
-        """One sender's stream."""
+        """Serves one sender's stream."""
         conversation = _Conversation(self, context)
         self.connections.add(conversation)
         self.intake.listen(conversation, conversation.wake.set)
@@ -182,12 +183,12 @@ class _Conversation:
             raise self._fault
 
     def stop_reading(self) -> None:
-        """Take nothing more; what came is still to be acknowledged."""
+        """Reads no more; received records are still acknowledged."""
         if self._reader is not None:
             self._reader.cancel()
 
     def end(self) -> None:
-        """Acknowledge what is durable, and end the stream."""
+        """Acknowledges durable records, and ends the stream."""
         self._over = True
         self.wake.set()
 
@@ -240,7 +241,7 @@ def _frame(message: bytes) -> pb.ClientFrame:
 
 
 def _owner(context: Any) -> str:
-    """Returns the name in the peer's certificate; without one, its address."""
+    """Returns the names in the peer's certificate; without a certificate, its address."""
     identity = context.auth_context()
     names = [
         name.decode("utf-8", "replace")
@@ -262,7 +263,7 @@ def _client_hello(frame: pb.ClientHello) -> ClientHello:
 
 
 def record_line(record: pb.Record) -> bytes:
-    """A typed record as the line that a client of JSON would have sent.
+    """Converts a typed record to the line that a client of JSON would have sent.
 
     protobuf's own JSON writes 64-bit integers as strings; ours are numbers.
     """

@@ -1,8 +1,8 @@
-"""Group commit: what arrives while one sync runs goes into the next.
+"""Group commit: records that arrive during one sync go into the next.
 
-Receivers, on the event loop, hand over records; one thread appends them and
-syncs; back on the event loop those are told whose streams are durable further
-than before. Nothing is acknowledged any other way.
+Receivers hand over records on the event loop. One thread appends and syncs them. Then, on the event
+loop, the receivers of streams with newly durable records are notified. There is no other way to an
+acknowledgement.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 def load_owners(disk: Disk, directory: Path) -> dict[StreamID, str]:
-    """The owners kept; none where there is no such file, or none that makes sense.
+    """Returns the kept owners; empty if the file is missing or invalid.
 
-    Raises :class:`OSError`: a disk that cannot be read now has them still, and without them the
-    next comer would own a stream of another's.
+    Raises :class:`OSError`: the file may be readable later. Without the owners, any peer could take
+    over a stream.
     """
     try:
         rows = orjson.loads(checked(disk.read(directory / NAME, 0, BYTES_MAX)))
@@ -49,13 +49,14 @@ def load_owners(disk: Disk, directory: Path) -> dict[StreamID, str]:
 
 
 def save_owners(disk: Disk, directory: Path, owners: Mapping[StreamID, str]) -> None:
-    """Put the owners in place, durable; raises :class:`OSError`."""
+    """Replaces the file of owners, durably; raises :class:`OSError`."""
     rows = [[stream.pod_uid, stream.process, owner] for stream, owner in owners.items()]
     disk.replace(directory / NAME, with_checksum(orjson.dumps(rows)))
 
 
 PENDING_BYTES_MAX: Final = 1 * 1024 * 1024
-"""Received and not yet durable: some milliseconds of a disk. Four times as much was no faster."""
+"""The most bytes received and not yet durable: some milliseconds of a disk. Four times as much was
+no faster."""
 
 FULL_SECONDS: Final = 1.0
 """Between two looks whether a full log has room; a sink's progress wakes sooner."""
@@ -64,8 +65,8 @@ FULL_SECONDS: Final = 1.0
 class Intake:
     """Takes records from receivers and makes them durable; belongs to one event loop.
 
-    ``received`` counts new records taken in, ``committed`` those durable: their
-    difference is in memory. ``blocked`` says that the log has no room.
+    ``received`` counts new records taken in, ``committed`` those durable: their difference is in
+    memory. ``blocked`` is whether the log has no room.
     """
 
     def __init__(self, log: SegmentLog, streams: Streams, logger: Logger) -> None:
@@ -93,7 +94,7 @@ class Intake:
 
     @property
     def has_room(self) -> bool:
-        """Whether receivers may go on reading."""
+        """Whether receivers may read more."""
         return self._room.is_set()
 
     @property
@@ -102,7 +103,7 @@ class Intake:
         return self.received == self.committed
 
     async def wait_for_room(self) -> None:
-        """Wait until receivers may go on reading."""
+        """Waits until receivers may read more."""
         await self._room.wait()
 
     def start(self) -> None:
@@ -110,18 +111,21 @@ class Intake:
         self._thread.start()
 
     def open(self, stream: StreamID, acknowledged: int, owner: str) -> int:
-        """A sender said hello; up to where its records are durable here.
+        """Opens a sender's stream; returns its highest durable number.
 
-        Raises :class:`ProtocolError` where the stream is another's.
+        Raises :class:`ProtocolError` for a stream of another owner.
         """
         return self._streams.open(stream, acknowledged, owner)
 
     def finish(self, stream: StreamID, last_sequence: int) -> None:
-        """A sender said goodbye; raises :class:`ProtocolError` for what cannot be its last."""
+        """Ends a stream at its sender's last number.
+
+        Raises :class:`ProtocolError` for an invalid one.
+        """
         self._streams.finish(stream, last_sequence)
 
     def durable(self, stream: StreamID) -> int:
-        """Up to where a stream is durable."""
+        """Returns the highest durable number of a stream."""
         return self._streams.durable(stream)
 
     def listen(self, key: object, callback: Callable[[], None]) -> None:
@@ -133,9 +137,9 @@ class Intake:
         self._listeners.pop(key, None)
 
     def accept(self, records: Sequence[Record], owner: str) -> list[ProtocolError]:
-        """Queue the new ones of these records for the next commit; why others are refused.
+        """Queues the new records for the next commit; returns the errors of refused ones.
 
-        Refused are those of streams that others own, and numbers that cannot come next.
+        Refused are records of streams with another owner, and numbers that cannot come next.
         """
         new: list[Record] = []
         refused: list[ProtocolError] = []
@@ -168,9 +172,9 @@ class Intake:
             self._condition.notify()
 
     async def close(self) -> None:
-        """Commit what is pending, then stop; call after the last :meth:`accept`.
+        """Commits pending records, then stops; call after the last :meth:`accept`.
 
-        A full log can keep this waiting: give it a deadline.
+        A full log can delay this without end, so the caller needs a deadline.
         """
         with self._condition:
             self._closing = True
@@ -178,7 +182,7 @@ class Intake:
         await self._done.wait()
 
     def abandon(self) -> None:
-        """Stop without committing what is pending: it was never acknowledged."""
+        """Stops without committing pending records, which were never acknowledged."""
         with self._condition:
             self._closing = self._giving_up = True
             self._pending.clear()
@@ -208,7 +212,7 @@ class Intake:
     def _parts(
         self, records: Sequence[Record]
     ) -> Iterator[tuple[list[bytes], dict[StreamID, int]]]:
-        """Yields parts that are appended at once: a segment's worth, so that a small queue takes it."""
+        """Yields parts to append at once: a segment each at most, so that they fit a small queue."""
         lines: list[bytes] = []
         marks: dict[StreamID, int] = {}
         size = 0
@@ -228,7 +232,7 @@ class Intake:
         marks: dict[StreamID, int],
         owners: dict[StreamID, str] | None,
     ) -> bool:
-        """Append until it succeeds; False when told to give up while it could not."""
+        """Appends until it succeeds; False if :meth:`abandon` was called before."""
         backoff = Backoff(0.05, 2.0)
         while True:
             try:

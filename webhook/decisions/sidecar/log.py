@@ -1,7 +1,7 @@
-"""The segment log: records in order of arrival, durable before anyone is told so.
+"""The segment log: records in order of arrival, durable before they are acknowledged.
 
-One thread appends, each sink's thread reads behind it, and whoever moved the
-slowest reader trims. Offsets count records from 0 and are never used twice.
+One thread appends, and each sink's thread reads behind it. The thread that moved the slowest reader
+trims. Offsets count records from 0 and are never used twice.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 
 class LogFull(Exception):
-    """There is no room within the limits; the message says which limit."""
+    """There is no room within the limits; the message names the limit."""
 
 
 QUEUE_BYTES_MIN: Final = 4 * MAX_LINE_BYTES
-"""The longest record beside whatever else a queue must hold: none can stop it for ever."""
+"""The longest record with the rest of a queue: no record can block the queue for ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLimits:
-    """How large a log may grow, and what gives way.
+    """The largest size of a log, and the effect of reaching it.
 
-    ``min_free_bytes`` is kept free on the disk for others. With ``drop_oldest``
-    the oldest segment goes, else nothing is acknowledged until sinks have drained.
+    ``min_free_bytes`` is kept free on the disk for other uses. With ``drop_oldest`` the oldest
+    segment is dropped; otherwise nothing is acknowledged until sinks have drained.
     """
 
     segment_bytes: int = setting(8 * 1024 * 1024, least=64 * 1024)
@@ -50,7 +50,7 @@ class LogLimits:
 
 @dataclass(slots=True)
 class Segment:
-    """One file: its first record's offset, and what of it is durable."""
+    """One file: its first record's offset, and its durable part."""
 
     first: int
     path: Path
@@ -60,11 +60,11 @@ class Segment:
 
 
 class SegmentLog:
-    """The records of one directory; see the module.
+    """The records of one directory.
 
-    Opening repairs: a torn tail is cut off (``torn_bytes``). Damage before
-    whole records is stepped over (``damaged`` counts the places): it costs what
-    it hits. Raises :class:`OSError` as the disk does.
+    Opening repairs the log: a torn tail is cut off (``torn_bytes``). Damage before whole records is
+    skipped (``damaged`` counts the places), and only the damaged records are lost. Raises
+    :class:`OSError` from the disk.
     """
 
     def __init__(self, disk: Disk, directory: Path, limits: LogLimits) -> None:
@@ -100,10 +100,10 @@ class SegmentLog:
             return sum(part.size for part in self._segments)
 
     def append(self, lines: Sequence[bytes], marks: Mapping[StreamID, int]) -> None:
-        """Make records durable, and with them how far their streams have come.
+        """Makes records durable, together with the positions of their streams.
 
-        Raises :class:`LogFull`, or :class:`OSError`, after which nothing of
-        ``lines`` is in the log and the same call may be tried again.
+        Raises :class:`LogFull` or :class:`OSError`. Then none of ``lines`` is in the log, and the
+        same call may be tried again.
         """
         data = segment.encode_frames(lines)
         self._make_room(len(data))
@@ -135,7 +135,7 @@ class SegmentLog:
     def wait_for_more(
         self, offset: int, timeout_seconds: float, or_else: Callable[[], bool]
     ) -> None:
-        """Wait until there is a record at ``offset``, ``or_else`` says so, or time is up."""
+        """Waits for a record at ``offset``, for ``or_else``, or until the timeout."""
         with self._changed:
             self._changed.wait_for(
                 lambda: (bool(self._segments) and self._segments[-1].end > offset) or or_else(),
@@ -143,14 +143,14 @@ class SegmentLog:
             )
 
     def wake(self) -> None:
-        """Let everyone who waits look again."""
+        """Wakes all waiting threads."""
         with self._changed:
             self._changed.notify_all()
 
     def segment_of(self, offset: int) -> Segment | None:
-        """The segment that holds ``offset``, or the first after it; None beyond the end.
+        """Returns the segment that holds ``offset``, or the first after it; None beyond the end.
 
-        A copy: what is durable now, whatever is appended meanwhile.
+        It is a copy of the current durable state; later appends do not change it.
         """
         with self._changed:
             for index, part in enumerate(self._segments):
@@ -162,9 +162,9 @@ class SegmentLog:
         return None
 
     def trim(self, offset: int) -> int:
-        """Remove segments whose every record is below ``offset``; how many went.
+        """Removes segments with records below ``offset`` only; returns their number.
 
-        Raises :class:`OSError` where one stays; it is tried again the next time.
+        Raises :class:`OSError` if a file cannot be removed; it is tried again the next time.
         """
         removed = 0
         with self._changed:
@@ -178,12 +178,12 @@ class SegmentLog:
         return removed
 
     def wait_trimmed(self, timeout_seconds: float) -> None:
-        """Wait until something changed, or time is up: who found the log full asks again then."""
+        """Waits for a change, or until the timeout; for a thread that found the log full."""
         with self._changed:
             self._changed.wait(timeout_seconds)
 
     def close(self) -> None:
-        """Let go of the open file; everything appended is durable already."""
+        """Closes the open file; everything appended is durable already."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -205,7 +205,7 @@ class SegmentLog:
                 self.disk.remove(self._segments.pop(0).path)
 
     def _give_up_drained(self) -> bool:
-        """Begin anew where everything was delivered: the segment in use is never trimmed."""
+        """Begins a new segment if everything was delivered: the current segment is never trimmed."""
         active = self._segments[-1] if self._segments else None
         if active is None or active.end == active.first or self._passed < active.end:
             return False
@@ -222,7 +222,7 @@ class SegmentLog:
         return ""
 
     def _roll(self) -> Segment:
-        """Begin a new segment; the old one keeps what is durable."""
+        """Begins a new segment; the old one keeps its durable records."""
         self.close()
         first = self._segments[-1].end if self._segments else 0
         path = self.directory / segment.file_name(first)
@@ -252,7 +252,7 @@ class SegmentLog:
         try:
             file.truncate(active.size)
         except OSError:
-            # What is left behind is beyond the next segment's first offset: nobody reads it.
+            # The remains are beyond the next segment's first offset, and are never read.
             pass
         finally:
             file.close()
@@ -263,7 +263,7 @@ class SegmentLog:
         for name in names:
             if name.endswith(".new"):
                 self.disk.remove(self.directory / name)
-        last_whole = -1  # The newest segment whose header tells the marks before it.
+        last_whole = -1  # The newest segment whose header has the marks before it.
         headers: list[segment.Header | None] = []
         for first in firsts:
             path = self.directory / segment.file_name(first)
@@ -286,7 +286,7 @@ class SegmentLog:
             self._recover_tail(self._segments[-1])
 
     def _recover_marks(self, header: segment.Header | None, index: int) -> None:
-        """How far streams had come before the newest segment."""
+        """Restores the positions of streams before the newest segment."""
         for pod_uid, process, mark in () if header is None else header.streams:
             self.marks[StreamID(pod_uid, process)] = mark
         for part in self._segments[max(index, 0) : -1]:

@@ -1,4 +1,4 @@
-"""The sidecar's metrics, in Prometheus' text format, read when asked for.
+"""The sidecar's metrics, in Prometheus' text format, computed at each scrape.
 
 Names begin with ``waddle_decisions_``; each is declared once, here.
 """
@@ -34,11 +34,11 @@ class Observed(Protocol):
 
     @property
     def queues(self) -> dict[str, Queue]:
-        """The queues being drained: ``own``, and ``adopted`` while there is one."""
+        """The queues that are being drained: ``own``, and ``adopted`` during an adoption."""
 
     @property
     def adopted_before(self) -> Mapping[tuple[str, str], int]:
-        """Returns the numbers of records of adopted queues that are gone, by sink and counter."""
+        """The numbers of records of former adopted queues, by sink and counter."""
 
     @property
     def connections(self) -> int:
@@ -50,7 +50,7 @@ class Observed(Protocol):
 
     @property
     def adopted(self) -> int:
-        """Queues of other pods drained so far."""
+        """The number of other Pods' queues drained so far."""
 
     @property
     def adoption_failures(self) -> int:
@@ -204,7 +204,7 @@ _GAUGES: Final[tuple[tuple[str, str, Callable[[SegmentLog], float]], ...]] = (
 
 
 def _age(line: bytes | None, now: dt.datetime) -> float:
-    """Seconds since a record's timestamp; 0 where there is none."""
+    """Returns the seconds since a record's timestamp; 0 without one."""
     if line is None:
         return 0.0
     try:

@@ -45,7 +45,7 @@ LOCK_POLL_SECONDS: Final = 0.5
 HEAD_BYTES_MAX: Final = 8192
 READ_SECONDS: Final = 5.0
 CONNECTIONS_MAX: Final = 64
-"""Of more the oldest is closed: who scrapes or probes asks at once, and is answered at once."""
+"""The most connections; beyond it the oldest is closed. Scrapes and probes are answered at once."""
 
 
 async def serve(
@@ -67,7 +67,7 @@ async def serve(
                 writer.write(_respond(head, routes))
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            return  # whoever asked is gone, or never asked
+            return  # the client has disconnected, or sent no request
         finally:
             open_.pop(writer, None)
             writer.close()
@@ -107,14 +107,14 @@ class Receiver(Protocol):
         """Listen; raises :class:`OSError`."""
 
     def stop_listening(self) -> None:
-        """Take nothing more."""
+        """Accepts no more records."""
 
     async def close(self) -> None:
-        """Say what is durable and close every connection."""
+        """Acknowledges durable records and closes every connection."""
 
 
 class Sidecar:
-    """One sidecar; :meth:`run` returns once it has been told to stop and has stopped."""
+    """One sidecar; :meth:`run` returns after a stop is requested and done."""
 
     queue: Queue
     intake: Intake
@@ -138,7 +138,7 @@ class Sidecar:
 
     @property
     def adopted_before(self) -> Mapping[tuple[str, str], int]:
-        """Returns the numbers of records of adopted queues that are gone, by sink and counter."""
+        """The numbers of records of former adopted queues, by sink and counter."""
         return {} if self._adopter is None else self._adopter.before
 
     @property
@@ -153,7 +153,7 @@ class Sidecar:
 
     @property
     def adopted(self) -> int:
-        """Queues of other pods drained so far."""
+        """The number of other Pods' queues drained so far."""
         return 0 if self._adopter is None else self._adopter.adopted
 
     @property
@@ -166,7 +166,7 @@ class Sidecar:
         self._stop.set()
 
     async def run(self) -> None:
-        """Receive and drain until told to stop; raises :class:`OSError` where it cannot start."""
+        """Receives and drains until stopped; raises :class:`OSError` if it cannot start."""
         settings = self._settings
         lock = await self._own_directory()
         if lock is None:
@@ -205,7 +205,7 @@ class Sidecar:
         lock.release()
 
     async def _own_directory(self) -> Lock | None:
-        """Lock the queue's directory; waits while another sidecar drains it."""
+        """Locks the queue's directory; waits while another sidecar drains it."""
         directory = self._settings.directory
         waited = False
         while not self._stop.is_set():
@@ -223,10 +223,12 @@ class Sidecar:
         return None
 
     async def _opened(self, opening: Callable[[], T]) -> T | None:
-        """Open a part of the queue; waits while the disk is full or fails; None where told to stop.
+        """Opens a part of the queue; waits while the disk is full or fails.
 
-        Ending would make each look at the disk wait for the kubelet, which takes up to five
-        minutes from one to the next.
+        None if stopped meanwhile.
+
+        Without the wait the process would end, and the kubelet would wait up to five minutes before
+        each restart.
         """
         backoff = Backoff(OPEN_SECONDS_MIN, OPEN_SECONDS_MAX)
         while not self._stop.is_set():
@@ -279,7 +281,7 @@ class Sidecar:
             await self._sleep(ADOPT_POLL_SECONDS)
 
     async def _sleep(self, seconds: float) -> None:
-        """Sleep, but not longer than until told to stop."""
+        """Sleeps, until a stop at the latest."""
         try:
             async with asyncio.timeout(seconds):
                 await self._stop.wait()
@@ -287,7 +289,7 @@ class Sidecar:
             return
 
     async def _shut_down(self) -> None:
-        """Take nothing more, commit and acknowledge what came, drain while there is grace."""
+        """Receives no more, commits and acknowledges pending records, drains until the deadline."""
         try:
             async with asyncio.timeout(self._settings.grace_seconds):
                 for receiver in self._receivers:

@@ -1,4 +1,4 @@
-"""One directory's log with a worker for each sink: what a sidecar owns or adopts."""
+"""One directory's log with a worker for each sink, for a sidecar's own or an adopted queue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 JOIN_SECONDS = 5.0
-"""A worker stops after the attempt under way; one that hangs in it is left to its fate."""
+"""How long to wait for a worker to finish its current attempt; a worker that hangs longer is left
+alone."""
 
 
 def _formatter(sink: SinkSettings) -> Formatter | None:
@@ -43,7 +44,7 @@ def _formatter(sink: SinkSettings) -> Formatter | None:
 
 
 class Queue:
-    """A log and its drains; raises :class:`OSError` where the directory cannot be used."""
+    """A log and its workers; raises :class:`OSError` if the directory cannot be used."""
 
     def __init__(
         self,
@@ -80,8 +81,8 @@ class Queue:
             )
             for sink, letters in zip(sinks, self.dead_letters, strict=True)
         ]
-        # What the process before could not remove any more: nothing else would ever make room where
-        # it fills the queue, for all of it was delivered. The cursors that say so are durable first.
+        # The previous process may have failed to remove delivered segments. If they fill the queue,
+        # nothing else would ever make room. The cursors must be durable before the removal.
         disk.sync_directory(directory)
         self._trim()
 
@@ -91,7 +92,7 @@ class Queue:
             drain.start()
 
     def finish(self) -> None:
-        """Let the drains end once all is delivered."""
+        """Makes the workers end after all records are delivered."""
         for drain in self.drains:
             drain.finish()
 
@@ -106,7 +107,7 @@ class Queue:
         return all(drain.lag == 0 for drain in self.drains)
 
     def stop(self) -> None:
-        """Stop the drains where they are, and close the log."""
+        """Stops the workers at once, and closes the log."""
         for drain in self.drains:
             drain.stop()
         for drain in self.drains:
@@ -117,7 +118,7 @@ class Queue:
         try:
             self.log.trim(min(drain.counters.durable_offset for drain in self.drains))
         except OSError as error:
-            # Tried again with the next cursor, or by whoever finds the log full.
+            # Tried again with the next cursor, or by a thread that finds the log full.
             self._logger.warning(
                 "a delivered segment of the queue was not removed", error=str(error)
             )

@@ -1,4 +1,4 @@
-"""A sink's place in the log: what comes next for it, and how far it has come."""
+"""A sink's position in the log, and the reader of its next records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUFFIX: Final = ".cursor"
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The next offset of one sink, and where in which segment it lies."""
+    """The next offset of one sink, with its segment and its position in it."""
 
     offset: int = 0
     segment_first: int = -1
@@ -35,10 +35,10 @@ def cursor_path(directory: Path, sink: str) -> Path:
 
 
 def load_cursor(disk: Disk, path: Path) -> Cursor | None:
-    """The cursor in a file; None where there is none, or none that makes sense.
+    """Returns the cursor in a file; None if the file is missing or invalid.
 
-    Raises :class:`OSError`: a disk that cannot be read now has it still, and without it everything
-    would be sent again.
+    Raises :class:`OSError`: the file may be readable later, and without it all records would be
+    sent again.
     """
     try:
         value = orjson.loads(checked(disk.read(path, 0, 4096)))
@@ -48,7 +48,7 @@ def load_cursor(disk: Disk, path: Path) -> Cursor | None:
 
 
 def save_cursor(disk: Disk, path: Path, cursor: Cursor) -> None:
-    """Put a cursor in place at once, durable; raises :class:`OSError`."""
+    """Replaces a cursor's file at once, durably; raises :class:`OSError`."""
     body = {
         "offset": cursor.offset,
         "segment": cursor.segment_first,
@@ -60,8 +60,8 @@ def save_cursor(disk: Disk, path: Path, cursor: Cursor) -> None:
 class Reader:
     """Reads a log from a cursor; used by one thread.
 
-    ``dropped`` counts records that the log dropped before this reader came,
-    ``corrupt`` those whose bytes were damaged on the disk.
+    ``dropped`` counts records that the log dropped before they were read, ``corrupt`` records with
+    damaged bytes.
     """
 
     __slots__ = ("_lines", "_log", "corrupt", "cursor", "dropped")
@@ -77,7 +77,10 @@ class Reader:
         self.corrupt = 0
 
     def _found_again(self, cursor: Cursor) -> Cursor:
-        """A cursor beyond the log's end: records before it were damaged, or the log is another."""
+        """Corrects a cursor beyond the log's end.
+
+        Records before it were damaged, or the log is another.
+        """
         log = self._log
         part = log.segment_of(log.end - 1)
         if part is None or part.first != cursor.segment_first or cursor.position > part.size:
@@ -88,7 +91,7 @@ class Reader:
         return Cursor(max(part.end - remaining, part.first), part.first, cursor.position)
 
     def peek(self, max_records: int, max_bytes: int) -> list[bytes]:
-        """The next records in order, at least one if there is any; the same until advanced.
+        """Returns the next records in order, at least one if there is any; the same until advanced.
 
         Raises :class:`OSError`, after which the same call may be made again.
         """
@@ -107,7 +110,7 @@ class Reader:
         return self._lines[:]
 
     def head(self) -> bytes | None:
-        """The next record, if it has been read; safe to ask from another thread."""
+        """Returns the next record, if it has been read; safe to call from another thread."""
         lines = self._lines[:1]
         return lines[0] if lines else None
 
@@ -133,13 +136,13 @@ class Reader:
                     self.cursor = Cursor(part.first, part.first, part.header_bytes)
                 elif not self._seek(part):
                     continue
-            if self.cursor.position >= part.size:  # places that were damaged held more than one
+            if self.cursor.position >= part.size:  # damaged places held more than one record
                 self._skip_rest(part)
                 continue
             try:
                 lines = self._lines_at(part, max_bytes)
             except FileNotFoundError:
-                # Dropped as the oldest between the look and the read; or deleted by somebody.
+                # Dropped as the oldest segment between the look and the read; or deleted by a user.
                 if self._log.first <= part.first:
                     self._skip_rest(part)
                 continue
@@ -157,15 +160,15 @@ class Reader:
             if lines:
                 return lines[: part.end - here.offset]
             if not damaged and len(data) == want:
-                want *= 2  # one frame is longer than what was read
+                want *= 2  # one frame is longer than the data read
                 continue
             self._skip_damage(part)
             return []
 
     def _skip_damage(self, part: Segment) -> None:
-        """Step over to the next whole frame, else over the rest of the segment.
+        """Skips to the next whole frame, or to the end of the segment.
 
-        What lies between counts as one record: if it was more, the rest is counted at the end.
+        The damaged place counts as one record; if it held more, the rest is counted at the end.
         """
         here = self.cursor
         position = resync(self._log.disk, part.path, here.position + 1, part.size)

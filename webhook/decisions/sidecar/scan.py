@@ -1,4 +1,4 @@
-"""Reading segments from end to end: headers of any length, and what follows damage."""
+"""Reads segments from end to end: headers of any length, and whole frames after damage."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from webhook.decisions.sidecar.disk import Disk
 
 CHUNK_BYTES: Final = 256 * 1024
-"""Read at a time: a batch for a sink in one read, and little beside 40 MiB."""
+"""The bytes read at a time: a batch for a sink in one read, and little of the 40 MiB limit."""
 
 WINDOW_BYTES: Final = 4 * MAX_LINE_BYTES
-"""Searched at a time for what follows damage: the longest record, wherever it begins, and more."""
+"""The bytes searched at a time for a whole frame after damage: more than the longest record."""
 
 
 class Stretch(NamedTuple):
-    """Records in a row, where their frames end, and whether damage lies before them."""
+    """Consecutive records, the end of their frames, and whether damage lies before them."""
 
     lines: list[bytes]
     stop: int
@@ -29,7 +29,7 @@ class Stretch(NamedTuple):
 
 
 def read_header(disk: Disk, path: Path) -> tuple[segment.Header | None, int]:
-    """A segment's header and where it ends; None and 0 where it is torn or damaged."""
+    """Returns a segment's header and its end; None and 0 if it is torn or damaged."""
     data = disk.read(path, 0, CHUNK_BYTES)
     stop = segment.header_end(data)
     if stop > len(data):
@@ -39,7 +39,10 @@ def read_header(disk: Disk, path: Path) -> tuple[segment.Header | None, int]:
 
 
 def resync(disk: Disk, path: Path, position: int, end: int) -> int | None:
-    """Where the first whole frame at or after ``position`` begins; None for none before ``end``."""
+    """Returns the position of the first whole frame from ``position`` on.
+
+    None if none before ``end``.
+    """
     while position < end:
         data = disk.read(path, position, min(WINDOW_BYTES, end - position))
         offset = segment.find_frame(data)
@@ -52,9 +55,9 @@ def resync(disk: Disk, path: Path, position: int, end: int) -> int | None:
 
 
 def scan(disk: Disk, path: Path, position: int, end: int) -> Iterator[Stretch]:
-    """The frames of a file from ``position``, a chunk at a time.
+    """Yields the frames of a file from ``position``, a chunk at a time.
 
-    Steps over damage; ends where no whole frame follows before ``end``.
+    It skips damage, and ends if no whole frame follows before ``end``.
     """
     want = CHUNK_BYTES
     after_damage = False

@@ -1,9 +1,8 @@
 """The format of a segment file: a magic number, then frames, the first a header.
 
-A frame is its payload's length and CRC-32, four bytes each, little endian, and
-the payload. The header's payload is JSON: the offset of the first record, and
-the durable marks of all streams at that point. Every other payload is one
-record's line.
+A frame is its payload's length and CRC-32, four bytes each, little endian, and the payload. The
+header's payload is JSON: the offset of the first record, and the durable marks of all streams at
+that point. Every other payload is one record's line.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def file_name(first: int) -> str:
 
 
 def first_offset(name: str) -> int | None:
-    """The offset that a segment's name says, None for another file."""
+    """Returns the offset in a segment's name; None for another file."""
     stem = name.removesuffix(SUFFIX)
     return int(stem) if stem != name and len(stem) == 20 and stem.isdecimal() else None
 
@@ -64,9 +63,9 @@ def encode_frames(lines: Iterable[bytes]) -> bytes:
 
 
 def decode_frames(data: bytes, start: int = 0) -> tuple[list[bytes], int, bool]:
-    """The whole frames in ``data`` from ``start``, where they end, and whether damage follows.
+    """Returns the whole frames in ``data`` from ``start``, their end, and whether damage follows.
 
-    Not damage, but a reason to read on, is a frame that ``data`` cuts off.
+    A frame cut off by the end of ``data`` is not damage, but a reason to read more.
     """
     payloads: list[bytes] = []
     position = start
@@ -87,9 +86,10 @@ def decode_frames(data: bytes, start: int = 0) -> tuple[list[bytes], int, bool]:
 
 
 def find_frame(data: bytes) -> int:
-    """Where the first whole frame of a record begins, wherever that is; -1 for none.
+    """Returns the position of the first whole frame of a record; -1 for none.
 
-    A record is a JSON object, and its checksum is right: text holds no such thing by chance.
+    A frame is recognised by a JSON object with the right checksum, which does not occur in text by
+    chance.
     """
     brace = data.find(b"{", FRAME.size)
     while brace >= 0:
@@ -107,7 +107,7 @@ def find_frame(data: bytes) -> int:
 
 
 def header_end(data: bytes) -> int:
-    """Where the header ends of which ``data`` holds the first bytes; 0 where it is damaged."""
+    """Returns the end of the header from the first bytes of a segment; 0 if it is damaged."""
     if len(data) < len(MAGIC) + FRAME.size:
         return 0
     length, _ = FRAME.unpack_from(data, len(MAGIC))
@@ -115,9 +115,9 @@ def header_end(data: bytes) -> int:
 
 
 def decode_header(data: bytes) -> Header | None:
-    """The header in the first bytes of a segment; None where it is damaged.
+    """Returns the header from the first bytes of a segment; None if it is damaged.
 
-    The magic number is for people: what holds is the checksum.
+    The magic number is for people; only the checksum is checked.
     """
     start = len(MAGIC) + FRAME.size
     stop = header_end(data)

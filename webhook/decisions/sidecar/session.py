@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 class Session:
     """The state of a connection; hands records to the intake.
 
-    Without a hello the sender is plain ndjson: what is no record is counted in
-    ``rejected`` and passed over, and nothing is ever answered.
+    A sender without a hello sends plain ndjson: lines that are not records are counted in
+    ``rejected`` and skipped, and nothing is answered.
     """
 
     __slots__ = ("_acknowledged", "_begun", "_intake", "_owner", "rejected", "stream")
 
     def __init__(self, intake: Intake, owner: str) -> None:
-        """``owner`` is what the transport knows of the peer: see ``Streams``."""
+        """``owner`` is the identity of the peer from the transport: see ``Streams``."""
         self._intake = intake
         self._owner = owner
         self._begun = False
@@ -43,7 +43,10 @@ class Session:
         self.rejected = 0
 
     def hello(self, hello: ClientHello) -> ServerHello:
-        """Begin; raises :class:`ProtocolError` where something came before, or for another's stream."""
+        """Begins a stream.
+
+        Raises :class:`ProtocolError` after any other frame, or for a stream of another owner.
+        """
         if self._begun:
             raise ProtocolError("bad_frame", "hello must be the first frame")
         self._begun = True
@@ -52,10 +55,10 @@ class Session:
         return ServerHello(self._acknowledged, shared_protocol(hello.protocols))
 
     def lines(self, lines: Iterable[bytes]) -> ServerHello | None:
-        """Take whole lines; the hello to answer if one was among them.
+        """Takes whole lines; returns the hello to answer, if one was among them.
 
-        Raises :class:`ProtocolError`, after which the connection must end; the
-        records before the fault are taken.
+        Raises :class:`ProtocolError`, after which the connection must end; the records before the
+        fault are taken.
         """
         answer: ServerHello | None = None
         records: list[Record] = []
@@ -84,7 +87,7 @@ class Session:
         return answer
 
     def acknowledgement(self) -> Ack | None:
-        """The ack to send now; None where there is nothing new to say."""
+        """Returns the acknowledgement to send; None without a new one."""
         if self.stream is None:
             return None
         durable = self._intake.durable(self.stream)
@@ -124,5 +127,5 @@ class Session:
             if refused := self._intake.accept(records, self._owner):
                 raise refused[0]
             return
-        # Who says no hello never goes on with the stream of somebody who did.
+        # A sender without a hello never continues the stream of a sender with one.
         self.rejected += len(self._intake.accept(records, f"{self._owner}, without a hello"))

@@ -35,7 +35,7 @@ class ListenerSettings:
 
 @dataclass(frozen=True, slots=True)
 class SinkSettings:
-    """One sink: how it is made, fed and formatted."""
+    """One sink: its factory, its deliveries and its format."""
 
     drain: DrainSettings
     make: MakeSink
@@ -46,7 +46,7 @@ class SinkSettings:
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """Settings for a queue that is full, and for one that its sidecar has left."""
+    """Settings for a full queue, and for queues of other sidecars."""
 
     when_full: str = setting("block", words=("block", "dropOldest"))
     adopt: bool = setting(default=False)
@@ -54,17 +54,17 @@ class QueueSettings:
 
 @dataclass(frozen=True, slots=True)
 class AdoptionSettings:
-    """The settings that a file may have only beside ``adopt: true``."""
+    """The settings that a file may have only together with ``adopt: true``."""
 
     adopt_after_seconds: float = setting(60.0)
 
 
 @dataclass(frozen=True, slots=True)
 class SidecarSettings:
-    """All of it.
+    """All settings of the sidecar.
 
-    ``adopt_after_seconds`` is None unless queues that other sidecars left
-    beside this one are to be drained.
+    ``adopt_after_seconds`` is None unless queues left by other sidecars on the same volume are
+    drained.
     """
 
     listeners: tuple[ListenerSettings, ...]

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from webhook.decisions.wire.framing import StreamID
 
 STREAMS_MAX: Final = 1024
-"""Streams remembered, the least recent forgotten first: each start of each replica is one.
-A thousand is days of a large Deployment's restarts, and 64 KiB in each segment's header."""
+"""The most streams remembered; the least recent is forgotten first. Each start of each replica is a
+stream. A thousand is days of a large Deployment's restarts, and 64 KiB in each segment's header."""
 
 JUMP_MAX: Final = 2**32
 """The most sequence numbers that may be missing in a row: a replica that drops ten thousand
@@ -24,7 +24,7 @@ decisions a second uses them up in five days without a sidecar."""
 
 @dataclass(slots=True)
 class StreamMark:
-    """How far one stream has come: received, and of that durable. ``owner`` is who began it."""
+    """The received and durable marks of one stream. ``owner`` is the peer that began it."""
 
     received: int
     durable: int
@@ -34,11 +34,10 @@ class StreamMark:
 class Streams:
     """The marks of all streams.
 
-    An owner is what a transport knows of its peer (a certificate's name, a
-    user's id): nobody else may go on with a stream, or say how far it has come.
-    ``duplicates`` counts records received again, ``gaps`` the sequence numbers
-    that never arrived: what senders dropped before this process saw it.
-    ``began`` counts streams that were new here.
+    An owner is the identity of a peer from the transport (a certificate's name, a user's id). Only
+    the owner may continue a stream, or state its acknowledged position. ``duplicates`` counts
+    records received again. ``gaps`` counts sequence numbers that never arrived, since senders had
+    dropped them. ``began`` counts streams that were new here.
     """
 
     __slots__ = ("_marks", "began", "duplicates", "gaps")
@@ -58,10 +57,10 @@ class Streams:
         return {stream: mark.owner for stream, mark in self._marks.items()}
 
     def open(self, stream: StreamID, acknowledged: int, owner: str) -> int:
-        """Begin or resume a stream; the sequence number up to which all is durable here.
+        """Begins or resumes a stream; returns the highest durable sequence number.
 
-        A stream unknown here starts from what the sender saw acknowledged.
-        Raises :class:`ProtocolError` for another's.
+        A stream unknown here starts from the number that the sender saw acknowledged. Raises
+        :class:`ProtocolError` for a stream of another owner.
         """
         mark = self._marks.get(stream)
         if mark is None:
@@ -71,9 +70,12 @@ class Streams:
         return mark.durable
 
     def receive(self, stream: StreamID, sequence: int, owner: str) -> bool:
-        """Whether a record is new; counts it as a duplicate, and its gap, otherwise.
+        """Whether a record is new; otherwise counts it as a duplicate.
 
-        Raises :class:`ProtocolError` for another's stream, or a number that cannot come next.
+        Counts gaps before a new one.
+
+        Raises :class:`ProtocolError` for a stream of another owner, or a number that cannot come
+        next.
         """
         mark = self._marks.get(stream)
         if mark is None:  # plain ndjson, or forgotten since its hello
@@ -88,9 +90,9 @@ class Streams:
         return True
 
     def finish(self, stream: StreamID, last_sequence: int) -> None:
-        """The sender's last number: what is missing up to it will not come.
+        """Ends a stream at the sender's last number: missing numbers up to it count as gaps.
 
-        Raises :class:`ProtocolError` for a number that cannot be it.
+        Raises :class:`ProtocolError` for an impossible number.
         """
         mark = self._marks.get(stream)
         if mark is not None and last_sequence > mark.received:
@@ -99,19 +101,19 @@ class Streams:
             mark.received = last_sequence
 
     def commit(self, marks: Mapping[StreamID, int]) -> None:
-        """These streams are durable up to these numbers."""
+        """Marks streams as durable up to these numbers."""
         for stream, sequence in marks.items():
             mark = self._marks.get(stream)
             if mark is not None and sequence > mark.durable:
                 mark.durable = sequence
 
     def durable(self, stream: StreamID) -> int:
-        """Up to where a stream is durable; 0 for one unknown."""
+        """Returns the highest durable number of a stream; 0 for an unknown one."""
         mark = self._marks.get(stream)
         return 0 if mark is None else mark.durable
 
     def restore(self, marks: Mapping[StreamID, int], owners: Mapping[StreamID, str]) -> None:
-        """Take the marks that the log holds; one without an owner is the next comer's."""
+        """Takes the marks from the log; a stream without an owner gets the next peer as owner."""
         for stream, sequence in marks.items():
             self._marks[stream] = StreamMark(sequence, sequence, owners.get(stream, ""))
         self._forget()
@@ -130,7 +132,7 @@ class Streams:
             raise ProtocolError("not_yours", f"{mark.owner} began this stream, you are {owner}")
 
     def _forget(self) -> None:
-        """Keep within the bound, at the cost of who has the most: nobody drives out others."""
+        """Forgets streams beyond the bound, of the owner with the most: no owner displaces others."""
         while len(self._marks) > STREAMS_MAX:
             ((owner, _),) = Counter(mark.owner for mark in self._marks.values()).most_common(1)
             oldest = next(stream for stream, mark in self._marks.items() if mark.owner == owner)

@@ -21,19 +21,20 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 CONNECTIONS_MAX: Final = 128
-"""One pod's containers connect here: a bound against a sender gone wrong."""
+"""The most connections. Only one Pod's containers connect here; this limits a faulty sender."""
 
 ACKNOWLEDGE_SECONDS: Final = 0.01
-"""The longest delay of an acknowledgement, in seconds, where more is on its way to the disk. A
-sender that looks at an acknowledgement between two requests pays for each as for some of a request,
-and what it sends together is mostly several commits."""
+"""The longest delay of an acknowledgement, in seconds, while more records are on their way to the
+disk. A sender that reads an acknowledgement between two requests pays for it as for a part of a
+request. Records that it sends together are mostly several commits."""
 
 UNFINISHED_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Of lines whose ends have not come yet, on all connections: the container has 96 MiB, of which it
+"""The most bytes of unfinished lines, on all connections: the container has 96 MiB, of which it
 needs 40. An exporter's connection has about a KiB of them, now and then."""
 
 UNFINISHED_BYTES_USUAL: Final = 64 * 1024
-"""Up to which nobody looks: what all connections may have so is half of the bound."""
+"""The bytes of unfinished lines on a connection that are not checked: all connections together have
+at most half of the bound."""
 
 
 class UnixReceiver:
@@ -65,7 +66,7 @@ class UnixReceiver:
             os.umask(before)
 
     def stop_listening(self) -> None:
-        """Take no new connections and read no more from those there are."""
+        """Accepts no new connections and reads no more from the open ones."""
         self.stopping = True
         if self._server is not None:
             self._server.close()
@@ -81,9 +82,9 @@ class UnixReceiver:
         return [item for item in self.connections if isinstance(item, _Connection)]
 
     def make_room(self) -> None:
-        """End the connection that has been silent the longest, where there are too many.
+        """Ends the connection that has been silent the longest, if there are too many.
 
-        A sender gone wrong would otherwise keep out the one that has something to say.
+        Otherwise faulty senders could keep out one with records.
         """
         if len(self.connections) >= CONNECTIONS_MAX:
             silent = min(self._open(), key=lambda connection: connection.active_at)
@@ -91,7 +92,7 @@ class UnixReceiver:
             silent.abandon()
 
     def bound_unfinished(self) -> None:
-        """End the connection of the longest unfinished line, where all of them take too much."""
+        """Ends the connection with the longest unfinished line, if their sum is too large."""
         connections = self._open()
         if sum(connection.unfinished for connection in connections) > UNFINISHED_BYTES_MAX:
             longest = max(connections, key=lambda connection: connection.unfinished)
@@ -108,7 +109,7 @@ class UnixReceiver:
 
 
 def _owner(peer: socket.socket) -> str:
-    """The peer's user, as the kernel tells it."""
+    """Returns the peer's user, from the kernel."""
     size = struct.calcsize("3i")
     _, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
     return f"uid {uid}"
@@ -122,11 +123,11 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._later: asyncio.TimerHandle | None = None
         self.active_at = time.monotonic()
-        """When something came last."""
+        """The time of the last received data."""
 
     @property
     def unfinished(self) -> int:
-        """Bytes of a line whose end has not come yet."""
+        """The bytes of an unfinished line."""
         return self._splitter.unfinished
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -169,7 +170,7 @@ class _Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def end(self) -> None:
-        """Say what is durable, then close."""
+        """Acknowledges durable records, then closes."""
         if self._transport is not None:
             self._acknowledge()
             self._transport.close()
@@ -182,7 +183,7 @@ class _Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def abandon(self) -> None:
-        """Close at once if the peer reads nothing, not even why."""
+        """Closes at once if the peer does not read, not even the error."""
         if self._transport is not None and self._transport.get_write_buffer_size():
             self._transport.abort()
 
@@ -190,7 +191,7 @@ class _Connection(asyncio.Protocol):
         self._acknowledge()
 
     def _acknowledge_soon(self) -> None:
-        """At once where everything is durable, else with what follows."""
+        """Acknowledges at once if all records are durable, otherwise together with the next ones."""
         if self._receiver.intake.is_durable:
             self._acknowledge()
         elif self._later is None:
@@ -205,7 +206,8 @@ class _Connection(asyncio.Protocol):
     def _acknowledge(self) -> None:
         assert self._transport is not None
         self._cancel()
-        # A sender that reads no answers gets no more of them: the next one says it all.
+        # A sender that does not read gets no more acknowledgements: the next one includes all
+        # before.
         if self._transport.is_closing() or self._transport.get_write_buffer_size():
             return
         ack = self._session.acknowledgement()
@@ -213,7 +215,7 @@ class _Connection(asyncio.Protocol):
             self._transport.write(encode(ack))
 
     def refuse(self, error: ProtocolError) -> None:
-        """Say what is wrong, and close."""
+        """Sends the error, and closes."""
         assert self._transport is not None
         self._splitter = LineSplitter()
         self._receiver.rejected += 1

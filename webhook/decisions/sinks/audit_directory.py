@@ -1,8 +1,8 @@
-"""Each audit run as one file that appears whole, when the run has ended.
+"""Each audit run as one file that appears complete, after the end of the run.
 
-Records of a run gather in a hidden file; the run's last record puts it in
-place by one rename. A run that never ends (its replica was killed) is set
-aside as ``.partial``. Records of no run are passed over.
+Records of a run are collected in a hidden file; the run's last record publishes it by one rename. A
+run that never ends (its replica was killed) is renamed to ``.partial``. Records without a run are
+skipped.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ PARTIAL: Final = ".partial"
 _OPEN: Final = ".open"
 
 SILENT_SECONDS: Final = 3600.0
-"""A run of which nothing came for so long is set aside: sweeps take minutes, and one that goes on
-after all, because the queue was away, gets its file back."""
+"""A run without records for this long is set aside. Sweeps take minutes; a run that continues
+later, because the queue was away, gets its file back."""
 
 _PLAIN: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z:_-]{0,99}")
 
@@ -49,13 +49,13 @@ class AuditDirectorySettings:
 
 
 class AuditDirectory:
-    """Keeps the ``max_runs`` newest files, partial ones too."""
+    """Keeps the ``max_runs`` newest files, including partial ones."""
 
     def __init__(self, directory: Path, max_runs: int, origin: str, logger: Logger) -> None:
         self._directory = directory
         self._max_runs = max_runs
         self._logger = logger
-        # A reader in another container is of the pod's fsGroup.
+        # A reader in another container has the Pod's fsGroup.
         self._ledger = Ledger(directory, ".delivered", origin, logger, file_mode=0o640)
 
     def send(self, items: Sequence[Item]) -> None:
@@ -83,7 +83,7 @@ class AuditDirectory:
                 continue  # a change that was seen between two runs
             run = _Run(audit_id, fresh.stream)
             if not fresh.sequence and (self._directory / run.final).exists():
-                continue  # not numbered, and of a run that has ended: it came again
+                continue  # not numbered, and of an ended run: a repeated delivery
             runs.setdefault(run, []).extend(map(one_line, fresh.lines))
             if fresh.value.get("eventType") == "audit_finished":
                 ended.append(run)
@@ -106,7 +106,7 @@ class AuditDirectory:
         return moved
 
     def _revive(self, runs: dict[_Run, list[bytes]]) -> None:
-        """Take back files that were set aside too early."""
+        """Takes back files that were set aside too early."""
         ledger = self._ledger
         for run in runs:
             aside = _partial(run.open)
@@ -119,7 +119,7 @@ class AuditDirectory:
             ledger.settle()
 
     def _abandoned(self, runs: dict[_Run, list[bytes]], ended: Sequence[_Run]) -> Iterator[str]:
-        """Files of runs that will not end: their process began another, or nothing comes."""
+        """Yields files of runs that will not end: the process began another, or no records come."""
         current = {run.open for run in runs} | {run.open for run in ended}
         going_on = {run.digest for run in runs}
         oldest = time.time() - SILENT_SECONDS
@@ -130,7 +130,7 @@ class AuditDirectory:
                 yield path.name
 
     def _forget(self) -> None:
-        """Remove the oldest files; one that cannot be removed stays, and delays nothing."""
+        """Removes the oldest files; a file that cannot be removed stays, and delays nothing."""
         files = [
             (path.stat().st_mtime_ns, path)
             for suffix in (SUFFIX, PARTIAL)
@@ -147,7 +147,7 @@ class AuditDirectory:
 
 
 class _Run:
-    """One run of one process, and its names: two audits with one id have a file each."""
+    """One run of one process, and its file names: two audits with the same id have a file each."""
 
     __slots__ = ("digest", "final", "open")
 
@@ -176,7 +176,7 @@ def _digest_in(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """For what is no plain name: never a path."""
+    """Returns a digest, for ids that are unsafe as file names."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

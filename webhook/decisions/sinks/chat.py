@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 RECORDS_MAX, RESULTS_MAX, CHARACTERS_MAX = 10, 3, 300
-"""Of one message, of one record, of one text: 13,000 characters, and Teams takes 28 KiB."""
+"""The most records of a message, results of a record, and characters of a text: 13,000 characters
+in total; Teams accepts 28 KiB."""
 
 
 def message_of(lines: Sequence[bytes], shape: str) -> bytes:
-    """One message about all of these records; empty where none of them is a decision."""
+    """Returns one message about all of these records; empty without a decision among them."""
     records = [record for line in lines if (record := json.loads(line)).get("verdict")]
     if not records:
         return b""
@@ -54,7 +55,10 @@ def _cut(text: str) -> str:
 
 
 def _slack(texts: Sequence[str]) -> object:
-    """Nobody is named or linked by what a policy or a user wrote: Slack's three signs are escaped."""
+    """Makes Slack's message; its three special characters are escaped.
+
+    So a policy's or user's text can neither mention a user nor add a link.
+    """
     text = "\n\n".join(texts)
     for sign, written in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         text = text.replace(sign, written)
@@ -62,7 +66,7 @@ def _slack(texts: Sequence[str]) -> object:
 
 
 def _teams(texts: Sequence[str]) -> object:
-    """An Adaptive Card, as a workflow takes it; plain runs of text know no markup."""
+    """Makes an Adaptive Card for a workflow; plain text runs have no markup."""
     body = [
         {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": text}]} for text in texts
     ]
@@ -77,4 +81,4 @@ def _teams(texts: Sequence[str]) -> object:
 
 
 SHAPES: Final[Mapping[str, Callable[[Sequence[str]], object]]] = {"slack": _slack, "teams": _teams}
-"""The values of a sink's ``encoding`` beside those of records themselves, with their writers."""
+"""The writers of messages, by value of a sink's ``encoding``."""

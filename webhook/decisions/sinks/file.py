@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """Where to write and when to rotate; ``max_files`` counts the current one too."""
+    """The path and the limits for rotation; ``max_files`` includes the current file."""
 
     path: Path
     max_bytes: int = setting(64 * 1024 * 1024, least=1024)
@@ -34,8 +34,8 @@ class FileSettings:
 class RotatingFile:
     """Appends lines, each once; ``path.1`` is the youngest of the rotated files.
 
-    Other queues may write to the same path: one batch at a time, and none cuts
-    off what another wrote.
+    Other queues may write to the same path: one batch at a time, and none cuts off lines of
+    another.
     """
 
     def __init__(self, settings: FileSettings, origin: str, logger: Logger) -> None:

@@ -1,4 +1,4 @@
-"""HTTP: batches as a JSON array, as ndjson or as a chat's message, gzip if wanted."""
+"""HTTP: batches as a JSON array, as ndjson or as a chat message, with optional gzip."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GZIP_LEVEL: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class HTTPSettings:
-    """Where to post, and in what form."""
+    """The address and format of posts."""
 
     endpoint: Endpoint
     encoding: str = setting("json", words=("json", "ndjson", *SHAPES))
@@ -40,7 +40,7 @@ class HTTPSink:
         self._compress = settings.gzip
 
     def send(self, items: Sequence[Item]) -> None:
-        """Post one batch."""
+        """Posts one batch."""
         lines = lines_of(items)
         headers = {"Content-Type": "application/json"}
         if self._encoding in SHAPES:

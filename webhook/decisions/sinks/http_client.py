@@ -1,4 +1,4 @@
-"""One keep-alive HTTP connection of the standard library, as HTTP and OTLP sinks use it.
+"""One keep-alive HTTP connection of the standard library, for HTTP and OTLP sinks.
 
 aiohttp costs 17 MiB that the sidecar does not have.
 """
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from webhook.proxies import Route
 
 RETRIED: Final = frozenset({401, 403, 404, 407, 408, 425, 429})
-"""Client errors that another try may cure: a credential or a route that is being rolled out
-refuses every record alike, and a queue full of dead letters would be no help then."""
+"""Client errors that are tried again. A credential or a route that is being rolled out refuses
+every record alike, and a queue full of dead letters would not help then."""
 
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-"""The characters that http.client writes in names and values; of others it says what they are."""
+"""The characters that http.client accepts in values; its errors for others quote the value."""
 
 MAX_ANSWER_BYTES: Final = 64 * 1024
 """Read of an answer; more closes the connection."""
@@ -45,11 +45,10 @@ MAX_ANSWER_BYTES: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where to post, and with what.
+    """The address, headers and timeout of posts.
 
-    ``header_files`` name files whose stripped content is a header's value, read
-    again for each request so that a rotated Secret is taken up;
-    ``bearer_token_file`` likewise.
+    ``header_files`` and ``bearer_token_file`` name files with header values. They are read again
+    for each request, so that a rotated Secret is used.
     """
 
     url: str = setting()
@@ -63,7 +62,7 @@ class Endpoint:
 
 
 def read_endpoint(section: Section) -> Endpoint:
-    """Read an endpoint's keys; raises InvalidConfiguration for what cannot be one."""
+    """Reads an endpoint's keys; raises InvalidConfiguration for invalid values."""
     parts = section.url("url")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise section.error("url", "expected http://… or https://…")
@@ -85,7 +84,7 @@ def read_endpoint(section: Section) -> Endpoint:
 
 
 class Poster:
-    """Posts bodies over one connection, opened anew after any fault."""
+    """Posts bodies over one connection, opened again after a fault."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -148,7 +147,7 @@ class Poster:
 
 
 def _secret(path: Path) -> str:
-    """A file's text for a header. What is wrong with it is told without it: it stands in a log."""
+    """Returns a file's text for a header. Errors do not quote the text, since they are logged."""
     text = path.read_text().strip()
     if not _VALUE.fullmatch(text):
         raise ValueError(f"{path} holds no value of a header of HTTP")
@@ -156,7 +155,7 @@ def _secret(path: Path) -> str:
 
 
 def _retry_after(value: str | None) -> float:
-    """Seconds that a Retry-After header asks for, at most an hour; 0 where it says nothing."""
+    """Returns the seconds of a Retry-After header, at most an hour; 0 without a valid value."""
     if value is None:
         return 0.0
     if value.strip().isdecimal():

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 _REFUSED: Final = frozenset(
     {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG, KafkaError.INVALID_RECORD}
 )
-"""Errors about the record itself: all others may be cured by another try."""
+"""Errors about the record itself; batches with any other error are tried again."""
 
 
 _REQUEST_BYTES: Final = 512 * 1024
-"""A request's keys and lines together: half of what librdkafka and brokers take by default."""
+"""The most bytes of a request's keys and lines: half of the default limit of librdkafka and
+brokers."""
 
 _REQUEST_MESSAGES: Final = 4096
 """Below librdkafka's ``batch.num.messages`` of 10,000."""
@@ -40,7 +41,7 @@ _OWN_OPTIONS: Final = ("batch.num.messages", "batch.size", "linger.ms")
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """Where to, and what librdkafka is told besides; ``brokers`` as it takes them."""
+    """The brokers, the topic and further options of librdkafka; ``brokers`` in its format."""
 
     brokers: str
     topic: str = setting()
@@ -51,9 +52,8 @@ class KafkaSettings:
 class KafkaSink:
     """Produces to one topic, keyed by the sender, so that a replica's records keep their order.
 
-    One request at a time for each partition, and the next when it has been
-    acknowledged: a broker takes or refuses a request as a whole, and one that
-    is refused lets those behind it pass, which would then be there before it.
+    Each partition has one request at a time, and the next one after its acknowledgement. A broker
+    takes or refuses a request as a whole. Requests behind a refused one would be stored before it.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class KafkaSink:
         self._producer: Producer | None = None
 
     def send(self, items: Sequence[Item]) -> None:
-        """Produce all and wait for each one's acknowledgement."""
+        """Produces all messages and waits for their acknowledgements."""
         for request in _requests(items):
             self._send(request)
 
@@ -85,7 +85,7 @@ class KafkaSink:
             raise SinkUnavailable(f"kafka: {_text(raised)}") from None
         errors = [error for error in reports if error is not None]
         if len(reports) < len(messages):
-            # What librdkafka still holds must not arrive behind the next try.
+            # Messages still held by librdkafka must not arrive after the next try.
             self._abandon()
             reason = errors[0].str() if errors else f"no acknowledgement in {self._seconds:g} s"
             raise SinkUnavailable(f"kafka: {reason}")
@@ -95,7 +95,7 @@ class KafkaSink:
             raise SinkUnavailable(f"kafka: {errors[0].str()}")
 
     def close(self) -> None:
-        """Close the producer; what is not acknowledged will be sent again."""
+        """Closes the producer; unacknowledged records will be sent again."""
         self._abandon()
 
     def _open(self) -> Producer:
@@ -139,7 +139,7 @@ def _key(line: bytes) -> bytes:
 
 
 def configure(section: Section) -> MakeSink:
-    """Settings ``brokers``, ``topic``, ``timeoutSeconds`` and librdkafka's own ``options``."""
+    """Reads ``brokers``, ``topic``, ``timeoutSeconds`` and librdkafka's own ``options``."""
     brokers = ",".join(section.texts("brokers"))
     if not brokers:
         raise section.error("brokers", "expected at least one host:port")
@@ -156,10 +156,11 @@ def configure(section: Section) -> MakeSink:
         "compression.type": "lz4",
         # Longer than it takes to hand over a request; a flush sends without waiting for it.
         "linger.ms": 1000,
-        # No end of a message's own: one that ends alone lets those behind it pass. A batch ends.
+        # No timeout for single messages: a message that expires lets later ones pass. The batch has
+        # a timeout.
         "message.timeout.ms": 0,
-        "queue.buffering.max.kbytes": 8 * 1024,  # of librdkafka's default GiB
-        # Not each connection refused, 20 a second: what went wrong is told by the sidecar.
+        "queue.buffering.max.kbytes": 8 * 1024,  # instead of librdkafka's default GiB
+        # Not every refused connection, 20 a second: the sidecar logs the error.
         "log_level": 2,
         **settings.options,
     }

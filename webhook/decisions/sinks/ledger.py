@@ -1,11 +1,9 @@
-"""Records deliveries beside the files delivered, so that a batch sent twice is written once.
+"""Records deliveries beside the delivered files, so that a batch sent twice is written once.
 
-A sidecar that is killed sends again whatever its cursor had not passed. The
-ledger says, for each file, up to which byte it was delivered, and for each
-sender's stream, up to which sequence number: bytes beyond are what a kill left
-unfinished and are cut off, records up to the number are passed over. Several
-queues may write to one place, each with marks of its own, one at a time by a
-lock.
+A killed sidecar sends the records again that its cursor had not passed. The ledger has, for each
+file, the number of delivered bytes, and for each sender's stream, the last delivered sequence
+number. Bytes beyond were left by a kill and are cut off; records up to the number are skipped.
+Several queues may write to one place, each with marks of its own, one at a time by a lock.
 """
 
 from __future__ import annotations
@@ -33,12 +31,13 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 MARKS_MAX: Final = 256
-"""Streams remembered, the least recent forgotten first. A mark matters for what a kill sends
-again, a second's worth: those are the streams of the replicas that live."""
+"""The most streams remembered; the least recent is forgotten first. A mark matters for records sent
+again after a kill, a second's worth: the streams of live replicas."""
 
 LOCK_SECONDS: Final = 5.0
 LOCK_POLL_SECONDS: Final = 0.02
-"""How long another writer of the same files is waited for: one batch takes some milliseconds."""
+"""The pause between attempts to lock the files against other writers: one batch takes some
+milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """A record that was not delivered yet, decoded."""
+    """A decoded record that was not delivered yet."""
 
     value: dict[str, Any]
     lines: Sequence[bytes]
@@ -72,8 +71,8 @@ class Fresh:
 class Ledger:
     """The ledger ``name`` of a directory, used by one queue (``origin``) of maybe several.
 
-    Everything happens within :meth:`locked`; what is not committed there did
-    not happen. Raises :class:`OSError` as the disk does.
+    All use is within :meth:`locked`; uncommitted changes are lost. Raises :class:`OSError` from the
+    disk.
     """
 
     def __init__(
@@ -90,7 +89,7 @@ class Ledger:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[bool]:
-        """Hold the files; yields whether there is a ledger, and finishes what a kill interrupted.
+        """Locks the files and finishes interrupted renames; yields whether a ledger exists.
 
         After a fault nothing is kept in memory: the next use reads the ledger again.
         """
@@ -111,9 +110,9 @@ class Ledger:
             os.close(descriptor)
 
     def fresh(self, items: Sequence[Item]) -> list[Fresh]:
-        """The records of a batch that were not delivered before; marks them for the next commit.
+        """Returns the records of a batch not delivered before; marks them for the next commit.
 
-        Raises :class:`RecordsRefused` for what is no record.
+        Raises :class:`RecordsRefused` for a line that is not a record.
         """
         values: list[Fresh] = []
         staged: dict[tuple[str, str, str], int] = {}
@@ -138,7 +137,7 @@ class Ledger:
         return values
 
     def append(self, name: str, lines: Sequence[bytes]) -> None:
-        """Add lines to a file, synced; what lies beyond its delivered bytes is cut off first."""
+        """Appends lines to a file, synced; bytes beyond its delivered ones are cut off first."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self.directory / name, flags, self._file_mode)
         try:
@@ -158,7 +157,7 @@ class Ledger:
         self.entries.files[name] = Extent(extent.inode, extent.size + len(data), extent.began)
 
     def extent(self, name: str) -> Extent | None:
-        """A file as far as it was delivered; None where there is none."""
+        """Returns the delivered part of a file; None if the file is missing."""
         try:
             status = (self.directory / name).stat()
         except FileNotFoundError:
@@ -166,7 +165,7 @@ class Ledger:
         return self._extent(name, status)
 
     def take_in(self, name: str) -> None:
-        """Count a file that this ledger does not know as delivered, whole lines of it."""
+        """Counts the whole lines of a file unknown to this ledger as delivered."""
         path = self.directory / name
         with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
             status = os.fstat(file.fileno())
@@ -178,7 +177,7 @@ class Ledger:
         self.entries.renames[name] = target
 
     def commit(self) -> None:
-        """Make the entries durable: from now on they are what was delivered."""
+        """Makes the entries durable: from now on they define the delivered records."""
         entries = self.entries
         body = with_checksum(
             orjson.dumps(
@@ -207,7 +206,7 @@ class Ledger:
         self._seen = _version(self._path)
 
     def settle(self) -> None:
-        """Carry out the renames that were committed; those done already are passed over."""
+        """Carries out the committed renames; those already done are skipped."""
         entries = self.entries
         for name, target in entries.renames.items():
             with contextlib.suppress(FileNotFoundError):
@@ -216,7 +215,7 @@ class Ledger:
         entries.renames = {}
 
     def sync_names(self) -> None:
-        """Make names made, changed and removed durable."""
+        """Makes created, changed and removed names durable."""
         descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -227,7 +226,7 @@ class Ledger:
         known = self.entries.files.get(name)
         if known is None or known.inode != status.st_ino:
             return Extent(status.st_ino, 0, time.time())
-        # Shorter than it was: somebody emptied it, and it goes on from there.
+        # Shorter than before: a user has emptied it, and it continues from there.
         return Extent(known.inode, min(known.size, status.st_size), known.began)
 
     def _load(self) -> bool:
@@ -248,7 +247,7 @@ class Ledger:
 
 
 def _version(path: Path) -> tuple[int, int, int] | None:
-    """Identifies a ledger: each is a file of its own."""
+    """Identifies a version of the ledger; each version is a new file."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -257,7 +256,7 @@ def _version(path: Path) -> tuple[int, int, int] | None:
 
 
 def _read(path: Path) -> Entries | None:
-    """None for what is no ledger."""
+    """Reads a ledger; None for an invalid file."""
     try:
         value = orjson.loads(checked(path.read_bytes()))
         return Entries(
@@ -276,7 +275,7 @@ def _read(path: Path) -> Entries | None:
 
 
 def _lock(descriptor: int) -> None:
-    """Wait for the lock, but not for ever; raises OSError where another writer keeps it."""
+    """Waits for the lock for a limited time; raises OSError if another writer keeps it."""
     until = time.monotonic() + LOCK_SECONDS
     while True:
         try:

@@ -1,7 +1,7 @@
 """OpenTelemetry logs over HTTP, in protobuf: one log record for each record.
 
-Built from opentelemetry-proto's messages: the SDK's own exporter queues in
-memory and drops, which is what this sidecar is there to prevent.
+Built from opentelemetry-proto's messages: the SDK's own exporter queues in memory and drops,
+against the purpose of this sidecar.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _RESOURCE: Final = {
     "node": "k8s.node.name",
     "process": "service.instance.id",
 }
-"""Fields that say who decided, by the names of OpenTelemetry's conventions."""
+"""The fields about the deciding process, with their names in OpenTelemetry's conventions."""
 
 _ATTRIBUTES: Final = (
     "verdict",
@@ -91,7 +91,10 @@ class OTLPSink:
         self._compress = settings.gzip
 
     def send(self, items: Sequence[Item]) -> None:
-        """Post one batch; a partial success is refused, so that halving finds the culprits."""
+        """Posts one batch.
+
+        A partial success counts as refused, so that halving finds the refused records.
+        """
         body = encode_request(items).SerializeToString()
         headers = {"Content-Type": "application/x-protobuf"}
         if self._compress:
@@ -101,7 +104,7 @@ class OTLPSink:
         try:
             answer.ParseFromString(self._poster.post(body, headers))
         except DecodeError:
-            return  # accepted, and said so in words of its own
+            return  # accepted, with an answer in another format
         rejected = answer.partial_success.rejected_log_records
         if rejected:
             raise RecordsRefused(
@@ -114,7 +117,7 @@ class OTLPSink:
 
 
 def encode_request(items: Sequence[Item]) -> ExportLogsServiceRequest:
-    """The message for a batch, one resource for each run of records from the same process."""
+    """Returns the message for a batch; consecutive records of a process share a resource."""
     request = ExportLogsServiceRequest()
     scope: ScopeLogs | None = None
     previous: dict[str, str] | None = None
@@ -151,7 +154,7 @@ def _log_record(line: bytes, record: dict[str, Any]) -> LogRecord:
 
 
 def _nanoseconds(timestamp: Any) -> int:
-    """Nanoseconds since 1970; 0, which means unknown, for what is no time."""
+    """Returns nanoseconds since 1970; 0, which means unknown, for an invalid time."""
     try:
         moment = dt.datetime.fromisoformat(timestamp)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The interface of sinks, their errors, and the types there are."""
+"""The interface of sinks, their errors, and their types."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ TYPES: Final[dict[str, str]] = {
     "kafka": "webhook.decisions.sinks.kafka",
     "auditDirectory": "webhook.decisions.sinks.audit_directory",
 }
-"""A sink's type in the configuration, and the module whose ``configure`` makes it."""
+"""A sink's type in the configuration, and the module with its ``configure`` function."""
 
 EXTRAS: Final = {"otlp": "grpc", "kafka": "kafka"}
-"""Types whose packages are installed only when asked for."""
+"""The types whose packages are optional, with the extra that installs them."""
 
 
 ANSWER_SECONDS: Final = 10.0
-"""How long a sink on the network may take for an answer, unless its settings say otherwise."""
+"""How long a sink on the network may take for an answer, unless configured otherwise."""
 
 ANSWER_SECONDS_MIN: Final = 0.1
 
 
 class SinkUnavailable(Exception):
-    """Nothing can be delivered now; the same batch is worth another try.
+    """Nothing can be delivered now; the same batch may be tried again.
 
-    ``retry_after_seconds`` is what the sink asked for, 0 where it did not say.
+    ``retry_after_seconds`` is the pause that the sink requested, 0 for none.
     """
 
     def __init__(self, message: str, retry_after_seconds: float = 0.0) -> None:
@@ -45,11 +45,11 @@ class SinkUnavailable(Exception):
 
 
 class RecordsRefused(Exception):
-    """The sink will never take this batch as it is; fewer records of it may pass."""
+    """The sink will never take this batch; fewer records of it may pass."""
 
 
 class Item(NamedTuple):
-    """One record as it was recorded, and the lines that its sink's format makes of it."""
+    """One record as it was recorded, and its lines in the sink's format."""
 
     record: bytes
     lines: Sequence[bytes]
@@ -71,14 +71,14 @@ class Sink(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of connections and files."""
+        """Closes connections and files."""
 
 
 class MakeSink(Protocol):
-    """Makes a sink; ``origin`` names the configured sink and the queue that it is to drain."""
+    """Makes a sink; ``origin`` names the configured sink and the queue that it drains."""
 
     def __call__(self, origin: str, logger: Logger, /) -> Sink:
-        """A sink of its own for each queue that is drained."""
+        """Returns a separate sink for each queue."""
 
 
 def configure(kind: str, section: Section) -> MakeSink:
@@ -88,7 +88,7 @@ def configure(kind: str, section: Section) -> MakeSink:
     """
     try:
         module = import_module(TYPES[kind])
-    except ImportError as error:  # not there, or without a library that it is made of
+    except ImportError as error:  # missing, or without a library that it needs
         if kind not in EXTRAS:
             raise
         extra = EXTRAS[kind]

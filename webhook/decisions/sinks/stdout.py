@@ -1,4 +1,4 @@
-"""Standard output: one line a record, for a cluster whose node agent collects them."""
+"""Standard output: one line for each record, for clusters whose node agent collects them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Stdout:
     """Writes lines to standard output.
 
-    What the pipe has taken counts as delivered: nobody acknowledges behind it.
+    Bytes taken by the pipe count as delivered: there is no acknowledgement behind it.
     """
 
     __slots__ = ()
@@ -32,7 +32,7 @@ class Stdout:
             raise SinkUnavailable(f"standard output: {error.strerror}") from None
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Does nothing."""
 
 
 def configure(section: Section) -> MakeSink:

@@ -1,11 +1,10 @@
 """The protocol between exporter client and sidecar, without any I/O.
 
-Over a stream each frame is one JSON object on one line. A client
-says ``hello`` first, then sends records; the sidecar answers ``hello``, then
-cumulative ``ack`` frames, each naming the highest sequence number up to which
-everything is durable. A stream whose first line is no hello is plain ndjson:
-it is stored and never acknowledged. Versions 2 and 3 have decisions in rows
-(:mod:`webhook.decisions.wire.rows`) besides. docs/protocol.md is the specification.
+Over a stream each frame is one JSON object on one line. A client sends ``hello`` first, then
+records. The sidecar answers ``hello``, then cumulative ``ack`` frames, each with the highest
+sequence number up to which everything is durable. A stream whose first line is no hello is plain
+ndjson: it is stored and never acknowledged. Versions 2 and 3 also have decisions in rows
+(:mod:`webhook.decisions.wire.rows`). docs/protocol.md is the specification.
 """
 
 from __future__ import annotations
@@ -19,25 +18,26 @@ from webhook.values import dataclass
 
 PROTOCOL: Final = 1
 ROWS_PROTOCOL: Final = 3
-"""From this version on, decisions may come in rows as this side writes them."""
+"""The version from which decisions may come in the rows that this side writes."""
 
 SUPPORTED: Final = (PROTOCOL, 2, ROWS_PROTOCOL)
 """Version 2 has other rows: see :mod:`webhook.decisions.wire.rows`."""
 
 MAX_LINE_BYTES: Final = 1024 * 1024
-"""The longest line accepted: a record is limited to a quarter of it by the client's default,
-and a receiver must be able to refuse what it cannot hold."""
+"""The longest line accepted. A record is limited to a quarter of it by the client's default. A
+receiver must be able to refuse lines that it cannot hold."""
 
 
 NAME_BYTES_MAX: Final = 128
-"""Of a podUID or a process: a UUID has 36. A receiver keeps a thousand of them in each segment."""
+"""The most bytes of a podUID or a process: a UUID has 36. A receiver keeps a thousand of them in
+each segment."""
 
 SEQUENCE_MAX: Final = 2**53
 """The largest whole number that every reader of JSON keeps."""
 
 
 class ProtocolError(Exception):
-    """The peer broke the protocol; ``code`` is the error frame's, the message says how."""
+    """The peer broke the protocol; ``code`` is the error frame's, the message has the details."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -56,9 +56,9 @@ class StreamID:
 class ClientHello:
     """The client's first frame.
 
-    ``acknowledged`` is the highest sequence number it saw acknowledged by
-    anyone, 0 for none: where the receiver knows the stream no better, numbers
-    between it and the first record are a gap.
+    ``acknowledged`` is the highest sequence number that any receiver acknowledged to the client, 0
+    for none. If the receiver knows no higher number of the stream, numbers between it and the first
+    record are a gap.
     """
 
     stream: StreamID
@@ -69,7 +69,7 @@ class ClientHello:
 
 @dataclass(frozen=True, slots=True)
 class ServerHello:
-    """The sidecar's answer: what it already holds durably of this stream."""
+    """The sidecar's answer, with the highest number of this stream that is durable."""
 
     acknowledged: int
     protocol: int = PROTOCOL
@@ -103,9 +103,9 @@ Frame = ClientHello | Bye | ServerFrame
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One received record: its line as it came, and what the sidecar needs of it.
+    """One received record: its line as received, its stream and its number.
 
-    ``sequence`` is 0 where the sender numbers nothing (plain ndjson).
+    ``sequence`` is 0 if the sender does not number records (plain ndjson).
     """
 
     line: bytes
@@ -115,13 +115,13 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A frame of rows, not yet looked at: see :mod:`webhook.decisions.wire.rows`."""
+    """A frame of rows, still unchecked: see :mod:`webhook.decisions.wire.rows`."""
 
     value: dict[str, Any]
 
 
 class LineSplitter:
-    """Cuts a byte stream into lines; an unfinished one waits for the rest.
+    """Cuts a byte stream into lines; an unfinished line waits for the rest.
 
     Raises :class:`ProtocolError` (``line_too_long``) beyond ``max_line_bytes``.
     """
@@ -134,13 +134,13 @@ class LineSplitter:
 
     @property
     def unfinished(self) -> int:
-        """Bytes of a line whose end has not come yet."""
+        """The bytes of an unfinished line."""
         return len(self._rest)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that ``data`` completes, without their newlines; empty ones are skipped."""
+        """Returns the lines that ``data`` completes, without newlines; empty lines are skipped."""
         first, *others = data.split(b"\n")
-        # A line that comes byte by byte is not copied with each of them.
+        # So a line that arrives byte by byte is not copied for each of them.
         self._rest += first
         lines = []
         if others:
@@ -179,7 +179,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode_client_line(line: bytes) -> ClientHello | Bye | Record | Rows:
-    """Decodes a client's line; raises :class:`ProtocolError` for what is no record."""
+    """Decodes a client's line; raises :class:`ProtocolError` for other lines."""
     value = _object(line)
     match value.get("type"):
         case None:
@@ -195,7 +195,7 @@ def decode_client_line(line: bytes) -> ClientHello | Bye | Record | Rows:
 
 
 def client_hello(value: dict[str, Any]) -> ClientHello:
-    """Read a hello; raises :class:`ProtocolError` where no version is shared."""
+    """Reads a hello; raises :class:`ProtocolError` without a shared version."""
     offered = value.get("protocols")
     protocols = (
         tuple(number for number in offered if type(number) is int) if type(offered) is list else ()
@@ -207,7 +207,7 @@ def client_hello(value: dict[str, Any]) -> ClientHello:
 
 
 def check_stream(stream: StreamID) -> None:
-    """Raise :class:`ProtocolError` for a stream without a name, or with one that is too long."""
+    """Raises :class:`ProtocolError` for a stream without a name, or with a name that is too long."""
     if not stream.process:
         raise ProtocolError("bad_frame", "hello without a process")
     if not _are_names(stream.pod_uid, stream.process):
@@ -217,12 +217,12 @@ def check_stream(stream: StreamID) -> None:
 
 
 def shared_protocol(offered: tuple[int, ...]) -> int:
-    """The newest version that both sides speak; the caller has asked :func:`check_protocols`."""
+    """Returns the newest version of both sides; :func:`check_protocols` must have passed."""
     return max(number for number in offered if number in SUPPORTED)
 
 
 def check_protocols(offered: tuple[int, ...]) -> None:
-    """Raise :class:`ProtocolError` where none of the versions offered is known."""
+    """Raises :class:`ProtocolError` if no offered version is supported."""
     if not any(number in SUPPORTED for number in offered):
         raise ProtocolError(
             "unsupported_protocol", f"offered {list(offered)}, supported {list(SUPPORTED)}"
@@ -259,7 +259,7 @@ def _object(line: bytes) -> dict[str, Any]:
 
 
 def read_record(line: bytes, value: dict[str, Any]) -> Record:
-    """A record's line, already decoded to ``value``; unnumbered where it says no sequence."""
+    """Returns the record of a decoded line; without a sequence it is unnumbered."""
     process = value.get("process")
     sequence = value.get("sequence")
     if (
@@ -301,12 +301,12 @@ def _integer(value: dict[str, Any], key: str) -> int:
 
 
 def with_checksum(body: bytes) -> bytes:
-    """Returns the bytes to write: the body, and its CRC-32 on a line of its own."""
+    """Returns the body with its CRC-32 on a further line."""
     return b"%s\n%08x\n" % (body, zlib.crc32(body))
 
 
 def checked(data: bytes) -> bytes:
-    """The body of what was written; raises :class:`ValueError` for damage."""
+    """Returns the body of data with a checksum; raises :class:`ValueError` for damage."""
     body, _, checksum = data.removesuffix(b"\n").rpartition(b"\n")
     if checksum != b"%08x" % zlib.crc32(body):
         raise ValueError("the checksum does not match")

@@ -1,11 +1,11 @@
-"""Decisions in rows: what many records have in common is said once.
+"""Decisions in rows: values common to many records are sent once.
 
-A replica that decides thousands of requests a second would say the same names, pod and policies
-in each record, and pay for it while it decides. Version 3 of the protocol has a frame ``decisions``:
-what all of them say, and a row of values for each, as they were at hand. It stands for the records,
-which are made of it where they are stored, or by the sender where the receiver speaks an older
-version. Version 2 has a frame ``rows``, whose values are those of the records: this side reads it.
-docs/protocol.md is the specification.
+A replica that decides thousands of requests a second would repeat the same names, Pod and policies
+in each record, and pay for it while it decides. Version 3 of the protocol has a frame
+``decisions``: the common values, and a row of raw values for each decision. The records are made
+from it where they are stored, or by the sender if the receiver speaks an older version. Version 2
+has a frame ``rows``, whose values are those of the records; this side reads it. docs/protocol.md is
+the specification.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _second = (-1, "")
 
 def timestamp(now: float | None = None) -> str:
     """Now, or ``now`` in seconds since 1970: RFC 3339 with microseconds, UTC."""
-    global _second  # noqa: PLW0603  # a pair, replaced whole: threads may have it made twice
+    global _second  # noqa: PLW0603  # a pair, replaced as a whole: two threads may both make it
     if now is None:
         now = time.time()
     whole = int(now)
@@ -43,7 +43,7 @@ def timestamp(now: float | None = None) -> str:
 
 
 FRAME: Final = b'{"type":"decisions",'
-"""How a line of rows begins, as this side writes it."""
+"""The beginning of a line of rows, as this side writes it."""
 
 _REQUEST_NAMES: Final = (
     *("id", "requestUID", "operation", "dryRun"),
@@ -58,8 +58,8 @@ NAMES: Final = (*_REQUEST_NAMES, "constraintsEvaluated")
 and groups are as the request has them."""
 
 BEGINNING: Final = ("received", "began", "decided", "more")
-"""Three moments, in seconds from the frame's ``clock`` on; and an object of what few records have, or
-null for a decision that allows with code 200."""
+"""Three moments, in seconds from the frame's ``clock`` on; and an object of rare fields, or null
+for a decision that allows with code 200."""
 
 NAMES_2: Final = (
     *_REQUEST_NAMES,
@@ -72,7 +72,7 @@ NAMES_2: Final = (
 """The fields of a row of version 2, behind :data:`BEGINNING_2`."""
 
 BEGINNING_2: Final = ("when", "more")
-"""When it was decided, in seconds since 1970; and an object of what few records have, or null."""
+"""The time of the decision, in seconds since 1970; and an object of rare fields, or null."""
 
 RESULT_NAMES: Final = ("target", "enforcementAction", "enforcementActions", "message", "details")
 """The fields of a result that the record's result has likewise, between its constraint's number and
@@ -81,10 +81,10 @@ its cause."""
 ROWS_MAX: Final = 256
 
 EXPANDED_BYTES_MAX: Final = 4 * MAX_LINE_BYTES
-"""Of one frame's records: a message over gRPC has no more."""
+"""The most bytes of one frame's records: the limit of a gRPC message."""
 
 _YEAR_10000: Final = 253_402_300_800
-"""In seconds since 1970: the first time that RFC 3339 cannot say."""
+"""In seconds since 1970: the first time beyond RFC 3339."""
 
 _WIDTH: Final = len(BEGINNING) + len(NAMES)
 _WIDTH_2: Final = len(BEGINNING_2) + len(NAMES_2)
@@ -92,7 +92,7 @@ _RESULT_WIDTH: Final = len(RESULT_NAMES) + 2
 
 
 def records(value: dict[str, Any]) -> list[dict[str, Any]]:
-    """The records that a frame stands for; raises :class:`ProtocolError` where it is none."""
+    """Returns the records of a frame; raises :class:`ProtocolError` for an invalid frame."""
     first, common = value.get("sequence"), value.get("common")
     constraints, rows = value.get("constraints"), value.get("rows")
     if type(first) is not int or not 1 <= first <= SEQUENCE_MAX - ROWS_MAX:
@@ -116,7 +116,7 @@ def records(value: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def lines(value: dict[str, Any]) -> list[bytes]:
-    """The lines of the records that a frame stands for; raises :class:`ProtocolError`."""
+    """Returns the lines of a frame's records; raises :class:`ProtocolError`."""
     written = []
     size = 0
     for record in records(value):
@@ -129,9 +129,9 @@ def lines(value: dict[str, Any]) -> list[bytes]:
 
 
 def received(value: dict[str, Any], stream: StreamID) -> list[Record]:
-    """A sender's frame as the records it stands for; raises :class:`ProtocolError`.
+    """Returns the records of a sender's frame; raises :class:`ProtocolError`.
 
-    What the frame says of its stream is not asked: records say the sender's own.
+    The stream in the frame is ignored: records get the sender's own.
     """
     common = value.get("common")
     if type(common) is dict:
@@ -142,7 +142,7 @@ def received(value: dict[str, Any], stream: StreamID) -> list[Record]:
 
 
 def expanded(text: bytes) -> bytes:
-    """Lines of this side's version as version 1 says them: rows as the records they stand for."""
+    """Converts lines of this side's version to version 1: rows become records."""
     if FRAME not in text:
         return text
     written: list[bytes] = []
@@ -152,7 +152,7 @@ def expanded(text: bytes) -> bytes:
 
 
 _Made: TypeAlias = "tuple[dict[str, Any], Any]"
-"""A record without its number, and what it has more."""
+"""A record without its number, and its additional fields."""
 
 
 def _record(common: dict[str, Any], clock: Any, row: Any) -> _Made:

@@ -1,7 +1,7 @@
-"""A port that is listened on: uvicorn's server, with TLS deadlines, a sweep and a drain of ours.
+"""A listening port: uvicorn's server, with our own TLS deadlines, sweep and drain.
 
-uvicorn is a library here: signals are the application's business, and closing
-goes in steps that :meth:`Listener.drain` and :meth:`Listener.stop` take apart.
+uvicorn is a library here: the application handles signals, and closing has two separate steps,
+:meth:`Listener.drain` and :meth:`Listener.stop`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LAG_INTERVAL_SECONDS = 0.1
 
 
 class Listener(uvicorn.Server):
-    """Serves one application on one socket until told to stop."""
+    """Serves one application on one socket until :meth:`stop`."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Listener(uvicorn.Server):
         self.listening.set()
 
     def _measure_lag(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
-        """Say how late this timer came, and set the next: what holds the thread shows here."""
+        """Records the delay of this timer and sets the next one: a blocked thread shows here."""
         now = loop.time()
         self.hub.registry.histogram(LAG_SECONDS).observe(max(0.0, now - due))
         if not self._stopping.is_set():
@@ -127,20 +127,20 @@ class Listener(uvicorn.Server):
 
     @property
     def seconds_since_tick(self) -> float:
-        """How long ago this listener's loop last came to its sweep; any thread may ask."""
+        """The seconds since the last sweep of this listener's loop; any thread may read it."""
         return time.monotonic() - self._last_tick
 
     def drain(self) -> None:
-        """From now on close each connection after its next answer; go on accepting."""
+        """Closes each connection after its next answer from now on; still accepts new ones."""
         self.hub.draining = True
 
     def stop(self) -> None:
-        """Let :meth:`serve` return: close the port, then finish what is under way."""
+        """Makes :meth:`serve` return: closes the port, then finishes the open requests."""
         self.hub.draining = True
         self._stopping.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002  # uvicorn's signature
-        """Close the port; answer what is under way, and what open connections still send."""
+        """Closes the port; answers open requests, and further requests on open connections."""
         if self._acceptor is not None:
             self._acceptor.close()
         # Handshakes that are under way become connections meanwhile.

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from webhook.server.responsibility import Delay
 
 LONG_SECONDS: Final = 0.001
-"""Behind a request that took so long those that follow are shared out at once: a usual one takes a
-third of it."""
+"""After a request that took longer than this, the waiting requests are shared out at once. A usual
+request takes a third of it."""
 
 SECONDS_A_BYTE: Final = 5e-8
-"""About how long a request of a user takes that is not known yet: 3 ms of 60 KB."""
+"""The estimated time for a request of a user without a known time, in seconds a byte: 3 ms for 60
+KB."""
 
 
 class Waiting(Protocol):
@@ -32,15 +33,15 @@ class Waiting(Protocol):
 
     @property
     def party(self) -> Party:
-        """Return the party that the request is answered for."""
+        """Returns the party that the request is answered for."""
 
     @property
     def size(self) -> int:
-        """Return the bytes of its body."""
+        """Returns the bytes of its body."""
 
     @property
     def run_until(self) -> float:
-        """From when on, on the monotonic clock, it cannot be decided in its time any more."""
+        """The time, on the monotonic clock, from which it cannot be decided in time any more."""
 
     def run(self) -> None:
         """Answer it."""
@@ -53,30 +54,31 @@ class Waiting(Protocol):
 
 
 class RequestQueue:
-    """First in, first out, as long as each is short and nobody waits for longer than a slice of time.
+    """First in, first out, while requests are short and none waits for longer than a slice of time.
 
-    What waits for longer is shared out by user, who had least of the thread first, and each
-    user's by namespace: what many wait behind is then their own. Whose time is nearly over is
-    answered before all others, undecided; the API server would give it up, and store it.
+    Requests that wait longer are shared out by user, the user with the least recent time first.
+    Those of one user are shared out by namespace. So a long queue delays mainly the user who caused
+    it. A request whose time is nearly over is answered first, undecided: otherwise the API server
+    would give up and admit the object.
     """
 
     def __init__(self, on_bug: Callable[[Exception, Waiting], None]) -> None:
         self._arrived: deque[Waiting] = deque()
-        # How many there may be is the port's to say.
+        # The port limits the number of requests.
         self._shared: FairQueue[Waiting] = FairQueue(waiting_max=sys.maxsize, workers=1)
         self._soonest = math.inf
-        """When the next of those that are shared out has to be given up."""
+        """The earliest time at which a shared-out request must be answered undecided."""
         self._on_bug = on_bug
 
     def __len__(self) -> int:
         return len(self._arrived) + self._shared.size
 
     def put(self, request: Waiting) -> None:
-        """Let a request wait behind those of its user; it is sorted in at the next turn."""
+        """Queues a request behind those of its user; it is sorted in at the next turn."""
         self._arrived.append(request)
 
     def answer(self, seconds: float) -> None:
-        """Answer requests for about so long, or until there are none."""
+        """Answers requests for about ``seconds``, or until the queue is empty."""
         began = time.monotonic()
         end = began + seconds
         if self._shared.size:
@@ -92,20 +94,20 @@ class RequestQueue:
                 return
 
     def _answer_next(self) -> float:
-        """Answer one; the time after it."""
+        """Answers one request; returns the time afterwards."""
         taken = self._shared.take() if self._shared.size else None
         if taken is None:
             self._run(self._arrived.popleft())
             return time.monotonic()
         party, request = taken
-        # What a user waited itself, for a processor or the interpreter, it did not use.
+        # Only processor time counts as used: a user's waits for a core or the interpreter do not.
         worked = time.thread_time()
         self._run(request)
         self._shared.done(party, time.thread_time() - worked)
         return time.monotonic()
 
     def _share_out(self) -> None:
-        """Queue what has arrived behind its own user's."""
+        """Moves newly arrived requests into the queues of their users."""
         while self._arrived:
             request = self._arrived.popleft()
             party = request.party
@@ -114,7 +116,7 @@ class RequestQueue:
             self._soonest = min(self._soonest, request.run_until)
 
     def _give_up(self, now: float) -> None:
-        """Answer those whose time is nearly over."""
+        """Answers requests whose time is nearly over."""
         late = self._shared.remove(lambda request: request.run_until <= now)
         self._soonest = min((request.run_until for request in self._shared), default=math.inf)
         for request in late:
@@ -126,5 +128,5 @@ class RequestQueue:
                 request.give_up()
             else:
                 request.run()
-        except Exception as error:  # noqa: BLE001  # a bug must cost one request, not the queue
+        except Exception as error:  # noqa: BLE001  # a bug affects one request, not the queue
             self._on_bug(error, request)

@@ -18,27 +18,27 @@ HttpAnswer = tuple[int, tuple[HttpHeader, ...], bytes]
 
 
 class Responder(Protocol):
-    """Answers requests of one path at once."""
+    """Answers requests of one path immediately."""
 
     def respond(self, scope: dict[str, Any], body: bytes | bytearray) -> HttpAnswer | None:
-        """The response; None where the application must be asked, which may wait."""
+        """Returns the response; None if the application must answer, which may wait."""
 
     def refuse_unread(self, prefix: bytes, message: str) -> HttpAnswer | None:
-        """The response to a body that is too large to be read, of which this is the beginning.
+        """Returns the response to a body that is too large to read, from the body's beginning.
 
-        None where there is nothing better to say than 413.
+        None if 413 is the best answer.
         """
 
     def until(self, query: bytes, received_at: float) -> float:
-        """When, on the monotonic clock, the answer to a request with this query is due."""
+        """Returns when the answer to a request with this query is due, on the monotonic clock."""
 
     def work_since(self, moment: float, requester: str) -> Delay:
-        """Return the work for a requester, and for all, since a moment on that clock."""
+        """Returns the work for a requester, and for all, since a moment on that clock."""
 
     def refuse_delayed(self, prefix: bytes, delay: Delay, message: str) -> HttpAnswer | None:
-        """The response to a request that found no room or time, of which this is the beginning.
+        """Returns the response to a request without room or time, from the body's beginning.
 
-        None where that is not its own user's doing.
+        None if other users caused the lack.
         """
 
 
