@@ -1,11 +1,11 @@
 """Mutators that have nothing to do with each other, applied in one walk over an object.
 
 A walk follows one tree of fields, made of the locations of all these mutators
-(:mod:`webhook.mutation.independence`). Values that do not hang on the object and stand side by side
-are put there together; the JSON Patch is written on the way, and its pieces are kept by where they
-belong. Objects are never changed, as elsewhere: what is on the way is copied, the rest shared.
+(:mod:`webhook.mutation.independence`). Neighbouring values that do not depend on the object are
+assigned together. The JSON Patch is written on the way, and its pieces are cached by place. Objects
+are never changed in place: parts on the way are copied, all others shared.
 
-A walk is exact whenever it ends. What it does not know raises :class:`Unknown`: a field of another
+A completed walk is exact. Cases that it does not handle raise :class:`Unknown`: a field of another
 type, very many items.
 """
 

@@ -153,9 +153,7 @@ class FunctionBuilder:
         """The inner function that made each local, by the local's name; None for the outer one."""
         self.known: dict[Fact, Expression] = {}
         self.reads: dict[tuple[str, tuple[str, ...]], tuple[Expression, int]] = {}
-        """Paths already read from locals, with the local that holds the value (undefined if
-        missing) and the indentation of the read. The local is valid for code in the same block.
-        """
+        """Locals with paths already read (or undefined), and the indentation of their block."""
         self.common: dict[str, CommonReads] = {}
         """The place for common reads of a local's fields, by local."""
         self.repeats = True
