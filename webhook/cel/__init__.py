@@ -1,8 +1,8 @@
-"""CEL as Kubernetes has it: text in, typed expressions out that evaluate over decoded JSON.
+"""CEL as in Kubernetes: text in, typed expressions out that evaluate over decoded JSON.
 
-``syntax`` makes a tree of the text, ``check`` finds its types, and ``exact`` evaluates it node by
-node, which is the meaning. ``fast`` writes Python functions for the same, and hands over to
-``exact`` whenever one raises. ``library`` has Kubernetes' functions, ``run`` the values.
+``syntax`` parses the text, ``check`` finds the types, and ``exact`` evaluates the tree node by
+node, which defines the result. ``fast`` writes equivalent Python functions, and ``exact`` takes
+over whenever one raises. ``library`` has Kubernetes' functions, ``run`` the values.
 
 >>> from webhook.cel.check.environment import Environment
 >>> from webhook.cel.check.types import DYN

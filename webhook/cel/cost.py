@@ -1,9 +1,9 @@
-"""Estimates the cost that Kubernetes would count for an evaluation, before there is an object.
+"""Estimates the cost of an evaluation as Kubernetes counts it, before there is an object.
 
-What an object holds is not known, so the estimate is that of an object whose lists and maps all have
-so many entries and whose texts have :data:`TEXT` characters, where no operand ends an evaluation
-early. What is counted for each node is what cel-go's tracker counts when it evaluates
-(interpreter/runtimecost.go; k8s.io/apiserver, pkg/cel/library/cost.go, CallCost).
+The content of objects is unknown. So the estimate assumes the same number of entries in all lists
+and maps, texts of :data:`TEXT` characters, and no early end at an operand. Each node has the cost
+of cel-go's tracker during an evaluation (interpreter/runtimecost.go; k8s.io/apiserver,
+pkg/cel/library/cost.go, CallCost).
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from webhook.cel.syntax.ast import Expr
 
 ENTRIES: Final = 100
-"""Of each list and map: what an object in use may well have. The largest that an API server stores
-has some ten thousand, where hardly a loop within a loop could be written."""
+"""The entries of each list and map: a typical number for an object in use. The largest object that
+an API server stores has some ten thousand, for which hardly a nested loop could be written.
+"""
 
 TEXT: Final = 100
 """Characters of a text that is not known: no name, label or image of a kind in use is longer."""
@@ -53,7 +54,7 @@ _TURNS: Final = {
     "map_value": 3,
     "map_entry": 4 + _MAP,
 }
-"""The cost of one turn of a macro, by the fold's kind, beside the cost of its expressions."""
+"""The cost of one turn of a macro, by the fold's kind, without the cost of its expressions."""
 
 _FREE: Final = frozenset({"_&&_", "_||_", "_?_:_", "orValue", "or", "hasValue", "value"})
 _ONCE: Final = frozenset(
@@ -61,7 +62,7 @@ _ONCE: Final = frozenset(
     | {"cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"}
     | {"strings.quote", "format"}
 )
-"""Functions that go through one text."""
+"""Functions that read the whole of one text."""
 
 _TWICE: Final = frozenset({"replace", "split", "ip.isCanonical"})
 _WHOLE: Final = frozenset({"sum", "min", "max", "isSorted", "indexOf", "lastIndexOf", "includes"})

@@ -1,4 +1,4 @@
-"""From the text of an expression to what evaluates it."""
+"""Compiles the text of an expression into an evaluator."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Expression:
     exact: Run = field(repr=False)
     fast: Run | None = field(default=None, repr=False)
     tells: bool = False
-    """Whether an error of the fast form is the exact one's: nothing in it makes up for errors."""
+    """Whether an error of the fast form is the exact error, because no operand absorbs errors."""
 
     def evaluate(self, variables: dict[str, Value], meter: Meter) -> Value:
         """Its value, or :class:`~webhook.cel.errors.EvaluationError`.
@@ -87,7 +87,7 @@ def compile_expression(source: str, environment: Environment) -> Expression:
 
 
 def compile_checked(source: str, environment: Environment) -> tuple[Expression, Checked]:
-    """Compile an expression; also return what the checker knows of its nodes."""
+    """Compiles an expression; also returns the checker's results for its nodes."""
     try:
         checked = checked_expression(source, environment)
         return _compiled(checked), checked
@@ -107,8 +107,8 @@ def _compiled(checked: Checked) -> Expression:
 def _tells_errors(checked: Checked) -> bool:
     """Return whether the first error of the fast form is the error of the exact form.
 
-    It is where no operand makes up for errors of others, none is asked after one has erred, and no
-    error is told in another way for what is known of an operand.
+    It is if no operand absorbs errors of others, no operand is evaluated after an error, and no
+    known operand changes the error's text.
     """
     waiting: list[Expr] = [checked.parsed.root]
     while waiting:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 MOST_TOLD: Final = 100
-"""Problems of one expression that are told, each with its line."""
+"""The most problems of one expression that are reported, each with its line."""
 
 _WIDE_DOT, _WIDE_CARET = "\uff0e", "\uff3e"
 
@@ -54,7 +54,7 @@ class InternalError(Ended):
 
 
 class TimeUp(LimitExceeded):
-    """An evaluation whose review has no time left."""
+    """An evaluation that exceeds the time limit of its review."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class CompileError(Exception):
         super().__init__(source, problems)
         self.source = source
         self.problems = sorted(problems[:MOST_TOLD], key=lambda one: (one.line, one.column))
-        """By place; what is wrong at one place in the order in which it was found."""
+        """Sorts faults by place; faults at one place stay in the order of their discovery."""
         self.truncated_count = len(problems) - len(self.problems)
 
     def __str__(self) -> str:

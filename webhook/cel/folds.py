@@ -1,4 +1,4 @@
-"""Folds of the exact form, and of operands: what they give, and which of several errors they tell."""
+"""Folds of the exact form, and of operands: their results, and the choice among several errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.cel.run.values import Value
 
 Run: TypeAlias = "Callable[[Any, Meter], Value]"
-"""Computes a node: variables by name (those of macros by number), and what may be spent."""
+"""Computes a node, with the variables by name (macros' variables by number) and the meter."""
 
 Turns: TypeAlias = "Callable[[dict[Any, Value], Meter], Any]"
 
@@ -146,7 +146,7 @@ def _gathered(
     *,
     goes_on: bool,
 ) -> Run:
-    """Of several errors CEL tells the last of the tests', else the first of the results'.
+    """Returns the error among several that CEL reports: the last of the tests', else a result's.
 
     These macros are ``test ? accumulator with the result : accumulator``: an error takes the place
     of the accumulator, and what is added to an error is that error. ``goes_on`` is whether results

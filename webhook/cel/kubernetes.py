@@ -104,10 +104,10 @@ _PLAIN: Final = frozenset(
 
 
 def as_declared(of: Type) -> Type:
-    """The type that a composed variable of a type is declared with.
+    """Returns the declared type of a composed variable.
 
-    Those of libraries, and optional ones, are declared as dyn: what is done with them is told when it
-    is evaluated (k8s.io/apiserver, admission/plugin/cel/composition.go).
+    Types of libraries and optional types are declared as dyn, so their errors are reported by the
+    evaluation (k8s.io/apiserver, admission/plugin/cel/composition.go).
     """
     if of in _PLAIN:
         return of
@@ -119,10 +119,9 @@ def as_declared(of: Type) -> Type:
 def admission(
     variables: Mapping[str, Type], *, params: bool, authorizer: bool = False
 ) -> Environment:
-    """The environment of an expression, with the composed variables that it may read.
+    """Returns the environment of an expression, with the composed variables that it may read.
 
-    ``params`` for those where the resource of parameters has a name of its own, ``authorizer`` for
-    those that may ask who may do what.
+    ``params`` adds the resource of parameters, ``authorizer`` adds authorization checks.
     """
     declared = {
         "object": DYN,
@@ -140,7 +139,7 @@ def admission(
 
 
 def mutations(variables: Mapping[str, Type], *, params: bool) -> Environment:
-    """The environment of what a policy mutates by: it may write objects and JSON Patches."""
+    """The environment of mutations: their expressions may write objects and JSON Patches."""
     return patching(admission(variables, params=params, authorizer=True))
 
 

@@ -160,7 +160,7 @@ def alternative(first: Run, second: Run, function: str) -> Run:
     def alternative(env: dict[Any, Value], meter: Meter) -> Value:
         value = first(env, meter)
         if type(value) is not Optional:
-            return value  # as cel-go has it, whose checker lets nothing else come here but dyn
+            return value  # as in cel-go, whose checker admits only dyn here
         if value.value is NOTHING:
             return second(env, meter)
         return value if function == "or" else held(value)
@@ -169,7 +169,7 @@ def alternative(first: Run, second: Run, function: str) -> Run:
 
 
 def unwrapped(name: str, operand: Run) -> Run:
-    """Return the values of a list of optionals, where a lost one keeps its place."""
+    """Returns the values of a list of optionals, where a lost value keeps its place."""
 
     def unwrapped(env: dict[Any, Value], meter: Meter) -> Value:
         meter.charge(1)

@@ -1,6 +1,6 @@
 """Finds what an expression can read, by interpreting it over abstract values.
 
-A *shallow* read looks at a value's presence and type, a *whole* one at all that is in it.
+A *shallow* read uses a value's presence and type, a *whole* read its complete content.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _UNWRAPPING: Final = frozenset({"value", "optional.of", "optional.ofNonZeroValue
 
 
 class ExpressionReads:
-    """Interprets one checked expression.
+    """Finds the reads of one checked expression.
 
     ``roots`` are the variables of the review, ``composed`` gives the policy's own by name.
     """
@@ -112,7 +112,7 @@ class ExpressionReads:
         return value
 
     def _below(self, value: Abstract, key: Any = EVERY_KEY) -> Abstract:
-        """Return the value at a key, after a shallow read of it: a missing one is an error, or no value."""
+        """Returns the value at a key, after a shallow read; a missing one is an error or none."""
         below = self._reader.step(value, key if type(key) in (str, int) else EVERY_KEY)
         if below is None:
             return ANYTHING

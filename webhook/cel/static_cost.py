@@ -1,8 +1,8 @@
 """Estimates the highest cost of an expression as cel-go does, by the sizes that a schema declares.
 
-An API server refuses a rule of a CRD by this number, so it is followed to the unit, with what is
-odd about it: keys of maps have no length, and what is taken from a computed list is as long as the
-whole of what is declared (checker/cost.go). What one evaluation of a policy costs is ``cost``.
+An API server refuses a rule of a CRD by this number, so the number is exact to the unit, including
+oddities: keys of maps have no length, and an item of a computed list has the size of the whole
+declared list (checker/cost.go). The module ``cost`` estimates one evaluation of a policy.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SORTED: Final = "@__sortBy_input__"
 
 _EMPTY: Final[Size] = (0, 0)
 
-# What a macro begins with, adds in each turn and ends with, as cel-go writes it out.
+# The costs of a macro's beginning, of each turn and of its end, as cel-go expands it.
 _BEGIN: Final = {"map": LIST, "filter": LIST, "list": LIST, "map_value": MAP, "map_entry": MAP}
 _TURN: Final = {"all": 3, "exists": 4, "exists_one": 2, "map_value": 2, "map_entry": 2}
 _END: Final = {"exists_one": 2}

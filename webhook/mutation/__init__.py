@@ -1,5 +1,5 @@
-"""Mutation: what Assign, AssignMetadata, ModifySet and AssignImage make of an object.
+"""Mutation: the effect of Assign, AssignMetadata, ModifySet and AssignImage on an object.
 
-Pure: a snapshot of mutators and an object give another object, which shares with the first
-whatever was not changed. It must not know HTTP, files or the API server.
+Pure: a snapshot of mutators and an object give another object, which shares all unchanged parts
+with the first. It must not know HTTP, files or the API server.
 """

@@ -1,4 +1,4 @@
-"""The annotations that say who mutated an object; the names are Gatekeeper's."""
+"""The annotations that name the mutators of an object; the names are Gatekeeper's."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MUTATION_ID: Final = "gatekeeper.sh/mutation-id"
 
 
 def names_of(passes: Sequence[Sequence[MutatingParty]]) -> str:
-    """Everyone who assigned anything, each once, in the order of their names."""
+    """Returns each mutator that assigned a value, once, in the order of their names."""
     return ", ".join(sorted({str(mutator) for one in passes for mutator in one}))
 
 
 def id_for(passes: Sequence[Sequence[MutatingParty]]) -> str:
-    """An id of the form of Gatekeeper's, and the same whenever the same mutators did the same.
+    """Returns an id of Gatekeeper's form, equal for equal changes by the same mutators.
 
     A random one would change the object again at every write of it.
     """
@@ -32,7 +32,7 @@ def id_for(passes: Sequence[Sequence[MutatingParty]]) -> str:
 def annotated(
     obj: dict[str, Any], passes: Sequence[Sequence[MutatingParty]], mutation_id: str
 ) -> dict[str, Any]:
-    """The object with both annotations; what are no annotations are replaced by them."""
+    """Returns the object with both annotations; an invalid ``annotations`` field is replaced."""
     metadata = obj.get("metadata")
     metadata = metadata if type(metadata) is dict else {}
     known = metadata.get("annotations")

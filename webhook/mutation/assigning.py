@@ -1,8 +1,8 @@
-"""Assigning at a location: what is on the way is copied, and everything else shared.
+"""Assigning at a location: parts on the way are copied, and all other parts shared.
 
-The rules are those of Gatekeeper (pkg/mutation/mutators/core): fields that are missing on the
-way are made, an object where a list should be is an error, and path tests end the way without
-one. Objects are never changed; what comes out is the object that went in where nothing changed.
+The rules are those of Gatekeeper (pkg/mutation/mutators/core): fields that are missing on the way
+are made, an object where a list should be is an error, and path tests end the way without one.
+Objects are never changed in place; if no field changes, the result is the given object.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOWHERE: Any = None
 
 
 class Assignment(NamedTuple):
-    """A location, what must hold on the way there, and what to put there."""
+    """A location, the conditions on its path, and the value to assign."""
 
     location: Location
     allowed: tuple[Allowed, ...]
@@ -45,7 +45,7 @@ class Assignment(NamedTuple):
     def walk(
         self, current: Any, depth: int, root: dict[str, Any], context: Context
     ) -> tuple[bool, Any]:
-        """Assign in what stands at a depth of the location: whether anything was, and the outcome."""
+        """Assigns from a depth of the location on; returns whether it did, and the result."""
         node = self.location[depth]
         if type(node) is Field:
             return self._into_field(node.name, current, depth, root, context)

@@ -1,7 +1,7 @@
-"""Drift: what mutators would change in an object that exists, were it written now.
+"""Drift: the changes that mutators would make in an existing object if it were written now.
 
-Nothing is written. A mutator tells of the fields that it would change by itself; where several have
-a part in one field, each that would change it does.
+The object is not written. Each mutator reports the fields that it would change by itself. If
+several mutators change one field, each of them reports it.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Drift:
 
 
 def names_kind(mutations: MutationSnapshot, gvk: GroupVersionKind) -> bool:
-    """Whether a mutator says of this very kind that it is about it.
+    """Whether a mutator names this kind.
 
-    One that is about everything makes no kind worth listing.
+    A mutator for all kinds adds no kind to the list.
     """
     plan = (mutations.preview or mutations).plan(gvk, OPERATION)
     return plan is not None and not all(map(is_about_everything, plan.mutators))
@@ -76,10 +76,9 @@ def drifts_of(
 ) -> tuple[Drift, ...]:
     """Returns the changes that mutators would make, previewed ones included, in their order.
 
-    ``place`` is the namespace that the object is in. ``known`` gives what providers answered;
-    without it nothing is reported that a provider would change. Raises
-    :class:`~webhook.mutation.errors.MutationError`, and
-    :class:`~webhook.external_data.exchange.Unanswered` for what has to be asked first.
+    ``place`` is the namespace of the object. ``known`` has the answers of providers; without it
+    changes by providers are not reported. Raises :class:`~webhook.mutation.errors.MutationError`,
+    and :class:`~webhook.external_data.exchange.Unanswered` for missing answers of providers.
     """
     gvk = gvk_of(obj)
     everyone = mutations.preview or mutations

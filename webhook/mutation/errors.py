@@ -14,8 +14,8 @@ class ApplyError(Exception):
 class MutationError(Exception):
     """A request whose object cannot be mutated.
 
-    ``iterations`` is how many passes were begun, as Gatekeeper's metric counts them, and
-    ``mutator`` the identity of the mutator at fault, or empty where there is no single one.
+    ``iterations`` is the number of passes begun, as in Gatekeeper's metric. ``mutator`` is the
+    identity of the failing mutator, or empty if there is no single one.
     """
 
     def __init__(self, message: str, iterations: int, mutator: str = "") -> None:
@@ -33,4 +33,4 @@ class OutOfTime(MutationError):
 
 
 class OverBudget(OutOfTime):
-    """Mutating takes longer than this thread has for one object, and may go on elsewhere."""
+    """Mutating one object exceeds the budget of this thread; another may continue."""

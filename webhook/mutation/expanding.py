@@ -37,10 +37,10 @@ def expand(  # noqa: PLR0913  # all that a resultant hangs on
     known: Answering,
     pace: Pace = UNBOUNDED,
 ) -> list[Resultant]:
-    """Everything that a resource implies, what is implied by those first.
+    """Returns all implied objects of a resource, after the objects implied by them.
 
-    Mutators see resultants as generated, and no operation. ``size`` is the
-    resource's in bytes. ``known`` gives what providers answered. Raises
+    Mutators see resultants as generated, and no operation. ``size`` is the resource's in bytes.
+    ``known`` has the answers of providers. Raises
     :class:`~webhook.constraint.expansion.InvalidExpansion`,
     :class:`~webhook.external_data.exchange.Unanswered` and
     :class:`~webhook.mutation.errors.OverBudget`.

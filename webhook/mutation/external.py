@@ -34,10 +34,10 @@ class _ProviderValues(NamedTuple):
 
 
 def settled(mutated: Mutated, known: Answering, pace: Pace = UNBOUNDED) -> dict[str, Any]:
-    """The object with every placeholder replaced by what is known of providers.
+    """Returns the object with every placeholder replaced by the answers of providers.
 
-    Raises :class:`~webhook.external_data.exchange.Unanswered` for what has to be asked first, and
-    :class:`~webhook.mutation.errors.MutationError` for all that failed and may not.
+    Raises :class:`~webhook.external_data.exchange.Unanswered` for missing answers, and
+    :class:`~webhook.mutation.errors.MutationError` for failed answers without a fallback.
     """
     if not mutated.asks_providers:
         return mutated.object
@@ -54,7 +54,7 @@ def settled(mutated: Mutated, known: Answering, pace: Pace = UNBOUNDED) -> dict[
 
 
 class Unresolved(NamedTuple):
-    """A field for which a provider gave no value that can be used, and what stands there instead."""
+    """A field without a usable value from a provider, and the value used instead."""
 
     path: str
     provider: str
@@ -71,7 +71,7 @@ class Unresolved(NamedTuple):
 
 
 def unresolved(mutated: Mutated, known: Answering) -> tuple[Unresolved, ...]:
-    """The placeholders that have no answer by what is known, and may do without."""
+    """Returns the placeholders without a usable answer that have a fallback."""
     if not mutated.asks_providers:
         return ()
     obj = mutated.object
@@ -171,7 +171,7 @@ def _placeholders(value: Any) -> Iterator[Placeholder]:
 def _resolve(
     value: Any, answers: Mapping[str, _ProviderValues], faults: list[str], pace: Pace
 ) -> Any:
-    """The value with its placeholders replaced; the same one where it has none."""
+    """Returns the value with its placeholders replaced; the same object if it has none."""
     if type(value) is dict:
         pace.look()
         changed: dict[str, Any] | None = None

@@ -1,8 +1,8 @@
-"""Fights: the same change to the same object again and again, because somebody undoes it each time.
+"""Fights: the same change to the same object again and again, undone each time by a client.
 
-A controller that writes back what a mutator changes makes a loop that nothing ends: each write is
-mutated, each mutation is written back. One such change is no fight, and neither are many of
-different objects; the same one, more often than a person or a roll-out would make it, is.
+A controller that reverts a mutator's change makes an endless loop: each write is mutated, and each
+mutation is reverted. One such change is no fight, and neither are changes of many objects. A fight
+is the same change more often than a person or a roll-out would make it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ WINDOW_SECONDS: Final = 3600.0
 """Changes are counted over an hour."""
 
 OBJECTS_MAX: Final = 4096
-"""Changes remembered, the ones seen last. One takes about 1 KiB with its times at the default limit:
-4 MiB. An object of which a change is forgotten has had 4,096 other changes since, and is counted anew."""
+"""The most changes remembered, the most recent ones. One takes about 1 KiB with its times at the
+default limit: 4 MiB. A forgotten object has had 4,096 other changes since, and is counted anew.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +31,20 @@ class Fight:
     """An object that a mutator fights about."""
 
     generation: int
-    """Of the mutator: another one may fight no more."""
+    """The generation of the mutator: another generation may not fight."""
     object: str
     """Its kind, namespace and name, for people."""
     count: int
     """How often the same change was made to it within the last hour, counted up to the limit."""
     until: float
-    """When the fight is over unless it goes on; on the clock of whoever notes changes."""
+    """The end of the fight unless it continues, on the clock of the caller that notes changes."""
 
 
 class Fights:
-    """Counts changes that are the same. One thread notes them; others may ask who fights."""
+    """Counts equal changes.
+
+    One thread notes changes; other threads may read the fights.
+    """
 
     def __init__(self, limit: int = 0) -> None:
         """More than ``limit`` of the same changes within an hour are a fight; 0 for never."""
@@ -51,9 +55,9 @@ class Fights:
     def note(
         self, change: Hashable, shown: str, mutators: Iterable[MutatingParty], now: float
     ) -> bool:
-        """A change was made; whether one of its mutators begins to fight by that.
+        """Notes a change; returns whether one of its mutators begins to fight by it.
 
-        ``change`` says what was changed in which object. A fight is over when none of its changes
+        ``change`` identifies the object and the change. A fight is over when none of its changes
         was made for an hour.
         """
         if not self.limit:
@@ -72,7 +76,7 @@ class Fights:
         for mutator in mutators:
             known = self._found.get(mutator.id)
             began = began or known is None or known.until <= now
-            # The object stays the one that it began with, so that what is told stays the same.
+            # The first object of a fight stays, so that reports stay the same.
             remembered = shown if known is None or known.until <= now else known.object
             self._found[mutator.id] = Fight(
                 mutator.generation, remembered, len(times), now + WINDOW_SECONDS

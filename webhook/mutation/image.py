@@ -1,7 +1,7 @@
 """Names of images: their domain, path, and tag or digest, each of which may be assigned.
 
-The patterns and where a name is split are Gatekeeper's (pkg/mutation/mutators/assignimage):
-together they keep a part that was assigned from being read as another one in the next pass.
+The patterns and the places of splits are Gatekeeper's (pkg/mutation/mutators/assignimage). Together
+they ensure that the next pass reads an assigned part as the same part.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _DOMAIN: Final = re.compile(
     r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_.-]*[A-Za-z0-9_](:[0-9]+)?|localhost(:[0-9]+)?"
 )
 # Components of letters and digits between separators: . / _ __ or dashes. Written so that
-# there is one way alone to read a text.
+# a text can be read in only one way.
 _PATH: Final = re.compile(r"[a-z0-9]+(?:(?:[./]|__?|-+)[a-z0-9]+)*")
 _TAG: Final = re.compile(
     r":[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
@@ -25,7 +25,7 @@ _TAG_BEGINS: Final = re.compile("[:@]")
 
 
 class ImageParts(NamedTuple):
-    """The parts of a name, or those to assign; empty where there is none."""
+    """The parts of a name, or the parts to assign; empty if missing."""
 
     domain: str
     path: str
@@ -39,7 +39,7 @@ class ImageParts(NamedTuple):
 
 
 def split(name: str) -> ImageParts:
-    """The parts of an image's name; what it is is not checked."""
+    """Returns the parts of an image's name, without a check of their content."""
     domain, rest = _domain(name)
     match = _TAG_BEGINS.search(rest)
     at = len(rest) if match is None else match.start()

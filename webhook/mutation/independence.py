@@ -1,10 +1,10 @@
 """Finds mutators that cannot affect each other, by their specs, without an object.
 
-Where none writes what another one reads or writes, their order does not matter: one pass assigns
-everything, and a second one would change nothing. What a mutator reads is what is on its way (does
-it exist, is it an object), what stands at its end, and the labels that it matches. So no location
-may be the beginning of another one, and what two locations share may be fields and the items of a
-list all together, of which nobody asks whether they exist.
+If no mutator writes a field that another reads or writes, their order does not matter: one pass
+assigns all values, and a second pass changes no field. A mutator reads the fields on its path
+(their existence and type), the value at its end, and the labels that it matches. So no location may
+be the beginning of another. Two locations may share only fields and whole lists whose existence no
+mutator tests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.mutation.walk import Below
 
 _KNOWN: Final = (Constant, FromMetadata, Image, Merge, Prune)
-"""The setters that change nothing where they are applied to what they made (an image is asked)."""
+"""The setters that change no value of their own making (an image setter is tested)."""
 
 _LABELS: Final = (Field("metadata"), Field("labels"))
 
@@ -35,10 +35,10 @@ class Dependent(Exception):
 
 
 def tree_of(mutators: Sequence[Mutator], labels_read: frozenset[str]) -> Fields | None:
-    """The tree that a walk follows; None where order may matter.
+    """Returns the tree for a walk; None if the order of the mutators may matter.
 
-    ``labels_read`` are those that selectors ask for, of whoever is about the same objects: a label
-    that one adds may be what another one waits for, which does not match yet.
+    ``labels_read`` are the labels in selectors of all mutators for the same objects: a label added
+    by one mutator may make another match.
     """
     known = all(type(item.assignment.setter) in _KNOWN and item.location for item in mutators)
     if not known or not labels_read.isdisjoint(_labels_written(mutators)):
@@ -113,7 +113,7 @@ def _node(mutator: Mutator, depth: int) -> Node:
 
 
 def _check_untested(users: Sequence[tuple[int, Mutator]], depth: int) -> None:
-    """Nobody asks whether something exists that another one may make."""
+    """Raises :class:`Dependent` if a mutator tests the existence of the field."""
     if any(mutator.assignment.allowed[depth] != ANYTHING for _, mutator in users):
         raise Dependent
 

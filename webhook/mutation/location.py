@@ -1,7 +1,7 @@
-"""Locations: ``spec.containers[name: *].image`` and what else mutators and path tests name.
+"""Locations: ``spec.containers[name: *].image`` and other paths of mutators and path tests.
 
-A location is of fields with ``.`` between them, each of which may be followed by a list's item:
-``[key: value]`` or ``[key: *]`` for all. Names are ASCII or quoted; the grammar is Gatekeeper's
+A location has fields with ``.`` between them, each of which may be followed by a list item: ``[key:
+value]`` or ``[key: *]`` for all. Names are ASCII or quoted; the grammar is Gatekeeper's
 (pkg/mutation/path), and so are the beginnings of the messages.
 """
 
@@ -44,7 +44,7 @@ class Field(NamedTuple):
 
 
 class ListItem(NamedTuple):
-    """The items of a list whose field ``key`` is ``value``; all of them where it is None."""
+    """The items of a list whose field ``key`` is ``value``; all items if it is None."""
 
     key: str
     value: str | int | None
@@ -87,7 +87,10 @@ def quoted(text: str) -> str:
 
 
 def parse(text: str) -> Location:
-    """Parse a location; the empty one has no nodes. Raises :class:`InvalidMutator`."""
+    """Parses a location; an empty location has no nodes.
+
+    Raises :class:`InvalidMutator`.
+    """
     return _Parser(text).parse()
 
 

@@ -1,4 +1,4 @@
-"""Mutators as they are applied: identity, what they are about, and their assignment."""
+"""Mutators ready to be applied: their identity, their objects, and their assignment."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def staged(document: Mapping[str, Any], status: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """The mutator as it is to be applied: with the mode of its stage, if its roll-out has begun.
+    """Returns the mutator with the mode of its roll-out stage, if its roll-out has begun.
 
-    ``status`` is the one that stands in the cluster, whatever revision the document is. A mutator
-    whose own annotation says that it is previewed is.
+    ``status`` is the status in the cluster, for any revision of the document. A mutator with the
+    preview annotation stays in preview.
     """
     if stage_of({**document, "status": status}) != PREVIEW:
         return document
@@ -48,7 +48,7 @@ VERSIONS: Final = {
     "AssignMetadata": ("v1", "v1beta1", "v1alpha1"),
     "ModifySet": ("v1", "v1beta1", "v1alpha1"),
 }
-"""The kinds of mutators, and the versions of each; the first is the one that is stored."""
+"""The kinds of mutators, and the versions of each; the first version is the stored version."""
 
 UNMUTATED_GROUPS: Final = frozenset(
     f"{name}.gatekeeper.sh"
@@ -66,10 +66,10 @@ UNMUTATED_GROUPS: Final = frozenset(
 are not on it."""
 
 MODE: Final = "waddle.dev/mode"
-"""The annotation that says whether a mutator changes objects, or only says what it would change."""
+"""The annotation for preview: the mutator reports its changes and does not apply them."""
 
 OPERATIONS: Final = ("CREATE", "UPDATE")
-"""The operations whose requests are mutated; others never are."""
+"""The operations whose requests are mutated."""
 
 
 _PODS: Final = GroupVersionKind("", "v1", "Pod")
@@ -131,12 +131,11 @@ class Mutator:
     assignment: Assignment
     bindings: frozenset[Binding]
     whole: frozenset[GroupVersionKind]
-    """Kinds of which one entry of ``applyTo`` covers all operations: those of objects that no
-    request brings."""
+    """Kinds for which one ``applyTo`` entry covers all operations; used for objects without a request."""
     terminal: str
     """The schema's knowledge of the end of the location: Unknown, Set or String."""
     must_terminate: bool
-    """Whether no other mutator's location may go on below this one's end."""
+    """Whether no other mutator's location may continue below the end of this one."""
     selects: Callable[[GroupKind], bool]
     matches: Callable[[View, MatchSubject], bool]
     match_key: str
@@ -144,7 +143,7 @@ class Mutator:
     labels_read: frozenset[str]
     """The labels that selectors of its match ask for."""
     is_preview: bool
-    """Whether it is computed and told, and not applied."""
+    """Whether its changes are computed and reported, but not applied."""
     document: Mapping[str, Any] = field(repr=False, hash=False, compare=False)
 
     @property
@@ -153,7 +152,7 @@ class Mutator:
         return bool(self.bindings)
 
     def applies_to(self, gvk: GroupVersionKind, operation: str) -> bool:
-        """Whether objects of a kind are its concern at an operation, whatever their content."""
+        """Whether it applies to objects of a kind at an operation, for any content."""
         if not self.bindings:
             return self.selects(gvk.group_kind)
         return Binding(gvk, operation) in self.bindings if operation else gvk in self.whole
@@ -174,7 +173,7 @@ class Mutator:
 
     @property
     def _may_update(self) -> bool:
-        """Whether the API server takes what it changes in a Pod that exists."""
+        """Whether the API server accepts its changes in an existing Pod."""
         fields = tuple(node.name for node in self.location if type(node) is Field)
         if fields == ("spec", "tolerations"):
             # Items that are added, and no whole list in place of another.

@@ -18,9 +18,10 @@ LOOK_ITEMS: Final = 31
 
 
 class Pace:
-    """How long one object may be mutated, and how often whoever does it rests. For one thread.
+    """The time limit for mutating one object, and the pauses of the thread.
 
-    Whoever works looks at it between mutators, within long lists and where objects are compared.
+    For one thread. Code that mutates checks it between mutators, within long lists and while
+    objects are compared.
     """
 
     __slots__ = ("_began", "_next", "_rest", "_rested", "_seconds", "_until", "iteration")
@@ -33,8 +34,8 @@ class Pace:
     ) -> None:
         """``until`` is on the monotonic clock, ``seconds`` are of the thread's processor.
 
-        ``rest`` is told about twice for each millisecond of work how many seconds that was. What
-        takes more than ``seconds`` is :class:`~webhook.mutation.errors.OverBudget`.
+        ``rest`` is called about twice for each millisecond of work, with the seconds of work. Work
+        of more than ``seconds`` raises :class:`~webhook.mutation.errors.OverBudget`.
         """
         self._until = until
         self._seconds = seconds
@@ -46,9 +47,9 @@ class Pace:
         """The pass that goes on, which an error tells."""
 
     def begin(self) -> None:
-        """See whether there is any time; what is worked before the first look is not counted.
+        """Checks the time left; work before the first check is not counted.
 
-        To ask the system for a thread's time takes longer than to mutate most objects. Raises
+        Reading a thread's time from the system takes longer than mutating most objects. Raises
         :class:`~webhook.mutation.errors.OutOfTime`.
         """
         if time.monotonic() > self._until:

@@ -26,7 +26,7 @@ class _Restart(Exception):
 
 
 class Passes:
-    """The passes over one object, in which each mutator that matches is applied by itself."""
+    """The passes over one object, in which each matching mutator is applied by itself."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Passes:
             try:
                 return self._mutate(obj)
             except _Restart:
-                continue  # One mutator fewer each time.
+                continue  # Each time there is one mutator fewer.
 
     def _mutate(self, original: dict[str, Any]) -> Mutated:
         obj = original

@@ -1,8 +1,8 @@
-"""The JSON Patch (RFC 6902) that makes one object of another: deterministic, and what changed alone.
+"""The JSON Patch (RFC 6902) from one object to another: deterministic, with changed parts only.
 
-Parts that are one object in both are not looked into. Fields come in the order of the new object
-and those that are gone before them; the items of a list by their places, in which a run of items
-that were put in or taken out is found from both ends.
+Parts that are the same Python object in both are skipped. Removed fields come first, then fields in
+the order of the new object. List items are compared by position; a run of added or removed items is
+found from both ends.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _END: Final = b64encode(b"  ]")
 def packed(operations: bytes) -> bytes:
     """Encoded operations, with commas between them, as a piece of :meth:`Patch.of_pieces`.
 
-    Base64 takes three bytes at a time: where blanks, which JSON does not mind, fill up the last
-    three, pieces are joined as they are, and one that is kept is never written in base64 again.
+    Base64 encodes three bytes at a time. Blanks, which JSON allows, fill up the last three, so
+    encoded pieces can be joined and a kept piece is encoded only once.
     """
     return b64encode(operations + b" " * (-len(operations) % 3))
 
 
 class Patch:
-    """A patch as it is answered, of which the operations are looked at by whoever asks for them."""
+    """An encoded patch, whose operations are decoded at their first use."""
 
     __slots__ = ("_operations", "base64")
 
@@ -55,7 +55,7 @@ class Patch:
 
     @classmethod
     def of_pieces(cls, pieces: Iterable[bytes]) -> Patch:
-        """The patch of all operations of some pieces, at least one (:func:`packed`)."""
+        """Returns the patch of all operations of at least one piece (:func:`packed`)."""
         return cls(_BEGINNING + _SEPARATOR.join(pieces) + _END)
 
     def __bool__(self) -> bool:
@@ -73,10 +73,10 @@ NO_PATCH: Final = Patch()
 
 
 def patch_between(old: Mapping[str, Any], new: Mapping[str, Any], pace: Pace = UNBOUNDED) -> Patch:
-    """The patch that makes ``new`` of ``old``; raises :class:`PatchTooLarge` and ``OutOfTime``.
+    """Returns the patch from ``old`` to ``new``; raises :class:`PatchTooLarge` and ``OutOfTime``.
 
-    A value that stands in many places is one object here and written out in each, so that the
-    size shows only while it is written: it ends where it is too large.
+    A value in many places is one Python object but is written in each place. So the size is known
+    only while writing, which ends if it is too large.
     """
     operations = make_patch(old, new, pace)
     if not operations:
@@ -109,7 +109,7 @@ def make_patch(
 def compare(
     path: str, old: Any, new: Any, operations: list[Operation], pace: Pace = UNBOUNDED
 ) -> None:
-    """Add the operations that make of what stands at a path something else."""
+    """Adds the operations that change the value at a path into another value."""
     if old is new:
         return
     if type(old) is dict and type(new) is dict:
@@ -176,7 +176,7 @@ def _places_of(shorter: Sequence[Any], longer: Sequence[Any], pace: Pace) -> lis
 def _compare_ends(
     path: str, old: list[Any], new: list[Any], operations: list[Operation], pace: Pace
 ) -> None:
-    """Compare item by item; what the longer has more of comes or goes at the end."""
+    """Compares item by item; the surplus of the longer list is added or removed at the end."""
     common = min(len(old), len(new))
     for place in range(common):
         if place & LOOK_ITEMS == LOOK_ITEMS:

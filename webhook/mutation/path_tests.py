@@ -17,7 +17,7 @@ MUST_NOT_EXIST: Final = "MustNotExist"
 
 
 class Allowed(NamedTuple):
-    """The values that may be found at one node of a location."""
+    """The values allowed at one node of a location."""
 
     present: bool
     missing: bool
@@ -35,8 +35,8 @@ def only_where_missing(location: Location) -> tuple[Allowed, ...]:
 def read_path_tests(location: Location, tests: Sequence[Any], owner: str) -> tuple[Allowed, ...]:
     """Reads the tests of each node of a location; raises :class:`InvalidMutator`.
 
-    ``owner`` is the kind and name of the mutator. Which order of a child's and its parent's
-    tests is refused is told by their places in the list, as Gatekeeper tells it.
+    ``owner`` is the kind and name of the mutator. The error for a refused order of a child's and
+    its parent's tests names their places in the list, as in Gatekeeper.
     """
     pairs: list[tuple[Location, str]] = []
     for test in tests:

@@ -1,7 +1,7 @@
-"""The mutators about one kind at one operation, and what they make of an object at once, if they can.
+"""The mutators for one kind and operation, and their joint effect on an object, if it is known.
 
-A plan asks each different match once, and has a tree (:mod:`webhook.mutation.independence`) for each
-choice of mutators that objects have made so far.
+A plan tests each different match once. It has a tree (:mod:`webhook.mutation.independence`) for
+each choice of mutators made by objects so far.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from webhook.mutation.walk import Fields
 
 CHOICES_MAX: Final = 64
-"""Choices of mutators, and of those the ones that assigned anything, that a plan knows at a time.
-A tree takes about 1 KiB for each mutator, with its pieces of patches ten: 64 MiB would take 64
-choices of a hundred mutators each, all of which are seen with 64 containers."""
+"""The most choices of mutators, and choices of assigning mutators, that a plan keeps. A tree takes
+about 1 KiB for each mutator, and ten with its pieces of patches. 64 MiB would take 64 choices of a
+hundred mutators each, all of which are used with 64 containers.
+"""
 
 
 _NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
@@ -37,10 +38,10 @@ _NOBODY: Final[Mapping[str, str]] = MappingProxyType({})
 class Mutated:
     """An object after mutation.
 
-    ``passes`` name who assigned anything in each pass that changed something. ``iterations`` is 0
-    where nothing changed, else the passes with the last, quiet one: what Gatekeeper's metric
-    observes. ``skipped`` says of mutators that failed why. ``patch`` is the JSON Patch that leads
-    to the object, where it was written on the way.
+    ``passes`` name the mutators that assigned a value, for each pass with changes. ``iterations``
+    is 0 without changes, else the number of passes including the last, quiet one, as in
+    Gatekeeper's metric. ``skipped`` has the reasons of failed mutators. ``patch`` is the JSON Patch
+    that leads to the object, if it was written on the way.
     """
 
     __slots__ = ("_object", "asks_providers", "iterations", "passes", "patch", "skipped")
@@ -55,7 +56,7 @@ class Mutated:
         asks_providers: bool = False,
         patch: Patch = NO_PATCH,
     ) -> None:
-        """``obj`` is what became of it, or makes that."""
+        """``obj`` is the resulting object, or a function that makes it."""
         self._object = obj
         self.passes = passes
         self.iterations = iterations
@@ -65,7 +66,7 @@ class Mutated:
 
     @property
     def object(self) -> dict[str, Any]:
-        """The object; the one that came where nothing changed."""
+        """The resulting object; the given object if there were no changes."""
         value = self._object
         if callable(value):
             value = self._object = value()
@@ -83,7 +84,7 @@ class _Choice:
         self._applied: dict[int, tuple[tuple[Mutator, ...], ...]] = {}
 
     def passes(self, assigned: int) -> tuple[tuple[Mutator, ...], ...]:
-        """The one pass of those whose bits are set."""
+        """Returns one pass with the mutators whose bits are set."""
         passes = self._applied.get(assigned)
         if passes is None:
             if len(self._applied) >= CHOICES_MAX:
@@ -96,9 +97,10 @@ class _Choice:
 
 
 class MutationPlan:
-    """The mutators about one kind at one operation, in the order in which they run.
+    """The mutators for one kind and operation, in the order in which they run.
 
-    Any thread may use it: what it keeps is made alike by all, and only ever added or forgotten.
+    Any thread may use it: all threads compute equal cached values, which are only added or
+    forgotten.
     """
 
     __slots__ = ("_choices", "_gvk", "_questions", "asks_providers", "mutators")
@@ -106,13 +108,13 @@ class MutationPlan:
     def __init__(self, mutators: tuple[Mutator, ...], gvk: GroupVersionKind) -> None:
         self.mutators = mutators
         self.asks_providers = any(type(item.assignment.setter) is ExternalData for item in mutators)
-        """Whether any of them puts placeholders for what a provider answers."""
+        """Whether a mutator puts placeholders for answers of a provider."""
         self._gvk = gvk
         self._questions = {item.match_key: item.matches for item in mutators if item.match_key}
         self._choices: dict[int, _Choice] = {}
 
     def apply_at_once(self, obj: dict[str, Any], context: Context) -> Mutated | None:
-        """Apply all that match in one walk; None where they must be applied one by one."""
+        """Applies all matching mutators in one walk; None if they must be applied one by one."""
         choice = self._choice(obj, context)
         if choice is None or choice.tree is None:
             return None

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The changes of mutators in preview: ``patch`` is that of the mutated object.
+    """The changes of mutators in preview: ``patch`` is the patch of the mutated object.
 
-    ``mutators`` are those that would have a part in it, ``skipped`` says of those that would
-    fail why, and ``fault`` why nothing can be said.
+    ``mutators`` are the mutators with a part in it, ``skipped`` has the reasons of failed mutators,
+    and ``fault`` the reason for a missing result.
     """
 
     mutators: tuple[Mutator, ...] = ()
@@ -43,12 +43,12 @@ def previewed(
     gvk: GroupVersionKind,
     known: Answering,
 ) -> Preview | None:
-    """Returns what mutators in preview would change beyond ``final``; None where none matches.
+    """Returns the changes of mutators in preview beyond ``final``; None if no mutator matches.
 
-    The whole is worked out anew from the object as it came, with all mutators in their order:
-    that is what will happen once they are in force. Nothing that goes wrong here reaches the
-    request; what takes too long for this thread is :class:`~webhook.mutation.errors.OverBudget`, and
-    what providers have to be asked first :class:`~webhook.external_data.exchange.Unanswered`.
+    All mutators are applied in their order to the original object, as once the previewed mutators
+    are in force. Errors here never affect the request. Work that takes too long for this thread
+    raises :class:`~webhook.mutation.errors.OverBudget`, and missing answers of providers raise
+    :class:`~webhook.external_data.exchange.Unanswered`.
     """
     preview = mutations.preview
     plan = None if preview is None else preview.plan(gvk, context.operation)

@@ -1,7 +1,7 @@
 """Mutators read from their documents, with Gatekeeper's checks in its order.
 
-What it is read from has been through no schema: fields of wrong types are told, and defaults
-that the kinds' schemas give in a cluster are those of :func:`with_defaults`.
+The documents have not been validated by a schema: fields of wrong types are reported, and
+:func:`with_defaults` adds the defaults of the schemas in a cluster.
 """
 
 from __future__ import annotations
@@ -56,15 +56,16 @@ _WILDCARD: Final = "*"
 
 
 def is_mutator(document: Mapping[str, Any]) -> bool:
-    """Whether a document is of a kind of mutators, of whatever version."""
+    """Whether a document is of a kind of mutators, in any version."""
     gvk = gvk_of(document)
     return gvk.group == GROUP and gvk.kind in VERSIONS
 
 
 def with_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A mutator with its schema's defaults, of which a ModifySet's operation alone matters.
+    """Returns a mutator with its schema's defaults; only the operation of ModifySet matters.
 
-    An API server gives it only where there are parameters; one without it would fail every request.
+    An API server adds it only if there are parameters; a ModifySet without it would fail every
+    request.
     """
     spec = document.get("spec")
     if gvk_of(document).kind != "ModifySet" or type(spec) is not dict:

@@ -1,4 +1,4 @@
-"""The mutators that are known, one generation of each, from which snapshots are made."""
+"""The known mutators, one generation of each, from which snapshots are made."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 
 ORDERED_MAX: Final = 64
-"""Sets of parties whose order is remembered."""
+"""The most sets of conflicting mutators whose order is cached."""
 
 
 class Mutators:
-    """Takes mutators and gives snapshots. One writer; a snapshot may be read by anyone."""
+    """Takes mutators and makes snapshots.
+
+    One writer; any thread may read a snapshot.
+    """
 
     def __init__(self) -> None:
         self._mutators: dict[MutatorId, Mutator] = {}
@@ -53,7 +56,7 @@ class Mutators:
 
     @property
     def ids(self) -> frozenset[MutatorId]:
-        """Every mutator that is known, those in a conflict included."""
+        """Every known mutator, including mutators in a conflict."""
         return frozenset(self._mutators)
 
     @property
@@ -72,7 +75,7 @@ class Mutators:
     def add(self, document: Mapping[str, Any]) -> Mutator:
         """Add or replace a mutator; raises :class:`~webhook.mutation.errors.InvalidMutator`.
 
-        The generation before stays where the new one is refused.
+        If the new generation is refused, the previous generation stays.
         """
         mutator = read_mutator(document)
         old = self._mutators.get(mutator.id)
@@ -116,9 +119,9 @@ class Mutators:
         return self._in_order(places)
 
     def _in_order(self, places: Iterable[frozenset[MutatorId]]) -> tuple[MutatorId, ...]:
-        """The parties of a conflict in their order, from those at each place where it is.
+        """Returns the mutators of a conflict in order, from the sets at each place of the conflict.
 
-        Of thousands each meets the others at the same places: they are put in order once. A
+        Thousands of mutators may conflict at the same places, so each set is sorted once. A
         frozenset keeps its hash, so that looking it up costs the same however large it is.
         """
         key = frozenset(places)
@@ -130,7 +133,7 @@ class Mutators:
         return known
 
     def _would_conflict(self, preview: Mutator) -> tuple[MutatorId, ...]:
-        """Returns the mutators that would conflict were this one applied; it disturbs none in force."""
+        """Returns the mutators that would conflict with this one; changes none in force."""
         opponents: set[frozenset[MutatorId]] = set()
         for binding in preview.bindings:
             schema = self._with_previews.get(binding)

@@ -1,8 +1,8 @@
-"""Schema conflicts: mutators whose locations cannot all be right about one kind.
+"""Schema conflicts: mutators whose locations contradict each other about one kind.
 
-What mutators say of a kind's objects forms a tree: at each name, what stands there is an object,
-a list of items with a certain key, a set or a text, as the next node says, or the mutator's kind
-at the end of its location. Who contradicts another is not applied, and neither is the other
+The locations of mutators imply a tree of a kind's objects. The value at each name is an object, a
+list of items with a certain key, a set or a text: the next node of the location implies it, or the
+mutator's kind at the end. Two mutators that contradict each other are both not applied
 (Gatekeeper's pkg/mutation/schema).
 """
 
@@ -29,9 +29,9 @@ _OBJECT: Final = "Object"
 class _Node:
     users: set[MutatorId] = field(default_factory=set)
     enders: set[MutatorId] = field(default_factory=set)
-    """The mutators whose location ends here and must not go on."""
+    """The mutators whose location ends here and must not continue."""
     children: dict[str, dict[str, _Node]] = field(default_factory=dict)
-    """By name, and by what is said to stand there."""
+    """Child nodes, by name and implied type."""
 
     def conflicting_at(self, name: str) -> set[MutatorId]:
         """Returns the mutators that disagree about the type at a name."""
@@ -82,7 +82,7 @@ class MutationSchema:
         return users
 
     def conflicts_of(self, mutator: Mutator) -> list[frozenset[MutatorId]]:
-        """Returns the sets of mutators in conflict along a location, itself mostly included.
+        """Returns the sets of mutators in conflict along a location, usually with itself.
 
         Each place has one set, the same for all who meet there: of thousands none is copied.
         """
@@ -103,7 +103,7 @@ class MutationSchema:
 
 
 def _steps(location: Location, terminal: str) -> Iterator[tuple[str, str]]:
-    """The names of a location, each with what it says stands there."""
+    """Yields the names of a location, each with the type that it implies."""
     for place, node in enumerate(location):
         name = node.key if isinstance(node, ListItem) else node.name
         if place + 1 == len(location):

@@ -1,7 +1,7 @@
 """Values that mutators put at the end of their locations.
 
-A setter is given what stands there, or ``MISSING``, and gives what should: the same object where
-nothing changes, so that whoever compares sees it at once. ``MISSING`` again leaves the field out.
+A setter takes the current value, or ``MISSING``, and returns the new value. Without a change it
+returns the same object, so that a comparison is fast. ``MISSING`` again leaves the field out.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 class Context:
     """The facts of a request beside its object.
 
-    ``namespace`` is the Namespace concerned, None where there is none or nobody has it, and
-    ``namespace_name`` the namespace that the object counts as being in. ``operation`` is CREATE
-    or UPDATE; empty for what no request brings, an audit's or expansion's object. ``pace`` is
-    looked at while its object is mutated.
+    ``namespace`` is the Namespace of the object, None if there is none or it is unknown.
+    ``namespace_name`` is the name of the namespace used for matching. ``operation`` is CREATE or
+    UPDATE; it is empty for objects without a request, of an audit or expansion. ``pace`` is checked
+    while the object is mutated.
     """
 
     operation: str = ""
@@ -106,7 +106,7 @@ class Prune:
 
 
 def _keyed(value: Any, root: dict[str, Any], context: Context) -> Iterator[tuple[Any, Hashable]]:
-    """The items of a list, with what each is looked up by."""
+    """Returns the items of a list, each with the key for its look-up."""
     if type(value) is not list:
         message = f"{_shown(value, root)} is not a list of values, cannot treat it as a set"
         raise ApplyError(message)
@@ -122,13 +122,13 @@ def _shown(value: Any, root: dict[str, Any]) -> str:
 
 
 def is_secret(root: Mapping[str, Any]) -> bool:
-    """Whether an object is one whose values no message may have."""
+    """Whether an object's values must not appear in a message."""
     return root.get("apiVersion") == "v1" and root.get("kind") == "Secret"
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownOperation:
-    """A ModifySet whose operation is none; a cluster's schema admits no such one."""
+    """A ModifySet without a valid operation; a cluster's schema admits none."""
 
     operation: str
 
@@ -158,7 +158,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ExternalData:
-    """``assign.externalData``: which provider is asked, and what if it does not answer."""
+    """``assign.externalData``: the provider, and the fallback for a missing answer."""
 
     provider: str
     data_source: str
@@ -166,7 +166,7 @@ class ExternalData:
     default: str
 
     def __call__(self, existing: Any, root: dict[str, Any], context: Context) -> Any:
-        """A placeholder, which what the provider answers replaces at the end."""
+        """A placeholder, which the provider's answer replaces at the end."""
         if type(existing) is Placeholder:
             if existing.source == self:
                 return existing

@@ -1,8 +1,7 @@
-"""One revision of mutators, immutable, and what they make of an object.
+"""One immutable revision of mutators, and their effect on an object.
 
-For each kind and operation the snapshot keeps a *plan*, made when first asked for: the mutators
-that are about it, in their order, without those in a conflict. What no mutator is about costs one
-look-up.
+For each kind and operation the snapshot keeps a *plan*, made at its first use: its mutators in
+their order, without mutators in a conflict. A kind without mutators costs one look-up.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class MutationSnapshot:
-    """Mutators at one moment; safe to share, never changed but for its cache of plans."""
+    """Mutators at one moment; safe to share, immutable except for its cache of plans."""
 
     __slots__ = ("_count", "_mutators", "_plans", "conflicts", "preview", "would_conflict")
 
@@ -62,7 +61,7 @@ class MutationSnapshot:
 
     @property
     def previewed(self) -> tuple[Mutator, ...]:
-        """The mutators that are computed and not applied, without those that would conflict."""
+        """The mutators in preview, without mutators that would conflict."""
         mutators = () if self.preview is None else self.preview.mutators
         return tuple(item for item in mutators if item.is_preview)
 

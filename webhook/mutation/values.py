@@ -48,8 +48,8 @@ def shown(value: object) -> str:
 def are_same(a: Any, b: Any, pace: Pace = UNBOUNDED) -> bool:
     """Whether two values are the same JSON: 1 is 1.0, and true is not 1.
 
-    Values that are one object are not looked into: what a mutation left alone costs nothing. Raises
-    :class:`~webhook.mutation.errors.OutOfTime`.
+    Identical Python objects are not compared further, so parts unchanged by a mutation cost no
+    time. Raises :class:`~webhook.mutation.errors.OutOfTime`.
     """
     if a is b:
         return True

@@ -1,11 +1,11 @@
 """Mutators that have nothing to do with each other, applied in one walk over an object.
 
 A walk follows one tree of fields, made of the locations of all these mutators
-(:mod:`webhook.mutation.independence`). Values that do not hang on the object and stand side by side
-are put there together; the JSON Patch is written on the way, and its pieces are kept by where they
-belong. Objects are never changed, as elsewhere: what is on the way is copied, the rest shared.
+(:mod:`webhook.mutation.independence`). Neighbouring values that do not depend on the object are
+assigned together. The JSON Patch is written on the way, and its pieces are cached by place. Objects
+are never changed in place: parts on the way are copied, all others shared.
 
-A walk is exact whenever it ends. What it does not know raises :class:`Unknown`: a field of another
+A completed walk is exact. Cases that it does not handle raise :class:`Unknown`: a field of another
 type, very many items.
 """
 
@@ -27,31 +27,35 @@ if TYPE_CHECKING:
     from webhook.mutation.setting import Context
 
 ITEMS_MAX: Final = 1024
-"""Items of lists in one walk, which never looks at the clock: at some 10 µs for one with a hundred
-mutators it takes 10 ms."""
+"""The most list items in one walk, which never checks the clock: an item with a hundred mutators
+takes some 10 µs, so a walk takes 10 ms.
+"""
 
 PLACES_MAX: Final = 64
 """Places for which a group of values keeps its piece of the patch: containers of a Pod."""
 
 PIECE_BYTES_MAX: Final = 16 * 1024
-"""Of a piece that is kept, in base64: with those of all places a group has 1 MiB at most."""
+"""The most bytes of a cached piece in base64: the pieces of all places of a group have at most 1
+MiB.
+"""
 
 IMAGES_MAX: Final = 256
-"""Names of images that a mutator remembers with what it makes of them: at up to 512 characters each,
-some 300 KiB; and as many of their pieces of patches, 1 KiB each."""
+"""The most image names that a mutator caches with their results. Names of at most 512 characters
+take some 300 KiB; as many pieces of patches take 1 KiB each.
+"""
 
 IMAGE_LENGTH_MAX: Final = 512
 
 
 class Unknown(Exception):
-    """The walk does not know what the mutators do to this object."""
+    """The walk does not handle the effect of the mutators on this object."""
 
 
 class Walk:
-    """One walk: who assigned anything, as a bit for each mutator, and the pieces of the patch.
+    """One walk: the mutators that assigned a value, as bits, and the pieces of the patch.
 
-    One that ``makes`` gives the object that comes of it, too. Otherwise what comes back is what was
-    given: whoever answers an admission needs the patch alone.
+    With ``makes`` the walk also returns the resulting object. Otherwise it returns the given
+    object: the answer to an admission needs only the patch.
     """
 
     __slots__ = ("_room", "assigned", "context", "items_left", "makes", "pieces", "root")
@@ -101,7 +105,7 @@ class Below(Protocol):
 
 
 class Leaf:
-    """A field where a mutator's location ends, or beneath which no other one's goes on."""
+    """A field at the end of a mutator's location, or with only one mutator's location below."""
 
     __slots__ = (
         "_assignment",
@@ -128,7 +132,7 @@ class Leaf:
     def apply(
         self, current: dict[str, Any], changed: dict[str, Any], place: str, walk: Walk
     ) -> dict[str, Any]:
-        """Assign in ``current``; ``changed`` is what others have made of that."""
+        """Assigns in ``current``; ``changed`` is the result of other mutators so far."""
         existing = current.get(self.name, MISSING)
         if self._is_end:
             allowed = self._assignment.allowed[self._depth]
@@ -159,7 +163,7 @@ class Leaf:
         return changed
 
     def _replaced(self, place: str, image: str) -> bytes:
-        """The operation that puts another image in the place of one that is remembered."""
+        """Returns the operation that replaces a cached image."""
         piece = self._replacing.get((place, image))
         if piece is None:
             path = place + self._segment
@@ -179,7 +183,7 @@ class Leaf:
                 return existing if known == existing else known
         try:
             value = setter(existing, walk.root, walk.context)
-            # What was made of an image may be read otherwise in the next pass.
+            # The next pass may read an assigned image in another way.
             if type(setter) is Image and setter(value, walk.root, walk.context) is not value:
                 raise Unknown
         except ApplyError:
@@ -217,7 +221,7 @@ class Items:
         return current if new is None else new
 
     def made(self, _place: str, _existing: Any, _walk: Walk) -> Any:
-        """Nothing: a list has no items before somebody adds one."""
+        """Returns no items: a list has no items before a mutator adds one."""
         return MISSING
 
 

@@ -1,13 +1,12 @@
 r"""The Rego language: source text in, Python functions out.
 
-What enters is Rego source, JSON values as decoded by orjson (``input`` and
-``data``) and limits; what leaves is values of the same kind, or an error with
-OPA's code and position. Nothing here knows Kubernetes, templates or HTTP, and
-nothing here does I/O, except the built-ins that exist for it and are off
-unless a caller hands them a transport.
+The inputs are Rego source, JSON values as decoded by orjson (``input`` and ``data``) and limits.
+The outputs are values of the same kind, or an error with OPA's code and position. The package does
+not depend on Kubernetes, templates or HTTP. It does no I/O, except in built-ins for it, which are
+off unless a caller passes a transport.
 
-The names below are the door for whoever uses the language by itself (``docs/rego.md`` has
-more of them); each is imported when it is asked for.
+The names below are the public interface of the language (``docs/rego.md`` lists more of them); each
+is imported at its first use.
 
 >>> from webhook.rego import parse_module
 >>> len(parse_module("package a\nx := 1").rules)

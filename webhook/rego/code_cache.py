@@ -1,13 +1,12 @@
 """Compiled policies on disk, so that a restart does not compile twice.
 
-A file for each rule: a line that says what it is, a checksum, and the code as
-:mod:`marshal` writes it. Marshal builds code and constants and runs nothing; what
-is loaded is run, though, so the directory must belong to this user and be closed
-to all others, and is never shared between pods. A file that is not exactly right
-is as good as none: the policy is compiled and the file written anew.
+Each rule has a file: a header line, a checksum, and the code as :mod:`marshal` writes it. Marshal
+only builds code and constants, but loaded code is run later. So the directory must belong to this
+user, be closed to all others and never be shared between pods. An invalid file is ignored: the
+policy is compiled and the file written again.
 
-The name of a file is a digest of the sources, of the options, of this engine's
-own source text and of the Python that runs it, so nothing stale is ever found.
+The name of a file is a digest of the sources, of the options, of this engine's own source text and
+of the Python that runs it, so a stale file is never found.
 """
 
 from __future__ import annotations
@@ -40,21 +39,21 @@ MAX_BYTES: Final = 16 << 20
 """Largest file read: a thousand times a template's."""
 
 MAX_FILES: Final = 10_000
-"""Files kept; what was not used longest is deleted when a start finds more."""
+"""The most files kept; at a start, the files unused for the longest time are deleted."""
 
 
 class UnsafeDirectory(Exception):
-    """The directory may be written or read by others; the message says what to change."""
+    """The directory can be written or read by other users; the message names the needed change."""
 
 
 class Codes(Protocol):
     """Where compiled rules are kept."""
 
     def load(self, key: str) -> Generated | None:
-        """Return what was stored under the key; None if there is nothing, or nothing sound."""
+        """Returns the bytes stored under the key; None if they are missing or invalid."""
 
     def store(self, key: str, generated: Generated) -> None:
-        """Store what was compiled, if that can be done."""
+        """Stores compiled code, if possible."""
 
 
 class CodeCache:
@@ -77,7 +76,7 @@ class CodeCache:
         """Whether it held something when it was opened, as at a second start."""
 
     def _trim(self) -> int:
-        """Delete what is too much; how many there were."""
+        """Deletes surplus files; returns their number."""
         files = sorted(self._directory.glob("*.rego-code"), key=_used)
         for file in files[: max(0, len(files) - MAX_FILES)]:
             with contextlib.suppress(OSError):
@@ -85,7 +84,7 @@ class CodeCache:
         return len(files)
 
     def load(self, key: str) -> Generated | None:
-        """Return what was stored under the key; None if there is nothing, or nothing sound."""
+        """Returns the bytes stored under the key; None if they are missing or invalid."""
         try:
             raw = self._read(self._path(key))
         except OSError:
@@ -97,7 +96,10 @@ class CodeCache:
         return from_bytes(body)
 
     def store(self, key: str, generated: Generated) -> None:
-        """Store what was compiled. A full or read-only disk is no fault: it stays uncached."""
+        """Stores compiled code.
+
+        On a full or read-only disk the code stays uncached, without an error.
+        """
         body = to_bytes(generated)
         path = self._path(key)
         beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
@@ -114,10 +116,11 @@ class CodeCache:
         return self._directory / f"{key}.rego-code"
 
     def _read(self, path: Path) -> bytes:
-        """The bytes of a plain file that nobody but this user can have written.
+        """Returns the bytes of a plain file that only this user can have written.
 
-        A FIFO is opened without waiting for who writes it. A file with another name may be open to
-        others there, and by a descriptor of theirs it stays so whatever its mode is now.
+        A FIFO is opened without waiting for its writer. A file with a second hard link may be
+        accessible to others by that name, and an open descriptor of theirs stays valid after a
+        change of mode.
         """
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with os.fdopen(os.open(path, flags), "rb") as file:
@@ -147,7 +150,10 @@ def to_bytes(generated: Generated) -> bytes:
 
 
 def from_bytes(body: bytes) -> Generated | None:
-    """Read what :func:`to_bytes` wrote; None where it is not sound. Only for bytes of our own."""
+    """Reads the bytes of :func:`to_bytes`; returns None if they are invalid.
+
+    Only for bytes written by this process or user.
+    """
     try:
         codes, *rest = marshal.loads(body)  # noqa: S302  # our own, as the caller knows
         generated = Generated(codes, *rest)

@@ -58,15 +58,13 @@ __all__ = [
 class CompileOptions:
     """How to compile.
 
-    A built-in in ``disabled_builtins`` does not exist: its use is ``undefined
-    function http.send``. ``builtins`` adds to the registry's, or replaces.
-    ``level`` is the OPA whose behaviour is wanted where versions differ.
-    ``strict`` adds the checks of OPA's strict mode (unused locals and imports).
-    ``annotations`` refuses annotations that are wrong or said twice, as OPA's commands do;
-    otherwise only where a module asks for them.
-    ``queries`` will be asked of the modules: what could never find anything in what they define is
-    refused with them, as OPA refuses it in a module beside them.
-    ``schemas`` say by their paths what documents hold: ``("schema",)`` what the input does.
+    A built-in in ``disabled_builtins`` does not exist: its use is ``undefined function http.send``.
+    ``builtins`` adds to the registry's, or replaces. ``level`` is the version of OPA to follow if
+    versions differ. ``strict`` adds the checks of OPA's strict mode (unused locals and imports).
+    ``annotations`` refuses wrong or repeated annotations, as OPA's commands do; otherwise they are
+    refused only if a module reads annotations. ``queries`` will be evaluated with the modules: a
+    reference to a document that the modules cannot define is refused, as OPA refuses it in a
+    module. ``schemas`` describe documents by path: ``("schema",)`` describes the input.
     ``compile_parts`` makes code of generated source, function by function.
     """
 
@@ -83,10 +81,10 @@ class CompileOptions:
 class Entrypoint(Protocol):
     """One rule, ready to be evaluated: ``entrypoint(input, data, context)``.
 
-    ``input_value`` may be :data:`UNDEFINED`. ``data`` holds the base documents,
-    a plain JSON object that nobody changes meanwhile. The result is a value
-    (a partial set is a :class:`~webhook.rego.run.values.RegoSet`) or
-    :data:`UNDEFINED`. Raises :class:`~webhook.rego.errors.EvaluationError`.
+    ``input_value`` may be :data:`UNDEFINED`. ``data`` holds the base documents, a plain JSON object
+    that must not change meanwhile. The result is a value (a partial set is a
+    :class:`~webhook.rego.run.values.RegoSet`) or :data:`UNDEFINED`. Raises
+    :class:`~webhook.rego.errors.EvaluationError`.
     """
 
     def __call__(
@@ -96,16 +94,16 @@ class Entrypoint(Protocol):
 
 
 def _entrypoint(loaded: Loaded, documents: tuple[Value, ...] | None = None) -> Entrypoint:
-    """A plain function: called for every review, it costs half of what a method would.
+    """Returns a plain function: called for every review, it costs half as much as a method.
 
-    ``documents`` are those that are known before an evaluation begins.
+    ``documents`` are known before an evaluation begins.
     """
     function = loaded.function
     blank = (MISSING,) * loaded.slots if documents is None else documents
 
     def evaluate(input_value: Value, data: dict[str, Value], context: EvaluationContext) -> Value:
         try:
-            # As runtime.new_state has it.
+            # As in runtime.new_state.
             result = function([input_value, data, context, None, (), False, *blank])
         except RecursionError:
             raise DepthError from None
@@ -133,9 +131,9 @@ class CompiledRule:
         """For any input."""
 
     def for_parameters(self, parameters: Value) -> Entrypoint:
-        """For inputs with these ``parameters`` alone: what only they decide is computed now.
+        """Returns the rule for inputs with these ``parameters``: their documents are computed now.
 
-        Documents that need long, are large or end in an error are left to each evaluation.
+        Documents that take long, are large or end in an error are left to each evaluation.
         """
         known = documents_of(self._loaded, parameters)
         return self.entry if known is None else _entrypoint(self._loaded, known)
@@ -151,7 +149,7 @@ class Query:
         self._entry = rule.entry if entry is None else entry
 
     def for_parameters(self, parameters: Value) -> Query:
-        """For inputs with these ``parameters``, as :meth:`Rule.for_parameters` has it."""
+        """Returns the query for inputs with these ``parameters`` (:meth:`Rule.for_parameters`)."""
         return Query(self._rule, self._rule.for_parameters(parameters))
 
     def __call__(
@@ -175,17 +173,17 @@ class Program:
     def rule(self, path: str | DocumentPath) -> Entrypoint:
         """The document at ``path``, a rule or a whole package.
 
-        ``data.pkg.violation`` and ``data.pkg["a.b"].violation`` are paths, and so is a tuple of
-        what stands below ``data``. Raises ``KeyError`` where no rule or package has this path.
+        ``data.pkg.violation`` and ``data.pkg["a.b"].violation`` are paths, and so is a tuple of the
+        names below ``data``. Raises ``KeyError`` if no rule or package has this path.
         """
         return self.document(path).entry
 
     def document(self, path: str | DocumentPath) -> CompiledRule:
-        """Return one document, compiled; raises as :meth:`documents`."""
+        """Returns one compiled document; raises as :meth:`documents`."""
         return self.documents([path])[0]
 
     def documents(self, paths: Sequence[str | DocumentPath]) -> list[CompiledRule]:
-        """Several documents, which share the functions that more than one of them needs."""
+        """Returns several documents, which share the functions used by more than one of them."""
         document_paths = [path_of(path) for path in paths]
         missing = [path for path in dict.fromkeys(document_paths) if path not in self._rules]
         for path, loaded in zip(missing, self._compiled.documents_at(missing), strict=True):
@@ -202,12 +200,12 @@ class Program:
 
     @property
     def compiled(self) -> Compiled:
-        """The checked rules, for who evaluates them in another way."""
+        """The checked rules, for other evaluators."""
         return self._compiled
 
     @property
     def size(self) -> int:
-        """Bytes that what was generated last takes in memory, about."""
+        """Approximate bytes in memory of the code generated last."""
         generated = self._compiled.generated
         return 0 if generated is None else generated.size
 
@@ -226,9 +224,9 @@ class Program:
 
 
 def path_of(path: str | DocumentPath) -> DocumentPath:
-    """Where a reference such as ``data.pkg["a.b"].rule`` points, below ``data``.
+    """Returns the path below ``data`` of a reference such as ``data.pkg["a.b"].rule``.
 
-    Raises ``KeyError`` for what is no constant reference below ``data``.
+    Raises ``KeyError`` for any other reference.
     """
     if not isinstance(path, str):
         return path
@@ -285,7 +283,7 @@ def compile_rule(
     key = "" if cache is None else code_key(modules, path, options)
     if cache is not None and (stored := cache.load(key)) is not None:
         return CompiledRule(stored.load(_builtins(options)))
-    # The compiler's stages take a fifth of a start, and what is in the cache needs none of them.
+    # The compiler's stages take a fifth of a start, and cached rules need none of them.
     from webhook.rego.program import compile_rules  # noqa: PLC0415
 
     compiled = compile_rules(modules, options)

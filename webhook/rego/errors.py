@@ -63,8 +63,8 @@ class RegoError(WaddleError):
 class RegoLoadError(RegoError):
     """A source that cannot be loaded; ``code`` is one of :data:`LoadCode`.
 
-    ``details`` are lines that OPA prints below the message: for a parse error the
-    line of source and a caret, for a type error the types that clash.
+    ``details`` are lines that OPA prints below the message: for a parse error the line of source
+    and a caret, for a type error the conflicting types.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class RegoErrors(WaddleError):
         self.errors = tuple(errors)
 
     def limited(self, most: int) -> RegoErrors:
-        """Return the first ``most`` errors and a last one that says so, as OPA's compiler stops; all for 0."""
+        """Returns the first ``most`` errors and a note, as OPA's compiler stops; all for 0."""
         if not 0 < most <= len(self.errors):
             return self
         end = RegoLoadError("rego_compile_error", "error limit reached")
@@ -108,7 +108,7 @@ class RegoErrors(WaddleError):
 class EvaluationError(RegoError):
     """An evaluation that failed; ``code`` is one of :data:`EvaluationCode`.
 
-    ``answer`` is what a strict evaluation found all the same, as OPA gives both.
+    ``answer`` is the result that a strict evaluation still found; OPA returns both.
     """
 
     answer: Any = None
@@ -133,7 +133,7 @@ class EngineFault(EvaluationError):
 
 
 def _raised_at(error: BaseException) -> str:
-    """Where an exception was raised: the generated function that was being run, and what it ran."""
+    """Returns the place of an exception: the last generated function, and the raising one."""
     frames = traceback.extract_tb(error.__traceback__)
     generated = [frame for frame in frames if frame.filename == GENERATED]
     shown = [*generated[-1:], *(frames[-1:] if frames[-1:] != generated[-1:] else ())]
@@ -143,7 +143,7 @@ def _raised_at(error: BaseException) -> str:
 
 
 class DepthError(EvaluationError):
-    """An evaluation that met values nested beyond what Python can follow."""
+    """An evaluation with values nested too deeply for Python."""
 
     def __init__(self) -> None:
         super().__init__("eval_cancel_error", "evaluation met values nested too deeply")

@@ -1,4 +1,4 @@
-"""Computes before its first evaluation what a constraint's parameters alone decide."""
+"""Computes documents that depend only on a constraint's parameters, before the first evaluation."""
 
 from __future__ import annotations
 

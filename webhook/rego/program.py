@@ -74,11 +74,11 @@ class Options(Protocol):
 
     @property
     def strict(self) -> bool:
-        """Whether to refuse what OPA's strict mode refuses."""
+        """Whether to apply the checks of OPA's strict mode."""
 
     @property
     def annotations(self) -> bool:
-        """Whether to refuse what is wrong with annotations that no module asks for."""
+        """Whether to refuse wrong annotations even if no module reads annotations."""
 
     @property
     def queries(self) -> Sequence[ast.Body]:
@@ -94,7 +94,7 @@ class Options(Protocol):
 
 
 class Compiled:
-    """A program after its checks; documents are generated when first asked for."""
+    """A program after its checks; documents are generated at their first use."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -164,7 +164,7 @@ class Compiled:
         return self.documents_at([path])[0]
 
     def documents_at(self, paths: Sequence[DocumentPath]) -> list[Loaded]:
-        """Load several documents; a function that more than one of them needs is compiled once."""
+        """Loads several documents; a function used by more than one of them is compiled once."""
         missing = {path: self.node(path) for path in paths if path not in self._documents}
         for path, node in missing.items():
             if node is None:
@@ -206,13 +206,13 @@ class Compiled:
         unit.functions.append(WrittenFunction(entry, ("S",), writer.lines, settled=True))
 
     def _generated(self, documents: Documents) -> Generated:
-        """Write what the unit wants and compile it."""
+        """Writes the functions requested from the unit and compiles them."""
         documents.run()
         self.generated = generate(documents.unit, self.options.compile_parts)
         return self.generated
 
     def finish(self, documents: Documents) -> Loaded:
-        """The code of the one entry that was written."""
+        """Returns the code of the only entry."""
         return self._generated(documents).load(self.builtins)
 
 
@@ -283,7 +283,7 @@ def specialise(compiled: Compiled, parameters: Value) -> bool:
 def _metadata(
     modules: Sequence[ast.Module], faults: list[RegoLoadError], *, checked: bool
 ) -> Metadata | None:
-    """The annotations, where a module asks for them, or whoever compiles."""
+    """Returns the annotations, if a module reads them or the options check them."""
     if not (checked or any("rego.metadata" in module.source for module in modules)):
         return None
     metadata = Metadata(modules)
@@ -292,7 +292,7 @@ def _metadata(
 
 
 def _metadata_of(metadata: Metadata, module: ast.Module, rule: ast.Rule, name: str) -> Value:
-    """Return what a call of ``rego.metadata`` in this rule returns."""
+    """Returns the result of a call of ``rego.metadata`` in this rule."""
     return metadata.rule(rule) if name == "rego.metadata.rule" else metadata.chain(module, rule)
 
 
@@ -305,7 +305,7 @@ def _function_path(package: tuple[str, ...], rule: ast.Rule) -> tuple[str, ...]:
 def _raise(faults: list[RegoLoadError]) -> None:
     if faults:
         unique = {(str(fault)): fault for fault in faults}
-        # As OPA orders them: by place, then by what is said.
+        # As in OPA: by place, then by message.
         ordered = sorted(unique.items(), key=lambda item: (item[1].location.position(), item[0]))
         raise RegoErrors([fault for _, fault in ordered])
 

@@ -1,8 +1,8 @@
-"""Finds what the document at a path can read, by interpreting checked rules over abstract values.
+"""Finds the reads of the document at a path, by interpreting checked rules over abstract values.
 
 Bodies are in the order in which they bind their variables. A literal that can never hold ends its
-body, so that what a constraint's parameters rule out is not read. Functions are interpreted for each
-kind of operands that they are called with; there is no recursion in Rego.
+body, so fields excluded by a constraint's parameters are not read. Functions are interpreted for
+each kind of operands that they are called with; there is no recursion in Rego.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ PROVIDER: Final = "external_data"
 _KINDS_ALONE: Final = frozenset(
     f"is_{kind}" for kind in ("array", "boolean", "null", "number", "object", "set", "string")
 ) | {"type_name"}
-"""Built-ins for which what is within a container makes no difference."""
+"""Built-ins whose result does not depend on the values within a container."""
 
 _ORDERED: Final = frozenset({"equal", "neq", "lt", "lte", "gt", "gte"})
 """Comparisons: values of different kinds are ordered by their kinds."""
 
 _EFFECTS: Final = frozenset({"trace"})
-"""Built-ins that are called for what they do; so are prints."""
+"""Built-ins that are called for their effect, as prints are."""
 
 _PRINT: Final = "print"
 
@@ -123,7 +123,7 @@ class _Fails(Exception):
 
 
 class _Interpretation:
-    """Rules of one program over abstract values."""
+    """Evaluates the rules of one program over abstract values."""
 
     def __init__(
         self, tree: Tree, builtins: Mapping[str, Builtin], given: Mapping[ReadPath, Abstract]
@@ -141,7 +141,7 @@ class _Interpretation:
         """Whether it matters how many solutions it has, and in which order."""
 
     def deciding(self, value: Abstract | None) -> ReadSet:
-        """Return the reads so far, and those that decide whether a set of violations has any."""
+        """Returns the reads so far, and the reads that decide whether there are violations."""
         if value is not None:
             if value.members is None or value.places or value.anything or value.fields:
                 self.reader.whole(value)
@@ -154,7 +154,7 @@ class _Interpretation:
     # --- rules -------------------------------------------------------------------------------
 
     def document(self, node: Node) -> Abstract | None:
-        """The value of the rules at a node, what lies below it included; None where there is none."""
+        """Returns the value of the rules at a node and below it; None without rules."""
         if id(node) not in self._documents:
             self._documents[id(node)] = self._document(node)
         return self._documents[id(node)]
@@ -172,7 +172,7 @@ class _Interpretation:
         return united((ruled, base, Abstract(fields=tuple(fields), container=True)))
 
     def _rules(self, rules: Sequence[Rule], args: tuple[Abstract, ...]) -> Abstract | None:
-        """Return the value of the rules of one name; values that must not differ are read whole."""
+        """Returns the value of the rules of one name; a value that must be unique is read whole."""
         if rules[0].args is not None and not args and rules[0].args:
             return ANYTHING  # a function's name in a package that is read whole
         values: list[Abstract | None] = []
@@ -229,7 +229,7 @@ class _Interpretation:
                 self._literal(lit, env)
 
     def _closed(self, follow: Callable[[], None]) -> bool:
-        """Follow what has no solutions of its own; whether it can hold."""
+        """Evaluates a literal without solutions of its own; returns whether it can hold."""
         outer = self._repeats, self._keeps_order
         self._keeps_order = False
         try:
@@ -309,7 +309,7 @@ class _Interpretation:
             raise _Fails
 
     def _match(self, pattern: Term, value: Abstract, env: dict[str, Abstract]) -> None:
-        """Unify a value with a pattern, whose unbound variables are bound."""
+        """Unifies a value with a pattern, and binds the pattern's unbound variables."""
         if isinstance(pattern, ir.Var) and self._is_unbound(pattern, env):
             env[pattern.name] = value
         elif isinstance(pattern, ir.Array):
@@ -409,7 +409,7 @@ class _Interpretation:
         return united(results)
 
     def _child(self, value: Abstract, key: Any) -> Abstract | None:
-        """Return the value at a known key; a set is asked whether it has the member."""
+        """Returns the value at a known key; for a set, the membership of the key."""
         if value.members is not None:
             self.reader.shallow(value.members)
         return self.reader.step(value, key if type(key) in (str, int) else EVERY_KEY)

@@ -1,4 +1,4 @@
-"""Queries whose expressions' values are wanted beside the bindings, as ``opa eval`` gives them."""
+"""Queries that return the values of expressions beside the bindings, as ``opa eval`` does."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class QueryExpression:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """One way in which a query holds."""
+    """One solution of a query."""
 
     expressions: tuple[QueryExpression, ...]
     bindings: dict[str, Any]
@@ -90,9 +90,9 @@ class ResultQuery:
             yield Solution(tuple(results), named)
 
     def _capturing(self, body: Body) -> Body:
-        """The body with each expression's value in a variable of its own.
+        """Returns the body with each expression's value in its own variable.
 
-        A value may be false where the query is that one expression (OPA v1/rego/rego.go,
+        A value may be false if the query is a single expression (OPA v1/rego/rego.go,
         rewriteQueryToCaptureValue).
         """
         captured: list[Literal_] = []
@@ -145,7 +145,7 @@ def _varies(part: Any) -> bool:
 
 
 def _parts(node: Any) -> Iterator[Term]:
-    """All terms, but for those of comprehensions."""
+    """Yields all terms, except the terms of comprehensions."""
     if isinstance(node, ArrayComprehension | SetComprehension | ObjectComprehension):
         return
     if isinstance(node, tuple):
@@ -159,7 +159,7 @@ def _parts(node: Any) -> Iterator[Term]:
 
 
 def _expressions(source: str, body: Body) -> Iterator[QueryExpression]:
-    """Each literal with the text from its beginning to the next one's."""
+    """Returns each literal with the source text up to the next literal."""
     starts = [literal.location.offset for literal in body]
     for literal, start, end in zip(body, starts, [*starts[1:], len(source)], strict=True):
         yield QueryExpression(source[start:end].strip().rstrip(";").rstrip(), literal.location)

@@ -1,4 +1,4 @@
-"""Finds the documents that several policies of one review can share: those of libraries with the same text.
+"""Finds the documents that several policies of one review can share: libraries of equal text.
 
 The first policy that reads such a document computes it (:func:`webhook.rego.run.memo.shared`).
 """
@@ -45,10 +45,10 @@ class _Reach:
 
 
 class Sharing(Purity):
-    """Names the documents that depend on ``input.review``, some parameters and their rules' text alone.
+    """Names documents that depend only on ``input.review``, some parameters and the rules' text.
 
-    Programs whose modules have the same texts compute the same value, so a review needs it once. It is
-    pure in the sense of :class:`Purity`, where "pure" means: no other part of the input is read.
+    Programs whose modules have the same texts compute the same value, so a review computes it once.
+    The document must be pure in the sense of :class:`Purity`: it reads no other part of the input.
     """
 
     def __init__(self, program: PurityFacts) -> None:
@@ -65,7 +65,7 @@ class Sharing(Purity):
         self._bound = parameters
 
     def named(self, node: Node, kind: str, own: Collection[int]) -> tuple[str, tuple[str, ...]]:
-        """Return the name under which the document at a node is shared, and the parameters it reads.
+        """Returns the shared name of the document at a node, and the parameters that it reads.
 
         The name is empty where the document is not shared. There are two cases: its value depends on
         more than the review, or its rules are in one of the program's ``own`` modules, or read one.
@@ -83,7 +83,7 @@ class Sharing(Purity):
         return shared_name(name, fields, self._bound), ()
 
     def term(self, term: Term) -> bool:
-        """Return whether a term has one value for a review and parameters."""
+        """Returns whether a term has one value for a review and parameters."""
         if not isinstance(term, ir.Ref) or not is_input(term.head):
             return super().term(term)
         names = [part.value if isinstance(part, ir.Const) else MISSING for part in term.path[:2]]
@@ -92,7 +92,7 @@ class Sharing(Purity):
         return names[:1] == [REVIEW] and self._terms(term.path)
 
     def document(self, node: Node) -> bool:
-        """Return whether the rules at a node, or the function, have one value for a review and parameters."""
+        """Returns whether the rules at a node have one value for a review and parameters."""
         reach = self._reaches.get(id(node))
         if reach is None:
             modules = {id(rule.module): rule.module for rule in node.rules}
@@ -114,7 +114,7 @@ class Sharing(Purity):
         return super()._literal(lit)
 
     def _reads(self, name: Value) -> bool:
-        """Note that a field of the parameters is read; False for what is no name of one."""
+        """Notes a read field of the parameters; returns False if the term is no field name."""
         if type(name) is not str:
             return False
         self._reach.parameters.add(name)

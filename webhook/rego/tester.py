@@ -55,7 +55,7 @@ _CASES: Final = "test_cases"
 
 @dataclass(frozen=True, slots=True)
 class RegoCaseResult:
-    """One case of a test, by its key; ``cases`` are those below it."""
+    """One case of a test, by its key; ``cases`` are the cases below it."""
 
     name: str
     failed: bool
@@ -64,7 +64,7 @@ class RegoCaseResult:
 
 @dataclass(frozen=True, slots=True)
 class RegoTestResult:
-    """How one test went. ``output`` is what it printed."""
+    """The result of one test. ``output`` is the printed text."""
 
     location: Location
     package: str
@@ -137,10 +137,10 @@ class UnitTests:
         services: Mapping[str, Any] | None = None,
         strict: bool = False,
     ) -> Iterator[RegoTestResult]:
-        """Each test's result in the order of the sources; each may take so long.
+        """Yields each test's result in the order of the sources; each has its own time limit.
 
-        ``runtime`` is what ``opa.runtime()`` gives, ``services`` are doors to the outside, and
-        ``strict`` makes a built-in's complaint the test's error.
+        ``runtime`` is the result of ``opa.runtime()``, ``services`` are external services, and
+        ``strict`` turns a built-in's error into the test's error.
         """
         for test in self.tests:
             if test.skipped:
@@ -170,11 +170,11 @@ class UnitTests:
         early_exit: bool = True,
         compared: bool = False,
     ) -> None:
-        """Run a test once more, and pass each step to the tracer.
+        """Runs a test again, and passes each step to the tracer.
 
-        With ``compared`` what tests compare has values of its own among the steps.
+        With ``compared`` the steps include the values of the terms that the test compares.
         """
-        # Only who explains a test, or asks for its coverage, needs a second evaluator.
+        # Only explanations of a test and its coverage need a second evaluator.
         from webhook.rego.trace.query import TracedProgram  # noqa: PLC0415
 
         if self._traced is None:
@@ -276,7 +276,7 @@ def _has_cases(head: Head) -> bool:
 
 
 def _numbered(modules: Iterable[Module]) -> Iterator[Module]:
-    """Number the tests of one name in a package: ``test_x``, ``test_x#01``."""
+    """Numbers the tests of one name in a package: ``test_x``, ``test_x#01``."""
     seen: dict[str, int] = {}
     for module in modules:
         rules = tuple(_renamed(module, rule, seen) for rule in module.rules)
@@ -366,7 +366,7 @@ def _key_text(key: Value) -> str:
 
 
 def _cases(value: Any, named: Iterable[Sequence[str]]) -> tuple[bool, dict[str, RegoCaseResult]]:
-    """Return whether a case failed, and all cases: those with a value, and those without."""
+    """Returns whether a case failed, and all cases: with and without a value."""
     cases = {name: _case(name, outcome) for name, outcome in value.items()}
     for path in named:
         cases = _with_missing(cases, path)

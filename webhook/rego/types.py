@@ -1,9 +1,9 @@
 """Types of Rego terms, as OPA's type checker knows them.
 
-A built-in declares its operands and result with these, and the static checker
-infers with them. They follow OPA's package ``v1/types``: a type prints as there
-(``array<number>[any]``), and :func:`union`, :func:`select`, :func:`keys` and
-:func:`values` answer as there. "No type" (what nothing can have) is ``None``.
+Built-ins declare their operands and result with these types, and the static checker infers them.
+They follow OPA's package ``v1/types``: a type prints as there (``array<number>[any]``), and
+:func:`union`, :func:`select`, :func:`keys` and :func:`values` answer as there. "No type" (the type
+without values) is ``None``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _order() -> Any:
-    """A place for what :func:`order_key` makes."""
+    """Returns a field for the result of :func:`order_key`."""
     return field(init=False, repr=False, compare=False)
 
 
@@ -66,7 +66,7 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class SetType:
-    """A set whose members have one type; None for the empty set's."""
+    """A set whose members have one type; None for the empty set."""
 
     of: Type | None = None
     order: tuple[Any, ...] = _order()
@@ -93,7 +93,7 @@ class ObjectType:
 
 @dataclass(frozen=True, slots=True)
 class FunctionType:
-    """A function; ``result`` is None for one called for its effect (``print``)."""
+    """A function; ``result`` is None for a function called for its effect (``print``)."""
 
     args: tuple[Type, ...]
     result: Type | None
@@ -131,7 +131,7 @@ def static_array(*items: Type) -> ArrayType:
 
 
 def set_of(item: Type) -> SetType:
-    """The type of sets whose members are of one type."""
+    """Returns the type of sets whose members have one type."""
     return SetType(item)
 
 
@@ -148,7 +148,7 @@ def any_of(*members: Type) -> AnyOf:
 ARRAY: Final = array_of(ANY)
 OBJECT: Final = object_of(ANY, ANY)
 NAMED: Final = object_of(STRING, ANY)
-"""An object whose keys are strings."""
+"""Returns the type of an object whose keys are strings."""
 SET: Final = set_of(ANY)
 
 
@@ -164,7 +164,10 @@ def _key_text(name: Any) -> str:
 
 
 def type_from_json(declared: Mapping[str, Any] | None) -> Type | None:
-    """The type that a capabilities file declares. Raises ValueError for an unknown one."""
+    """Returns the type declared in a capabilities file.
+
+    Raises ValueError for an unknown type.
+    """
     if declared is None:
         return None
     scalar = _SCALARS.get(declared["type"])
@@ -256,7 +259,7 @@ def contains(a: Type | None, b: Type | None) -> bool:
 
 
 def union(a: Type | None, b: Type | None) -> Type | None:
-    """The type of what has either type."""
+    """Returns the union of two types."""
     if a is None or b is None:
         return b if a is None else a
     if a is b and type(a) is Scalar:  # most are
@@ -278,7 +281,7 @@ def union(a: Type | None, b: Type | None) -> Type | None:
 
 
 def union_all(types: Iterable[Type | None]) -> Type | None:
-    """The type of what has any of these types: :func:`union` of all, sorted once."""
+    """Returns the union of all these types: as :func:`union` of all, sorted once."""
     known = [type_ for type_ in types if type_ is not None]
     if len(known) < 3 or any(isinstance(type_, FunctionType) for type_ in known):
         return reduce(union, known, None)
@@ -297,7 +300,7 @@ def union_all(types: Iterable[Type | None]) -> Type | None:
 
 
 def _distinct(types: list[Type]) -> list[Type]:
-    """The types in order, each once: the first of equal ones."""
+    """Returns the types in order, without repeats: the first of equal types stays."""
     ordered = sorted(types, key=order_key)
     return [next(equal) for _, equal in groupby(ordered, key=order_key)]
 
@@ -341,7 +344,7 @@ def _select_member(a: SetType, name: Type) -> Type | None:
 
 
 def keys(a: Type | None) -> Type | None:
-    """The type of what enumerating ``a`` yields as key."""
+    """Returns the type of the keys in an iteration over ``a``."""
     if a is ANY:
         return ANY
     if isinstance(a, ArrayType):
@@ -357,7 +360,7 @@ def keys(a: Type | None) -> Type | None:
 
 
 def values(a: Type | None) -> Type | None:
-    """The type of what enumerating ``a`` yields as value."""
+    """Returns the type of the values in an iteration over ``a``."""
     if a is ANY:
         return ANY
     if isinstance(a, SetType):
@@ -373,7 +376,7 @@ def values(a: Type | None) -> Type | None:
 
 
 def is_unknown(a: Type | None) -> bool:
-    """Whether ``a`` is no type, or is made with one."""
+    """Whether ``a`` is no type, or has a part without a type."""
     if type(a) is Scalar or type(a) is AnyOf:  # most are
         return False
     if isinstance(a, FunctionType):

@@ -1,4 +1,4 @@
-"""Estimates the highest cost of a call beside its operands, and the size of its result.
+"""Estimates the highest cost of a call without its operands, and the size of its result.
 
 k8s.io/apiserver, pkg/cel/library/cost.go (EstimateCallCost); cel-go, ext/lists.go, ext/sets.go and
 checker/cost.go (functionCost). One of several forms of a function is asked at a time.
@@ -51,7 +51,7 @@ _FORMAT_NAME = 64
 
 @dataclass(frozen=True, slots=True)
 class CallToCost:
-    """A call by one form of its function; ``declared`` is the declared size at a path."""
+    """A call by one overload of its function; ``declared`` is the declared size at a path."""
 
     function: str
     overload: Overload
@@ -65,7 +65,7 @@ class CallToCost:
         return self.args[0] if self.target is None else self.target
 
     def items_size(self) -> Size | None:
-        """The size of the target's items; None for what is no list."""
+        """Returns the size of the target's items; None if it is no list."""
         if self.target is None or not self.target.type.parts:
             return None
         path = self.target.path
@@ -150,14 +150,14 @@ def _whole_list(call: CallToCost) -> CallCost | None:
 
 
 def _includes(call: CallToCost) -> CallCost | None:
-    """Cost a walk through all items; of what may be no list nothing is known but its size."""
+    """Returns the cost of a walk through all items; only the size is known if it may be no list."""
     if call.target is not None and call.items_size() is None:
         return call.target.size[1], None
     return _whole_list(call)
 
 
 def _through(factor: float, *, keeps_size: bool = False) -> Callable[[CallToCost], CallCost]:
-    """Through the text that is asked about."""
+    """Returns an estimate by the size of the call's subject, a text."""
 
     def estimate(call: CallToCost) -> CallCost:
         size = call.subject.size

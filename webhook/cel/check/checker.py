@@ -1,7 +1,7 @@
-"""The type of each part of an expression, and what its names mean (cel-go, checker/checker.go).
+"""The type of each part of an expression, and the meaning of its names (cel-go, checker).
 
-Faults are collected, with cel-go's words. Where a macro is a node of its own here, its parts are
-asked what the calls that cel-go writes for it would ask.
+Errors are collected, with cel-go's texts (checker/checker.go). A macro is a single node here; its
+parts get the checks of the calls that cel-go expands it to.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ MAX_COPIES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An expression with what is known of its nodes.
+    """An expression with the results of its check.
 
-    ``names`` says which variable or type a name or a path of names is, ``functions`` which function
-    a call is whose target is a namespace, ``overloads`` the forms that a call may run.
+    ``names`` has the variable or type of each name or path of names. ``functions`` has the function
+    of calls whose target is a namespace. ``overloads`` has the overloads that a call may run.
     """
 
     parsed: Parsed
@@ -82,7 +82,7 @@ class Checked:
 
 
 def check(parsed: Parsed, environment: Environment) -> tuple[Checked, list[Problem]]:
-    """The types of an expression, and what is wrong with it."""
+    """The types of an expression, and its errors."""
     checker = _Checker(parsed.source, environment)
     checker.check(parsed.root)
     checked_type = {
@@ -154,7 +154,7 @@ class _Checker:
     # --- names --------------------------------------------------------------------------------
 
     def lookup(self, node: Expr, name: str) -> Type | None:
-        """The type of what a name means, which is kept; scopes hide what is outside of them."""
+        """Returns the type of a name's target, and caches it; inner scopes hide outer scopes."""
         for candidate in self.environment.candidates(name):
             for scope in reversed(self.scopes):
                 if candidate in scope:
@@ -289,7 +289,7 @@ class _Checker:
         return self.opened(node, item) if optional else item
 
     def opened(self, node: Expr, item: Type) -> Type:
-        """The type of what stands behind a question mark: what it holds."""
+        """Returns the type after a question mark: the type within the optional."""
         inner, is_optional = types.unwrapped(item)
         if not is_optional and not inner.is_dyn:
             self.mismatch(node.at, types.optional_of(inner), inner)
@@ -373,7 +373,7 @@ class _Checker:
         return types.list_of(self.mapping.new())
 
     def step(self, node: Fold, begin: Type) -> Type:
-        """The type of what a macro goes on with after an item."""
+        """Returns the type of a macro's accumulator after an item."""
         test = None if node.test is None else self.check(node.test)
         key = [] if node.key is None else [self.check(node.key)]
         body = self.check(node.body)
@@ -459,7 +459,7 @@ def narrowed_name(name: str, node: Call, checked: Checked) -> str:
 
 
 def _operand(of: Type) -> Operand:
-    """Return what an overload's operand must be when it is run."""
+    """Returns the type that an overload's operand must have at run time."""
     if of.name == "list":
         part = _operand(of.parts[0])
         return list if part is None else (part,)

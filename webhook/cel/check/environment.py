@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One form of a function; the first operand of a member is its target."""
+    """One overload of a function; the first operand of a member is its target."""
 
     member: bool
     args: tuple[Type, ...]
@@ -72,7 +72,7 @@ def accepted_functions() -> dict[str, tuple[Overload, ...]]:
 
 
 UNDEFINED: Final = {"duration": types.DURATION, "timestamp": types.TIMESTAMP}
-"""Names of types that Kubernetes' checker knows, and nobody who evaluates."""
+"""Names of types known only to Kubernetes' checker, and to no evaluator."""
 
 _FREE: Final = (Type("A", free=True), Type("B", free=True))
 
@@ -94,21 +94,21 @@ _TYPE_NAMES: Final = {
         )
     },
 }
-"""Types that have a name as values; of what parts is not said."""
+"""Types that have a name as values; their parameters are not named."""
 
 VALUES: Final = _TYPE_NAMES.keys() - UNDEFINED.keys()
-"""Names of types that whoever evaluates knows, too."""
+"""Names of types that evaluators know, too."""
 
 
 JSON_PATCH: Final = "JSONPatch"
 """The type of one operation of a JSON Patch."""
 
 OBJECT: Final = "Object"
-"""The type of an object that an expression writes; of what it holds, ``Object.<field>.<field>``."""
+"""The type of an object that an expression writes; its parts are ``Object.<field>.<field>``."""
 
 
 def is_object(name: str) -> bool:
-    """Whether this is the type of an object that an expression writes, or of a part of one."""
+    """Whether this is the type of an object that an expression writes, or of its part."""
     return name == OBJECT or name.startswith(f"{OBJECT}.")
 
 

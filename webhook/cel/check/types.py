@@ -1,4 +1,4 @@
-"""CEL's types, and how one fits another (cel-go, checker/types.go)."""
+"""CEL's types and their compatibility (cel-go, checker/types.go)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Type:
 
     @property
     def is_wild(self) -> bool:
-        """Whether it fits everything: dyn, or the type of what is wrong already."""
+        """Whether it fits every type: dyn, or the type of a term with an error."""
         return self.is_dyn or self.name == "*error*"
 
 
@@ -88,7 +88,7 @@ def type_of(value: Type) -> Type:
 
 
 def unwrapped(value: Type) -> tuple[Type, bool]:
-    """Return the type within an optional type, and whether it was one."""
+    """Returns the type within an optional type, and whether it was an optional type."""
     return (value.parts[0], True) if value.name == "optional_type" else (value, False)
 
 
@@ -99,7 +99,7 @@ _WELL_KNOWN: Final = {"Duration": DURATION, "Timestamp": TIMESTAMP}
 
 
 def read_type(text: str) -> Type:
-    """Read a type from the table of overloads; one capital letter is a type parameter."""
+    """Reads a type of the table of overloads; a single capital letter is a type parameter."""
     read, rest = _read(_PART.findall(text))
     assert not rest, text
     return read
@@ -141,7 +141,7 @@ class Mapping:
         return Type(f"_var{self._made - 1}", free=True)
 
     def fits(self, one: Type, other: Type) -> bool:
-        """Return whether one type fits another; if so, keep what that says of free types."""
+        """Returns whether one type fits another; if so, keeps the bindings of free types."""
         return self.all_fit([one], [other])
 
     def all_fit(self, ones: list[Type], others: list[Type]) -> bool:
@@ -211,7 +211,7 @@ class Mapping:
         return all(self._is_apart(free, part) for part in within.parts)
 
     def resolved(self, of: Type, *, closed: bool = False) -> Type:
-        """Return a type with its free parts replaced by what is known; others are dyn if ``closed``."""
+        """Returns a type with its free parts replaced; unbound parts are dyn if ``closed``."""
         if of.free:
             bound = self._found.get(of)
             if bound is not None:

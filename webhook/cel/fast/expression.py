@@ -1,9 +1,9 @@
-"""The fast form of an expression: a function of Python's own, exact whenever it returns.
+"""The fast form of an expression: a Python function that is exact whenever it returns.
 
-It absorbs no errors: where one occurs it raises, whatever comes, and the exact form is asked
-(:mod:`webhook.cel.exact.evaluator`). So it may raise too often, and must never return what the exact form
-would not. Sources are put together by :mod:`webhook.rego.write.expression` alone; names in them are
-made here, and no text of a policy becomes one.
+It absorbs no errors: any error raises, and the exact form evaluates the expression
+(:mod:`webhook.cel.exact.evaluator`). So it may raise too often, but must never return a result that
+the exact form would not. Sources are put together by :mod:`webhook.rego.write.expression` alone;
+names in them are made here, and no text of a policy becomes one.
 """
 
 from __future__ import annotations

@@ -21,9 +21,8 @@ MAX_LOOPS: Final = 12
 """Loops within each other; CPython takes 20 blocks."""
 
 SHORT: Final = (12, 3, 1)
-"""Turns of a loop that nothing is paid for: of one by itself, within another, and deeper.
-
-So what is not paid for is no more than 36 times what was, for the nodes of the expression.
+"""Free turns of a loop: of an outermost loop, of a loop within it, and of deeper loops. The free
+work is at most 36 times the paid work for the nodes of the expression.
 """
 
 
@@ -35,7 +34,7 @@ class LoopLines(Lines):
         self.loops = 0
         self.scopes: list[dict[str, Expression]] = []
         self.computed: frozenset[str] = frozenset()
-        """Composed variables that have their value at this place, whatever led here."""
+        """Composed variables that have their value at this place on every path."""
         self.plain: set[str] = set()
         """Locals that hold decoded JSON all through."""
         self.plain_folds: set[Fold] = set()

@@ -1,8 +1,8 @@
 """The fast form of a whole policy: its validations, and the variables that they read, as one function.
 
-A composed variable is a local that is computed where it is read first; one that reads nothing but
-parameters is computed once for these, and given. As the fast form of an expression it is exact
-whenever it returns: where anything raises, the validations are evaluated one by one instead.
+A composed variable is a local computed at its first use. A variable that reads only parameters is
+computed once for these and passed in. As the fast form of an expression, the function is exact
+whenever it returns. After any exception the validations are evaluated one by one instead.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class _PolicyWriter(Writer):
         self.lines, self.roots = lines, roots
 
     def validation(self, number: int, validation: Part, message: Part | None) -> None:
-        """One validation, and its message where it fails."""
+        """Writes one validation, and its message if it fails."""
         value = self.value(validation.checked.parsed.root)
         fails = source.negation(value)
         if value.kind is not Kind.BOOL:
@@ -192,7 +192,7 @@ class _PolicyWriter(Writer):
         self.computed = computed
 
     def tell(self, number: int, message: Expression) -> None:
-        """Add what a validation that fails says."""
+        """Adds the result of a failed validation."""
         failure = source.tuple_of([source.scalar(number), message])
         self.line(source.method(source.name("R"), "append", failure).source)
 

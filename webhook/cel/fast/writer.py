@@ -50,7 +50,7 @@ _PLAIN: Final = frozenset(
     | {"contains", "endsWith", "join", "lowerAscii", "matches", "replace", "size", "split"}
     | {"startsWith", "string", "substring", "trim", "upperAscii"}
 )
-"""Functions that give bools, texts, numbers and lists of texts, whatever they are given."""
+"""Functions that always return bools, texts, numbers and lists of texts."""
 
 
 def is_plain(node: Expr, known: Callable[[Expr], bool | None]) -> bool:
@@ -104,10 +104,10 @@ def _holds_plain(node: Expr, known: Callable[[Expr], bool | None]) -> bool:
 
 
 class Writer(LoopLines):
-    """Writes one expression; names of locals and constants are its own."""
+    """Writes one expression, with its own names of locals and constants."""
 
     tells = True
-    """Whether somebody may be told the error that what is written raises first."""
+    """Whether the first error of the written code may be reported."""
 
     def __init__(self, checked: Checked) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class Writer(LoopLines):
         return self.constant_named(value)
 
     def operands(self, nodes: list[Expr]) -> list[Expression]:
-        """Values in the order of evaluation, whatever lines each of them needs."""
+        """Returns values in the order of evaluation, with the lines that they need before."""
         values: list[Expression] = []
         for node in nodes:
             before = len(self.lines)
@@ -209,7 +209,7 @@ class Writer(LoopLines):
         return self.roots[name]
 
     def select(self, node: Select) -> Expression:
-        """A field, or whether there is one."""
+        """Returns a field, or whether the field exists."""
         meaning = self.checked.names.get(node)
         if meaning is not None:
             return self.name(meaning)
@@ -291,7 +291,7 @@ class Writer(LoopLines):
         return value if value.kind is Kind.BOOL else source.call("condition", value, kind=Kind.BOOL)
 
     def logic(self, node: Call) -> Expression:
-        """``&&`` and ``||``: lines of an operand are run where it is asked."""
+        """Writes ``&&`` and ``||``: the lines of an operand run only if it is evaluated."""
         ends = node.function == "_||_"
         local: Expression | None = None
         tests: list[Expression] = []
@@ -351,7 +351,7 @@ class Writer(LoopLines):
         return local.of_kind(then.kind) if then.kind is other.kind else local
 
     def branch(self, node: Expr) -> Expression:
-        """One of a conditional."""
+        """Writes one branch of a conditional."""
         value = self.value(node)
         if may_nest(node, self.checked):
             return source.call("unnested", value)
@@ -486,7 +486,7 @@ class Writer(LoopLines):
         if name == "matches" and isinstance(nodes[1], Constant):
             searched = compiled(nodes[1].value)
             if searched.instructions:
-                raise Unwritten  # what that takes the exact form pays for
+                raise Unwritten  # the exact form charges for it
             pattern = self.constant_named(searched)
             return source.call("found_in", "M", pattern, args[0], kind=Kind.BOOL)
         if name in {"startsWith", "endsWith"} and Kind.STRING in {args[0].kind, args[1].kind}:

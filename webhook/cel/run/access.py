@@ -99,7 +99,7 @@ def _position(key: Value) -> int:
 
 
 def checked_key(key: Value) -> Value:
-    """Return a map's key as a ``dict`` has it; raises for a value that cannot be a key."""
+    """Returns a map's key as a ``dict`` key; raises for a value that cannot be a key."""
     if type(key) not in KEYS:
         raise _no_qualifier(key)
     return key_of(key)
@@ -234,7 +234,7 @@ def optional_item(of: Value, key: Value) -> Optional:
 
 
 def items_of(of: Value) -> list[Value]:
-    """Return what a macro of one variable iterates: the items of a list, the keys of a map."""
+    """Returns the values that a macro of one variable iterates: list items or map keys."""
     if type(of) is list:
         return of
     if type(of) is dict:
@@ -243,7 +243,7 @@ def items_of(of: Value) -> list[Value]:
 
 
 def pairs_of(of: Value) -> list[tuple[Value, Value]]:
-    """Return what a macro of two variables iterates: positions or keys, with their items."""
+    """Returns the pairs that a macro of two variables iterates: positions or keys, with items."""
     if type(of) is list:
         return list(enumerate(of))
     if type(of) is dict:

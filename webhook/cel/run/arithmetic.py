@@ -1,4 +1,4 @@
-"""Arithmetic of CEL: of one type at a time, within its bounds, with cel-go's words."""
+"""Arithmetic of CEL: within one type and its bounds, with cel-go's messages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def within_uint(value: int) -> Uint:
 
 
 def duration(ns: int) -> Duration:
-    """Return a duration whose nanoseconds 64 bits hold; raises for any other."""
+    """Returns a duration whose nanoseconds fit into 64 bits; raises for others."""
     return Duration(within_int(ns))
 
 
@@ -163,7 +163,7 @@ def is_not(a: Value) -> bool:
 
 
 def _unfit(function: str, left: Value, has: frozenset[type]) -> EvaluationError:
-    """Return cel-go's error for operands that do not fit: another one where the type lacks the operator."""
+    """Returns cel-go's error for operands of wrong types, or of a type without the operator."""
     if type(left) in has:
         return EvaluationError(NO_OVERLOAD)
     return no_overload(function, left)

@@ -1,4 +1,4 @@
-"""Conversions between types, with cel-go's words for those that cannot be."""
+"""Conversions between types, with cel-go's messages for impossible conversions."""
 
 from __future__ import annotations
 

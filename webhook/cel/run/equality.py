@@ -31,7 +31,7 @@ _RECEIVERS: Final = frozenset({str, Duration, Timestamp})
 
 
 def equal(a: Value, b: Value) -> bool:
-    """Whether two values are equal; those of different types are not, but for numbers.
+    """Whether two values are equal; values of different types are not, except numbers.
 
     Raises for a value of a library beside one of another type.
     """
@@ -75,7 +75,7 @@ def is_equal(a: Value, b: Value) -> bool:
 
 
 def _order(a: Value, b: Value) -> int | None:
-    """The order of two numbers; None where one is none.
+    """Returns the order of two numbers; None if one is NaN.
 
     An integer is compared with a double as the nearest double, if the double is in its range.
     """

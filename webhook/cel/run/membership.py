@@ -47,7 +47,7 @@ def is_in(item: Value, of: Value) -> bool:
 def is_member(item: Value, of: Value, variables: dict[Any, Value], meter: Meter) -> bool:
     """Evaluate ``item in of``; raises Go's panic for a map that is not decoded JSON of a variable.
 
-    Those have texts for keys, and look for nothing else.
+    Such maps have texts as keys and accept no other keys.
     """
     if type(of) is dict and of and is_unhashable(item) and id(of) not in given_of(variables, meter):
         checked_hash(item)

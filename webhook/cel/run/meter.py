@@ -10,19 +10,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 EXPRESSION_COST: Final = 1_000_000
-"""Of one expression (k8s.io/apiserver, pkg/apis/cel/config.go, PerCallLimit)."""
+"""The cost limit of one expression (k8s.io/apiserver, pkg/apis/cel/config.go, PerCallLimit)."""
 
 MATCH_CONDITIONS_COST: Final = 2_500_000
 """Of all match conditions together (RuntimeCELCostBudgetMatchConditions)."""
 
 POLICY_COST: Final = 10_000_000
-"""All validations of a policy for one resource of parameters (RuntimeCELCostBudget)."""
+"""The cost limit of all validations of a policy for one parameter resource
+(RuntimeCELCostBudget)."""
 
 CHECK_EVERY: Final = 2_000
 """Cost between two looks at the clock: about half a millisecond of the slower form."""
 
 MAX_TEXT: Final = 5_000_000
-"""Characters of one text, and items of one list, that an expression may make."""
+"""The most characters of one text, and items of one list, that an expression may make."""
 
 _EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
 
@@ -43,7 +44,7 @@ class Meter:
         self.look = look
         self.next_look = limit - CHECK_EVERY
         self.may_have_lost = False
-        """Whether a list or a map was made that holds what cel-go could not read back."""
+        """Whether a list or map was made with a value that cel-go could not read back."""
 
     def charge(self, cost: int) -> None:
         """Charge cost; raises :class:`~webhook.cel.errors.LimitExceeded` where nothing is left."""

@@ -35,21 +35,21 @@ def settled(value: Value) -> Value:
 
 
 def plain_item(of: Value, key: Value) -> Value:
-    """``of[key]`` of what is no optional."""
+    """``of[key]`` of a value that is no optional."""
     if type(of) is Optional:
         raise Unsure
     return access.item(of, key)
 
 
 def plain_optional_item(of: Value, key: Value) -> Optional:
-    """``of[?key]`` of what is no optional."""
+    """``of[?key]`` of a value that is no optional."""
     if type(of) is Optional:
         raise Unsure
     return access.optional_item(of, key)
 
 
 def items(meter: Meter, of: Value, cost: int) -> Iterable[Value]:
-    """Yield the items of a macro of one variable, each at a cost."""
+    """Yields the items of a macro of one variable, and charges for each item."""
     if type(of) is list:
         count = len(of)
         if count > AT_ONCE:
@@ -136,7 +136,7 @@ def is_at_path(of: Value, keys: tuple[str, ...]) -> bool:
 
 
 def or_value(of: Value, other: Value) -> Value:
-    """``of.orValue(other)``, for another that is known; what is no optional stays as it is."""
+    """``of.orValue(other)`` for a known ``other``; a value that is no optional is returned."""
     if type(of) is not Optional:
         if type(of) in _DECODED:
             return of
@@ -145,13 +145,13 @@ def or_value(of: Value, other: Value) -> Value:
 
 
 def found_in(meter: Meter, pattern: Pattern, text: Value) -> bool:
-    """Whether some part of a text matches; raises whatever comes for what is no text."""
+    """Whether some part of a text matches; raises an exception for other values."""
     meter.charge(1 + len(text) // 10)
     return pattern.found_in(text)
 
 
 def summed(meter: Meter, *parts: Value) -> Value:
-    """``a + b + c``; raises whatever comes where they cannot be added."""
+    """``a + b + c``; raises an exception if they cannot be added."""
     of = type(parts[0])
     if of is str:
         return meter.made("".join(parts))

@@ -1,4 +1,4 @@
-"""Values as texts: those of ``string()``, and Go's ``%v`` in messages."""
+"""Values as texts: of ``string()``, and of Go's ``%v`` in messages."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def showing(before: str, value: Value, after: str = "") -> EvaluationError:
 
 
 def with_shown_value(error: ShownError, given: Container[int]) -> EvaluationError:
-    """Return an error whose message shows a value, once the evaluation's inputs are known."""
+    """Returns an error whose message shows a value, once the evaluation's inputs are known."""
     return EvaluationError(f"{error.before}{go_shown(error.value, given)}{error.after}")
 
 

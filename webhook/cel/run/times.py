@@ -31,7 +31,7 @@ def read_timestamp(text: str) -> tuple[int, int] | None:
 
 
 def read_duration(text: str) -> int | None:
-    """Nanoseconds, as Go's ``time.ParseDuration`` reads them; None for what is none."""
+    """Returns nanoseconds, as Go's ``time.ParseDuration`` reads them; None for an invalid text."""
     try:
         return parse_duration(text)
     except InvalidDuration:
@@ -39,7 +39,7 @@ def read_duration(text: str) -> int | None:
 
 
 _ERA: Final = 146097 * 86400
-"""Seconds of 400 years, after which the calendar and what a zone makes of it are the same again."""
+"""The seconds of 400 years, after which the calendar and its zone offsets repeat."""
 
 _FIRST: Final = -62135596800 + 7 * 86400
 _LAST: Final = 253402300800 - 7 * 86400
@@ -167,7 +167,7 @@ class Clock:
 
 
 def local(value: Timestamp, zone: str = "") -> Clock:
-    """Return what a clock in a zone shows at a time."""
+    """Returns the clock of a zone at a time."""
     seconds, ns = divmod(value.ns, SECOND)
     return Clock(*divmod(seconds + _zone_offset(value, zone), 86400), ns)
 

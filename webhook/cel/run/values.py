@@ -1,4 +1,4 @@
-"""Values of CEL: JSON as it was decoded, and a type of its own for each thing JSON lacks.
+"""Values of CEL: decoded JSON, and a Python type for each CEL type that JSON lacks.
 
 An integer is an ``int`` within 64 bits, an unsigned one a :class:`Uint`, a double a ``float``. Maps
 are dicts; a bool as a key is a :class:`BoolKey`, since Python takes ``True`` for ``1``, an unsigned
@@ -21,7 +21,7 @@ UINT_MAX: Final = (1 << 64) - 1
 
 
 class Uint(int):
-    """An unsigned integer of 64 bits; equal to the signed one, and of another type."""
+    """An unsigned integer of 64 bits; equal to the signed integer, but of another type."""
 
     __slots__ = ()
 
@@ -38,7 +38,7 @@ class BoolKey:
 
 @dataclass(frozen=True, slots=True)
 class UintKey:
-    """An unsigned integer as a key of a map, beside which there may be the signed one."""
+    """An unsigned integer as a key of a map, distinct from the key of the signed integer."""
 
     value: Uint
 
@@ -73,7 +73,7 @@ class _None:
 
 
 NOTHING: Final = _None()
-"""The value of an optional without one."""
+"""The value of an optional without a value."""
 
 
 @dataclass(slots=True, eq=False)

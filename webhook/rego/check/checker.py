@@ -1,10 +1,9 @@
-"""Stage 8: types. Refuses what no data could make work (OPA v1/ast/check.go).
+"""Stage 8: types. Refuses terms that no data could satisfy (OPA v1/ast/check.go).
 
-Runs over rules whose bodies are in a safe order, each after those it depends
-on. It infers the types of variables and documents and complains about operands
-of impossible types, terms that can never be equal, and references into what has
-no such item. What a ``with`` modifier replaces may also be what it is replaced by, and rules
-that depend on it anything.
+Runs over rules whose bodies are in a safe order, each after its dependencies. It infers the types
+of variables and documents and complains about operands of impossible types, terms that can never be
+equal, and references to items that cannot exist. The target of a ``with`` modifier may also have
+the type of its replacement, and rules that depend on the target may have any type.
 """
 
 from __future__ import annotations
@@ -62,9 +61,9 @@ class Checker:
         self._level = level
         self._documents = Scope(self._check_closure, older=level == GATEKEEPER)
         self.dependents: Callable[[list[ir.Term]], Iterable[tuple[Any, ...]]] = lambda _: ()
-        """The paths of rules that depend on what a reference below ``data`` reaches."""
+        """Returns the paths of rules that depend on the targets of a reference below ``data``."""
         self.replaced: frozenset[tuple[Any, ...]] = frozenset()
-        """The paths of rules that some ``with`` gives another value."""
+        """The paths of rules that some ``with`` replaces."""
         self._written = Written({}, [])
         self._functions: dict[str, FunctionType] = {}
         self._bodies = 0
@@ -80,7 +79,7 @@ class Checker:
     # --- rules -----------------------------------------------------------------------------
 
     def rules(self, rules: Iterable[ir.Rule]) -> list[RegoLoadError]:
-        """Check rules, given in an order in which each comes after those it depends on."""
+        """Checks rules, given in an order in which each follows its dependencies."""
         faults: list[RegoLoadError] = []
         try:
             if (of_input := input_type(self.schemas)) is not None:
@@ -311,7 +310,7 @@ class Checker:
         return of is not None and not isinstance(of, FunctionType) and of != ANY
 
     def _declared(self, scope: Scope, name: ir.Function) -> FunctionType | None:
-        """The type of what is called; None where nothing is known of it."""
+        """Returns the type of the called function; None if it is unknown."""
         if isinstance(name, str):
             builtin = self._builtins.get(name)
             if builtin is None:
@@ -333,7 +332,7 @@ class _Anything(Scope):
 
 
 def _shown(scope: Scope, template: ir.Template) -> None:
-    """Gives what a template string shows the type any from there on: OPA sees it as ``{x}``."""
+    """Gives the values in a template string type any from there on: OPA sees them as ``{x}``."""
     for part in template.parts:
         if isinstance(part, ir.Comprehension) and len(part.body) == 1:
             (lit,) = part.body
@@ -360,7 +359,7 @@ def _parts_of(
     *,
     is_nested: bool = False,
 ) -> None:
-    """Outermost comprehensions and the references of a literal, those in nested bodies included."""
+    """Collects the outermost comprehensions and all references of a literal and its bodies."""
     for term in terms_of(lit):
         kind = type(term)
         if kind is ir.Const or (kind is ir.Var and term.name not in ROOTS):  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Stage 8: references: whether what they select can exist (OPA v1/ast/check.go, refChecker)."""
+"""Stage 8: references: whether their targets can exist (OPA v1/ast/check.go, refChecker)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class RefFault(Exception):
-    """A reference to what cannot exist: the message, then OPA's lines of detail."""
+    """A reference to a target that cannot exist: the message, then OPA's lines of detail."""
 
     def __init__(self, message: str, *details: str) -> None:
         super().__init__(message)
@@ -45,9 +45,9 @@ class RefFault(Exception):
 
 
 def references_in(term: ir.Term) -> list[tuple[list[ir.Term], Location]]:
-    """The references in a term and where they stand, outer ones first.
+    """Returns the references in a term and their places, outer references first.
 
-    Those in comprehensions are left out. A root that stands for itself has no place.
+    References in comprehensions are left out. A root that is a term by itself has no place.
     """
     refs: list[tuple[list[ir.Term], Location]] = []
     _references_in(term, refs)
@@ -73,9 +73,9 @@ def _references_in(term: ir.Term, refs: list[tuple[list[ir.Term], Location]]) ->
 
 
 def with_steps_apart(terms: Sequence[ir.Term]) -> list[ir.Term]:
-    """A reference of a nested body, in which no literal is checked for itself.
+    """Returns a reference of a nested body, whose literals are not checked one by one.
 
-    What OPA computes for its steps before it is in locals, of which nothing is known.
+    OPA computes the steps before the reference and keeps them in locals of unknown type.
     """
     return [terms[0], *map(_apart, terms[1:])]
 
@@ -107,7 +107,7 @@ def check_reference(scope: Scope, terms: Sequence[ir.Term], written: Written, le
 
 
 class _Walk:
-    """One reference on its way down the trees and types."""
+    """The walk of one reference through the trees and types."""
 
     def __init__(
         self, scope: Scope, terms: Sequence[ir.Term], written: Written, level: str
@@ -121,7 +121,7 @@ class _Walk:
         self.root = head.name
 
     def from_tree(self) -> None:
-        """Down the trees of this scope and those around it, then down the type found."""
+        """Walks down the trees of this scope and the scopes around it, then down the type found."""
         scope: Scope | None = self.scope
         while scope is not None:
             node = scope.head(self.root)
@@ -194,10 +194,13 @@ class _Walk:
             type_ = self._select(i, term, type_, expected)
 
     def _into_empty(self, i: int, term: ir.Term, type_: Type) -> None:
-        """Walk a step into a collection that holds nothing, in three cases (OPA 1.22.4).
+        """Walks a step into an empty collection. There are three cases (OPA 1.22.4).
 
-        A constant is no key of it. A variable goes through it and meets nothing; only that of an
-        array must be a number. Nothing is known of what another step comes to.
+        1. a constant: it is no key of the collection.
+
+        2. a variable: it has no values; only an index of an array must be a number.
+
+        3. any other step: the type is unknown.
         """
         if isinstance(term, ir.Const) and not isinstance(
             term.value, list | dict | RegoSet | RegoObject

@@ -1,8 +1,8 @@
-"""Stage 8: what the type checker knows: types of variables and documents, and so of every term.
+"""Stage 8: the known types of variables and documents, and so of every term.
 
-A scope is what was learned in one body, over the scope around it (OPA
-v1/ast/env.go): types of variables, and trees of types below ``input`` and
-``data``, a step of which is the stand-in of a constant.
+A scope holds the types found in one body and refers to the scope around it (OPA v1/ast/env.go):
+types of variables, and trees of types below ``input`` and ``data``, whose steps are the keys of
+constants.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from webhook.rego.types import Type
 
 BODIES_MAX: Final = 5_000
-"""Bodies of comprehensions typed for one rule: each is asked again for every use, and those inside
-it each time anew. Beyond this number a comprehension holds anything, which refuses nothing."""
+"""The most bodies of comprehensions typed for one rule: each use types the comprehension again,
+with all comprehensions inside. Beyond this number a comprehension has items of any type, so no term
+is refused.
+"""
 
 
 class ScopeNode:
@@ -56,12 +58,12 @@ class ScopeNode:
 
 
 def step_of(term: ir.Term) -> Any:
-    """Under what a tree keeps a step of a reference; None for what it never keeps."""
+    """Returns the key of a step in a tree; None if the step is not constant."""
     return key(term.value) if isinstance(term, ir.Const) else None
 
 
 class Scope:
-    """Types known in a body; or in a literal with modifiers, whose variables are its body's."""
+    """Types known in a body, or in a literal with modifiers, which shares its variables."""
 
     __slots__ = ("around", "check", "older", "roots", "vars")
 
@@ -83,7 +85,7 @@ class Scope:
             self.vars = around.vars
 
     def inner(self, *, of_literal: bool = False) -> Scope:
-        """A scope within this one."""
+        """Returns a scope within this scope."""
         return Scope(self.check, self, of_literal=of_literal, older=self.older)
 
     def learn(self, name: str, type_: Type | None) -> None:
@@ -102,7 +104,7 @@ class Scope:
         node.type = type_
 
     def define(self, path: Sequence[Any], type_: Type) -> None:
-        """One more rule's type for a document: merged with those of rules there and around."""
+        """Adds a rule's type to a document, merged with the types of other rules."""
         node = self._root("data")
         for i, name in enumerate(path):
             node = node.make(key(name), name)
@@ -136,7 +138,7 @@ class Scope:
         return None
 
     def get_ref(self, terms: Sequence[ir.Term]) -> Type | None:
-        """The type of what a reference refers to."""
+        """Returns the type of a reference's target."""
         head = terms[0]
         assert isinstance(head, ir.Var)
         scope: Scope | None = self
@@ -258,9 +260,9 @@ def _descend(node: ScopeNode, tail: Sequence[ir.Term], *, older: bool) -> tuple[
 
 
 def select_path(type_: Type | None, tail: Iterable[ir.Term], *, older: bool = False) -> Type | None:
-    """Return the type of a nested item; of any item where the path has a variable.
+    """Returns the type of a nested item; of any item if the path has a variable.
 
-    The items of what is empty may be anything, but in the checker of OPA 1.17 (``older``).
+    Items of an empty collection may have any type, except in the checker of OPA 1.17 (``older``).
     """
     for term in tail:
         if type_ is None:

@@ -1,4 +1,4 @@
-"""Stage 8: unification of terms with types: learns what variables are (OPA's unify1)."""
+"""Stage 8: unification of terms with types, which finds the types of variables (OPA's unify1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def unify_type(scope: Scope, term: ir.Term, type_: Type | None, *, widen: bool = False) -> bool:
-    """Whether the term may have the type; variables of no type yet get theirs.
+    """Whether the term may have the type; variables without a type get theirs.
 
     With ``widen``, variables get the type in addition to what they have.
     """

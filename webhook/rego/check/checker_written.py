@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Written:
-    """How the terms of one rule or query are printed: as OPA does, by what was written.
+    """Prints the terms of one rule or query as OPA does, in the form of the source.
 
-    ``names`` is from the unique names of its declared variables to those written, ``body`` where
-    the literals are that bind what earlier stages took out of a term.
+    ``names`` has the source names of its declared variables by their unique names. ``body`` has the
+    literals that bind variables for terms hoisted by earlier stages.
     """
 
     def __init__(self, names: Mapping[str, str], body: ir.Body) -> None:
@@ -32,7 +32,7 @@ class Written:
         self._binding: dict[str, ir.Call | ir.Eq] | None = None
 
     def term(self, term: ir.Term) -> str:
-        """A term as OPA's errors show it: generated variables by what they stand for."""
+        """Returns a term as in OPA's errors, with the terms of generated variables."""
         if isinstance(term, ir.Var):
             return self._variable(term.name)
         if isinstance(term, ir.Const):

@@ -242,7 +242,7 @@ def arity_mismatch(lit: Call, builtin: Builtin) -> RegoLoadError:
 def check_with(
     literals: Iterable[Lit], tree: Tree, builtins: Mapping[str, Builtin], disabled: frozenset[str]
 ) -> list[RegoLoadError]:
-    """Modifiers with impossible targets; what a target and value are is settled here."""
+    """Checks the targets of modifiers, and finds the kind of each target and value."""
     faults: list[RegoLoadError] = []
     for lit in literals:
         for modifier in lit.withs:
@@ -318,7 +318,7 @@ class Dependencies:
         self._reached: dict[tuple[str, ...], list[Rule]] = {}
 
     def of(self, literals: list[Lit]) -> list[Rule]:
-        """The branches of those rules, given each literal of a rule's body at any depth."""
+        """Returns the branches of rules used by a body, given its literals at any depth."""
         rules: dict[int, Rule] = {}
         paths: list[list[Term]] = []
         for lit in literals:
@@ -352,7 +352,7 @@ class Dependencies:
 
 
 def _data_paths(term: Term, add: Callable[[list[Term]], None]) -> None:
-    """Tell of each reference below ``data`` in a term; those in bodies are their literals'."""
+    """Passes each reference below ``data`` in a term to ``add``, except in nested bodies."""
     if isinstance(term, Var):
         if term.name == "data":
             add([])
@@ -376,7 +376,7 @@ def _data_paths(term: Term, add: Callable[[list[Term]], None]) -> None:
 def dependents(
     rules: list[Rule], tree: Tree, edges: dict[int, list[Rule]]
 ) -> Callable[[list[Term]], list[tuple[Value, ...]]]:
-    """Return the look-up of rules that depend, directly or not, on what a reference reaches."""
+    """Returns a look-up of rules that depend, directly or not, on a reference's targets."""
     users: dict[int, list[Rule]] = {}
     for rule in rules:
         for branch in branches(rule):
@@ -397,7 +397,7 @@ def dependents(
 
 
 def check_recursion(everything: list[Rule], edges: dict[int, list[Rule]]) -> list[RegoLoadError]:
-    """Rules that depend on themselves; ``edges`` has what each depends on."""
+    """Returns an error for each recursive rule; ``edges`` has the dependencies of each rule."""
     faults = []
     cyclic = _cyclic(everything, edges)
     for rule in everything:
@@ -417,7 +417,7 @@ def check_recursion(everything: list[Rule], edges: dict[int, list[Rule]]) -> lis
 
 
 def dependencies_first(rules: list[Rule], edges: dict[int, list[Rule]]) -> list[Rule]:
-    """The rules in an order in which each comes after those it depends on; they are acyclic."""
+    """Returns the rules ordered so that each follows its dependencies; they are acyclic."""
     done: set[int] = set()
     ordered: list[Rule] = []
     for start in rules:
@@ -438,7 +438,7 @@ def dependencies_first(rules: list[Rule], edges: dict[int, list[Rule]]) -> list[
 
 
 def _cyclic(rules: list[Rule], edges: dict[int, list[Rule]]) -> set[int]:
-    """Rules from which no order of evaluation frees us: those left by peeling off the leaves."""
+    """Returns the rules on or behind a cycle: no order puts their dependencies first."""
     waiting = {id(rule): {id(dep) for dep in edges[id(rule)]} for rule in rules}
     users: dict[int, list[int]] = {}
     for mine, needed in waiting.items():

@@ -77,16 +77,16 @@ class Comprehension:
 
 @dataclass(slots=True, eq=False)
 class Template:
-    """A template string: text, and parts each as a closure that yields at most one value."""
+    """A template string: texts, and closures that each yield at most one value."""
 
     parts: list[str | Comprehension | Term]
 
 
 @dataclass(slots=True, eq=False)
 class Given:
-    """A term whose value the generator already holds, in a form of its own.
+    """A term whose value the generator already holds, in its own form.
 
-    To the checker it is one that is computed before, so that it may be anything.
+    The checker treats it as a term computed before, of any type.
     """
 
     held: Any
@@ -186,7 +186,7 @@ class Logic:
 
 @dataclass(slots=True, eq=False)
 class Print:
-    """``print(a, b)``: each operand is a closure over what is bound before."""
+    """``print(a, b)``: each operand is a closure over the variables bound before."""
 
     args: list[Comprehension]
     location: Location
@@ -204,9 +204,9 @@ RuleKind = Literal["complete", "function", "set", "object"]
 class Rule:
     """A rule or one branch of an ``else`` chain.
 
-    ``path`` is the constant beginning of its reference below ``data``, with the
-    package; ``rest`` what follows from the first variable on. ``key`` is the
-    member of a set, ``value`` the value of all others.
+    ``path`` is the constant beginning of its reference below ``data``, with the package; ``rest``
+    has the terms from the first variable on. ``key`` is the member of a set, ``value`` the value of
+    all other rules.
     """
 
     path: tuple[Value, ...]
@@ -221,7 +221,7 @@ class Rule:
     else_: Rule | None = None
     names: dict[str, str] = field(default_factory=dict)
     head: Any = None
-    """The head as it was written, for the places of what is wrong with it."""
+    """The head in the syntax tree, for the places of errors."""
 
     def branches(self) -> Iterator[Rule]:
         """The rule and its ``else`` branches."""

@@ -1,11 +1,10 @@
 """Stage 3: names resolved, variables renamed, calls taken out of terms.
 
-OPA does this in nine passes (resolveAllRefs, rewriteLocalVars, rewriteTemplate-
-Strings, rewritePrintCalls, rewriteExprTerms, rewriteComprehensionTerms, rewrite-
-RefsInHead, rewriteWithModifiers); here it is one walk over each rule that leaves
-literals in the same order. What OPA hoists out of a literal, calls in terms
-above all, stands before it here too, *outside* of a ``not``: that decides what
-``not f(g(x))`` means where ``g(x)`` is undefined.
+OPA does this in nine passes (resolveAllRefs, rewriteLocalVars, rewriteTemplate- Strings,
+rewritePrintCalls, rewriteExprTerms, rewriteComprehensionTerms, rewrite- RefsInHead,
+rewriteWithModifiers); here it is one walk over each rule that leaves literals in the same order.
+Terms that OPA hoists out of a literal, calls above all, precede the literal here too, *outside* of
+a ``not``. That decides the value of ``not f(g(x))`` if ``g(x)`` is undefined.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Lowering(BodyLowering):
     """Lowers the rules of one module, or one query; faults are collected, not raised."""
 
     def rule(self, module: ast.Module, rule: ast.Rule) -> ir.Rule:
-        """One rule with its ``else`` branches."""
+        """Lowers one rule with its ``else`` branches."""
         self.scopes = Scopes({})
         hidden: set[str] = set()
         args = rule.head.args or ()

@@ -39,7 +39,7 @@ class BodyLowering(TermLowering):
         return lowered
 
     def literal(self, literal: ast.Literal_) -> None:
-        """Put the literal, and what is hoisted from it, at the end of the body."""
+        """Appends the literal to the body, after the terms hoisted from it."""
         if isinstance(literal, ast.SomeDecl):
             for var in literal.names:
                 self._declare(var.name, DECLARED, literal.location)
@@ -162,7 +162,7 @@ class BodyLowering(TermLowering):
         self.modifiers(literal.with_)
         domain = self.term(literal.domain)
         if not isinstance(domain, ir.Const):
-            # A variable, too, as in OPA: one of no type yet may be anything from here on.
+            # A variable, too, as in OPA: if it has no type yet, it has type any from here on.
             var = ir.Var(self.scopes.fresh())
             self.sink.append(
                 ir.Eq(var, domain, literal.domain.location, generated=True, withs=self.withs)
@@ -287,7 +287,7 @@ class BodyLowering(TermLowering):
 
 
 def bound_by(term: ast.Term) -> list[str]:
-    """Variables that ``some … in`` declares: those a pattern can bind, once each."""
+    """Returns the variables of ``some … in``: each variable that a pattern can bind, once."""
     names: list[str] = []
 
     def walk(part: ast.Term) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TermLowering:
-    """Lowers terms, and puts what is hoisted from them into the body at hand."""
+    """Lowers terms, and adds literals hoisted from them to the current body."""
 
     def __init__(
         self,
@@ -93,11 +93,11 @@ class TermLowering:
         return ir.Const(None)
 
     def number_(self, term: ast.Number) -> ir.Term:
-        """A constant, exact whatever its size."""
+        """Returns an exact constant for a number of any size."""
         return ir.Const(number(term.text))
 
     def var_(self, term: ast.Var) -> ir.Term:
-        """A variable, or what an import or rule of that name stands for."""
+        """Returns a variable, or the target of an import or rule of that name."""
         name = term.name
         if name[0] == "$":
             return ir.Var(name)
@@ -131,14 +131,14 @@ class TermLowering:
         return self.as_var(head, where)
 
     def array_(self, term: ast.Array) -> ir.Term:
-        """A constant where every item is one, else built when it is evaluated."""
+        """Returns a constant if every item is constant, else an array built by the evaluation."""
         items = [self.term(item) for item in term.items]
         if all(isinstance(item, ir.Const) for item in items):
             return ir.Const([item.value for item in items])  # type: ignore[union-attr]
         return ir.Array(items)
 
     def set_(self, term: ast.Set) -> ir.Term:
-        """As an array; equal members are one."""
+        """Returns a set, constant if every item is; equal members count once."""
         items = [self.term(item) for item in term.items]
         if all(isinstance(item, ir.Const) for item in items):
             return ir.Const(RegoSet(item.value for item in items))  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Stage 3: what the names of a module mean: its package, rules and imports."""
+"""Stage 3: the names of a module: its package, rules and imports."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Stage 7: each body in an order in which every variable is bound before it is needed.
+"""Stage 7: orders each body so that every variable is bound before its use.
 
-The algorithm and its messages are OPA's (v1/ast/compile.go, reorderBodyFor-
-Safety): literals keep their order but for those that wait for a variable.
+The algorithm and its messages are OPA's (v1/ast/compile.go, reorderBodyFor- Safety): literals keep
+their order, except literals that wait for a variable.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Safety:
             branch = branch.else_
 
     def body(self, body: Body, safe: set[str], names: dict[str, str], scope: str = "") -> Body:
-        """The body in order; what cannot be ordered is reported."""
+        """Returns the body in a safe order; reports literals that cannot be ordered."""
         ordered, unsafe = self._reorder(body, safe)
         if unsafe:
             self.faults.extend(_errors(unsafe, names, scope))
@@ -195,7 +195,7 @@ class Safety:
         *,
         forgetting: bool = False,
     ) -> tuple[Body, Unsafe]:
-        """The literals that can be ordered, and what is missing for the others."""
+        """Returns the literals in a safe order, and the missing variables of all other literals."""
         ordered: Body = []
         waiting = list(zip(body, closed, strict=True))
         while waiting:
@@ -203,7 +203,7 @@ class Safety:
             for lit, inner in waiting:
                 bound = outputs(lit, safe, self.arity)
                 if inner and (missing := inner if forgetting else inner - safe):
-                    if missing == bound:  # it closes over what it binds itself
+                    if missing == bound:  # it closes over variables that it binds itself
                         remaining.append((lit, inner))
                         continue
                     known = set() if forgetting else unsafe.get(id(lit), (lit, set()))[1]
@@ -310,7 +310,7 @@ def _text(name: str) -> str:
 
 
 def _errors(unsafe: Unsafe, names: dict[str, str], scope: str) -> list[RegoLoadError]:
-    """OPA's choice of messages: variables by name, expressions where those have none."""
+    """Returns OPA's errors: for variables by name, or for expressions without names."""
     assigned: set[str] = set()
     for lit, _ in unsafe.values():
         if isinstance(lit, Eq) and lit.assign:

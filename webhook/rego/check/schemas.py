@@ -1,6 +1,6 @@
 """JSON schemas as types of documents, as OPA's type checker reads them (v1/ast/compile.go).
 
-Of a schema only what types can say is read: ``type``, ``properties``, ``items``, ``anyOf``,
+Only keywords that types can express are read: ``type``, ``properties``, ``items``, ``anyOf``,
 ``allOf``, and ``$ref`` within the schema. A schema elsewhere is not fetched.
 """
 
@@ -60,7 +60,7 @@ def annotated_type(
 
 
 def overridden(type_: Type | None, path: list[Any], new: Type) -> Type:
-    """An object's type with another type of what stands at a path."""
+    """Returns an object's type with another type at a path."""
     if not path:
         return new
     first, *rest = path
@@ -73,12 +73,12 @@ def overridden(type_: Type | None, path: list[Any], new: Type) -> Type:
 
 
 def type_of_schema(schema: Any) -> Type:
-    """The type of what a schema allows; raises :class:`SchemaError`."""
+    """Returns the type of all values that a schema allows; raises :class:`SchemaError`."""
     return _Reading(schema).type(schema, ())
 
 
 class _Reading:
-    """Reads one schema with those that it refers to."""
+    """Reads one schema with the schemas that it refers to."""
 
     def __init__(self, whole: Any) -> None:
         self._whole = whole
@@ -89,7 +89,7 @@ class _Reading:
         if not isinstance(schema, dict):
             raise SchemaError("type checking: a schema is an object or a boolean")
         if isinstance(ref := schema.get("$ref"), str):
-            # What is within itself has a type without an end: from there on it may be anything.
+            # A schema within itself has an endless type: from there on it has type any.
             return ANY if ref in within else self.type(self._referred(ref), (*within, ref))
         if "anyOf" in schema:
             return self._any_of(schema, within)
@@ -178,7 +178,7 @@ def _is_choice(schema: dict[str, Any]) -> bool:
 
 
 def _types(schema: dict[str, Any]) -> list[str]:
-    """The types that a schema names, or those that its properties or items imply."""
+    """Returns the types named by a schema, or implied by its properties or items."""
     types = schema.get("type")
     if isinstance(types, str):
         return [types]

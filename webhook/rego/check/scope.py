@@ -1,8 +1,8 @@
-"""Stage 3: names while a rule is lowered: what is declared where, and what a name then means.
+"""Stage 3: names while a rule is lowered: where they are declared, and their meaning there.
 
-OPA keeps the same two things: which names a body declares anywhere (they hide
-imports and rules in all of it), and which have been declared, assigned or merely
-seen so far (v1/ast/compile.go, declaredVarStack and localDeclaredVars).
+As OPA, it keeps two sets: the names that a body declares anywhere (they hide imports and rules in
+all of it), and the names declared, assigned or merely seen so far (v1/ast/compile.go,
+declaredVarStack and localDeclaredVars).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Scopes:
 
     def __init__(self, names: dict[str, str]) -> None:
         self.names = names
-        """From the unique name of each declared variable to the one written."""
+        """The source name of each declared variable, by its unique name."""
         self.hidden: list[set[str]] = []
         self.levels: list[dict[str, tuple[str, str]]] = [{}]
         self.count = 0
@@ -113,7 +113,7 @@ def _declared(literal: ast.Literal_, names: set[str]) -> None:
 
 
 def _pattern_vars(term: ast.Term) -> Iterator[str]:
-    """As :func:`term_vars`, with what template strings show: nothing there binds a variable."""
+    """Yields the variables of :func:`term_vars` and those shown by template strings."""
     yield from term_vars(term)
     if isinstance(term, ast.TemplateString):
         for part in term.parts:
@@ -133,7 +133,7 @@ def _pattern_vars(term: ast.Term) -> Iterator[str]:
 
 
 def _closure_vars(term: ast.Term) -> Iterator[str]:
-    """The variables in the comprehensions of a term, those of their bodies included."""
+    """Yields the variables in the comprehensions of a term, including nested bodies."""
     for node in nodes(term):
         if isinstance(
             node, ast.ArrayComprehension | ast.SetComprehension | ast.ObjectComprehension

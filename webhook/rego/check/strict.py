@@ -1,8 +1,7 @@
-"""Stage 2: what v1 refuses and v0 lets pass: shadowed roots and imports, deprecated built-ins.
+"""Stage 2: checks of v1 that v0 lacks: shadowed roots and imports, deprecated built-ins.
 
-OPA checks this of modules that are v1 or import ``rego.v1`` (v1/ast/rego_v1.go)
-and goes on compiling, so that these errors come together with those of later
-stages.
+OPA applies them to modules that are v1 or import ``rego.v1`` (v1/ast/rego_v1.go). It goes on
+compiling, so these errors come together with the errors of later stages.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ def _names(ref: ast.Ref) -> list[str]:
 
 
 def check_strict(module: ast.Module, *, strict: bool = False) -> list[RegoLoadError]:
-    """Return what v1 refuses in the module; nothing in v0 unless ``strict``."""
+    """Returns the errors of v1 in the module; none in v0 unless ``strict``."""
     if module.version == "v0" and not strict:
         return []
     faults = _imports(module)
@@ -142,7 +141,7 @@ def _deprecated(call: ast.Call, names: set[str]) -> list[RegoLoadError]:
 
 
 def nodes(node: Any, skip: type | None = None) -> Iterator[Any]:
-    """Yield the nodes of a tree, parents first, without those of kind ``skip`` and all below them."""
+    """Yields the nodes of a tree, parents first, without subtrees of kind ``skip``."""
     todo = [node]
     while todo:
         one = todo.pop()
@@ -157,7 +156,7 @@ def nodes(node: Any, skip: type | None = None) -> Iterator[Any]:
 
 
 def _branches(kind: type) -> tuple[str, ...]:
-    """Return the fields of a kind of node that may hold nodes, the last one first."""
+    """Returns the fields of a kind of node that may hold nodes, in reverse order."""
     children = _BRANCHES.get(kind)
     if children is None:
         names = () if not kind.__module__.endswith(".ast") else (one.name for one in fields(kind))

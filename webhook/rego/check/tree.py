@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def conflicts_with_data(tree: Tree, data: dict[str, Any]) -> list[RegoLoadError]:
-    """A fault for each rule whose path the base documents have."""
+    """Returns an error for each rule whose path exists in the base documents."""
     return list(_below(tree.root, data))
 
 
@@ -44,13 +44,14 @@ MAX_ALTERNATIVES = 3
 
 
 MAX_NAMED = 256
-"""Scalars and characters of a constant that is written wherever a rule names it: of a larger one each
-place would grow by its size."""
+"""The most scalars and characters of a constant that is copied to each use of its rule: a larger
+constant would lengthen the code of each use.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One step of a path below ``data``: rules that end here, and what lies below."""
+    """One step of a path below ``data``: rules that end here, and the nodes below."""
 
     name: Value
     path: tuple[Value, ...]
@@ -59,7 +60,7 @@ class Node:
     number: int = -1
 
     def child(self, name: Value) -> Node | None:
-        """The node one step below."""
+        """Returns the node one step below."""
         return self.children.get(key(name))
 
     def walk(self) -> Iterator[Node]:
@@ -79,10 +80,10 @@ class Node:
 
     @property
     def inlined(self) -> list[Rule]:
-        """The rules of a function so small that calls of it are written inline; else none.
+        """The rules of a function small enough to be written inline at its calls; else none.
 
-        Each must have at most one solution (no references with steps that iterate),
-        and several must all have the value true.
+        Each rule must have at most one solution (no references with steps that iterate). If there
+        are several rules, each must have the value true.
         """
         few = len(self.rules) == 1 or (len(self.rules) <= MAX_ALTERNATIVES and self.always_true)
         return self.rules if few and all(map(_is_small, self.rules)) else []
@@ -95,7 +96,7 @@ class Node:
 
     @property
     def stands_for(self) -> Const | Ref | None:
-        """Return what the document here is a name for: a constant, or a path below a root."""
+        """Returns the term that this document is an alias of: a constant, or a path."""
         rule = self.rules[0]
         if len(self.rules) > 1 or rule.else_ is not None or rule.kind != "complete":
             return None
@@ -137,7 +138,7 @@ def _is_small(rule: Rule) -> bool:
 
 
 def _single(lit: Lit, bound: set[str]) -> bool:
-    """Whether the literal is simple and has at most one solution; adds what it binds."""
+    """Whether the literal is simple and has at most one solution; adds the bound variables."""
     if isinstance(lit, Test):
         return _known(lit.term, bound)
     if isinstance(lit, Call):
@@ -158,7 +159,7 @@ def _single(lit: Lit, bound: set[str]) -> bool:
 
 
 def _known(term: Term, bound: set[str]) -> bool:
-    """Whether the term has at most one value where these variables are bound."""
+    """Whether the term has at most one value if these variables are bound."""
     if isinstance(term, Const):
         return True
     if isinstance(term, Var):

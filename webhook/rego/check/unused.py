@@ -1,8 +1,8 @@
-"""Stage 5: declared variables that nothing uses: OPA refuses ``some x`` without an ``x``.
+"""Stage 5: declared variables without a use: OPA refuses ``some x`` without an ``x``.
 
-Checked of ``some`` and of the key and value of ``every`` in every version of the
-language (v1/ast/compile.go, checkUnusedDeclaredVars); of imports, arguments and what ``:=``
-assigns in strict mode.
+Variables of ``some`` and of the key and value of ``every`` are checked in every version of the
+language (v1/ast/compile.go, checkUnusedDeclaredVars). Imports, arguments and variables assigned by
+``:=`` are checked in strict mode.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def check_unused(module: ast.Module) -> list[RegoLoadError]:
 
 
 def check_unused_strictly(module: ast.Module) -> list[RegoLoadError]:
-    """Imports, arguments and assigned variables that nothing in the module uses.
+    """Returns errors for imports, arguments and assigned variables without a use in the module.
 
-    A name that occurs again counts as used, whatever scope it stands in.
+    A name that occurs again counts as used, in any scope.
     """
     faults = _unused_imports(module)
     for rule in module.rules:
@@ -145,7 +145,7 @@ def _unused_iteration(every: ast.Every) -> list[RegoLoadError]:
     used = _names(every.body)
     names = [name for name in (every.key, every.value) if name is not None]
     return [
-        _fault(name, every.body[0].location)  # as OPA has it
+        _fault(name, every.body[0].location)  # as in OPA
         for name in names
         if not name.is_wildcard and name.name not in used
     ]

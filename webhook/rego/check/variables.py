@@ -1,6 +1,6 @@
-"""Stage 7: which variables a term or literal holds, and which it binds.
+"""Stage 7: the variables that a term or literal holds, and the variables that it binds.
 
-As OPA has it (v1/ast/compile.go, unify.go).
+It follows OPA (v1/ast/compile.go, unify.go).
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ if TYPE_CHECKING:
     from webhook.rego.check.ir import Body, Function, Lit, Term
 
 LEAVES: Final = frozenset({Const, Var, Given})
-"""Terms in which there are no others; most are.
+"""Terms without terms inside; most terms are leaves.
 
-Classes are asked for as tuples throughout the compiler: ``A | B`` is made anew each time, and takes
-twice as long."""
+The compiler tests for classes with tuples: ``A | B`` is made anew each time, and takes twice as
+long.
+"""
 
 NESTING: Final = frozenset({Every, Not, Logic})
-"""Literals in which there are bodies."""
+"""Literals that contain bodies."""
 
 
 def visible(term: Term, names: set[str]) -> None:
-    """Variables of a term, those inside comprehensions left out."""
+    """Adds the variables of a term to ``names``, except variables inside comprehensions."""
     if type(term) is Var:
         names.add(term.name)
-    elif type(term) in LEAVES:  # most are: the others need not be asked
+    elif type(term) in LEAVES:  # most terms: the other cases need not be tested
         return
     elif isinstance(term, Ref):
         visible(term.head, names)
@@ -242,7 +243,7 @@ def patterned(term: Term, names: set[str], *, sets: bool = True) -> None:
 
 
 def enumerated(term: Term, safe: set[str], names: set[str]) -> None:
-    """Variables bound by iteration: in the path of a reference whose head is known."""
+    """Adds variables bound by iteration: in the path of a reference whose head is known."""
     if type(term) in LEAVES:
         return
     if isinstance(term, Ref):

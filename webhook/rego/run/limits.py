@@ -1,9 +1,9 @@
-"""The limits of one evaluation, and what it is lent: time, steps, a clock, services.
+"""The limits of one evaluation and its access to the outside: time, steps, a clock, services.
 
-A step is about 50 ns of work. Generated code charges the length of a collection
-when it enters a loop over it (:mod:`webhook.rego.write.payment` says which), and
-built-ins charge before work that is long in C; the deadline is looked at each time :data:`CHECK_EVERY` steps have been paid,
-so that a loop costs a comparison and not a system call.
+A step is about 50 ns of work. Generated code charges the length of a collection when it enters a
+loop over it (:mod:`webhook.rego.write.payment` says which), and built-ins charge before work that
+is long in C; the deadline is checked after each :data:`CHECK_EVERY` paid steps, so a turn of a loop
+costs a comparison and not a system call.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ DEFAULT_STEPS: Final = 200_000_000
 
 
 UNBOUNDED_STEPS: Final = 1 << 62
-"""The budget of what is bounded by its time alone."""
+"""The budget of an evaluation that is limited by its time alone."""
 
 
 class EvaluationContext:
-    """One evaluation's limits and surroundings; made anew for each query.
+    """One evaluation's limits and services; made for each query.
 
-    ``deadline`` is on :func:`time.monotonic`'s clock, in seconds; None for none.
-    ``steps`` is the budget of work. ``services`` are the doors to the outside
-    that the caller opened. ``print_`` receives each line that the policy prints
-    with its place; without it prints are evaluated and dropped. ``strict``
-    ends with a built-in's error where that is otherwise *undefined*.
+    ``deadline`` is on :func:`time.monotonic`'s clock, in seconds; None for none. ``steps`` is the
+    budget of work. ``services`` are the external services that the caller provides. ``print_``
+    receives each line that the policy prints with its place; without it prints are evaluated and
+    dropped. ``strict`` ends the evaluation at a built-in's error, which otherwise makes the call
+    *undefined*.
     """
 
     # Made for every evaluation: slots, and no more of them than are stored.
@@ -113,7 +113,7 @@ class EvaluationContext:
 
     @property
     def now_ns(self) -> int:
-        """The query's one time, in nanoseconds since 1970."""
+        """The time of the query, the same for the whole evaluation, in nanoseconds since 1970."""
         try:
             return self._now_ns
         except AttributeError:
@@ -132,7 +132,7 @@ class EvaluationContext:
 
     @property
     def is_particular(self) -> bool:
-        """Whether time or chance was asked for: another evaluation may have another answer."""
+        """Whether the time or a random number was read, so that results may vary."""
         return hasattr(self, "_now_ns") or hasattr(self, "_random")
 
     def charge(self, steps: int) -> None:

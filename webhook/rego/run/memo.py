@@ -1,7 +1,6 @@
-"""Answers that an evaluation keeps: of documents, and of functions that are asked again.
+"""Values cached by an evaluation: of documents, and of functions called repeatedly.
 
-Each stands for a function of generated code, in whose place it is put, and has a
-slot of the evaluation's state for itself.
+Each cache replaces a function of generated code and has its own slot in the evaluation's state.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ LONG_NAME: Final = 1024
 """Characters of a shared document's name from which on it is paid for."""
 
 MAX_KEPT: Final = 256
-"""Answers of one function that an evaluation remembers."""
+"""The most values of one function that an evaluation caches."""
 
 
 def once(function: Callable[[State], Value], slot: int) -> Callable[[State], Value]:
-    """A document that is computed when it is asked for first."""
+    """Returns a document's function that computes the document at its first use."""
 
     def document(state: State) -> Value:
         value = state[slot]
@@ -58,10 +57,10 @@ def once_unless_replaced(
 def shared(
     function: Callable[[State], Value], slot: int, name: str, fields: Sequence[str]
 ) -> Callable[[State], Value]:
-    """Return a document's function that keeps its value for all policies of one review.
+    """Returns a document's function that keeps its value for all policies of one review.
 
-    It depends on ``input.review`` and these fields of the parameters alone, and all that have a
-    document of this name compute it alike.
+    The document depends only on ``input.review`` and these fields of the parameters. All policies
+    with a document of this name compute it in the same way.
     """
 
     def document(state: State) -> Value:
@@ -94,10 +93,9 @@ def shared_name(name: str, fields: Sequence[str], parameters: Value) -> str:
 
 
 def kept(function: Callable[[State, Value], Value], slot: int) -> Callable[[State, Value], Value]:
-    """A function's answers by the identity of its operand.
+    """Returns a function that caches its values by the identity of the operand.
 
-    The same container is asked about by rule after rule; that it is the same
-    object is cheap to see.
+    Several rules call it with the same container, and a test for the same object is cheap.
     """
 
     def answer(state: State, operand: Value) -> Value:
@@ -120,9 +118,9 @@ def kept(function: Callable[[State, Value], Value], slot: int) -> Callable[[Stat
 
 
 class Groups:
-    """A comprehension's solutions by the values that variables around it have.
+    """A comprehension's solutions, grouped by the values of the variables around it.
 
-    As long as there are solutions, so that they are bounded as those of one collection.
+    The length is the number of solutions, so the limit of one collection bounds all groups.
     """
 
     __slots__ = ("_found", "_size")

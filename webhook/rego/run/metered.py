@@ -1,9 +1,9 @@
-"""Steps of generated code that take as long as their values are large.
+"""Steps of generated code whose time grows with the size of their values.
 
-A loop is paid for by its turns, and one that compares large values, or makes
-their keys, may take a thousand times as long as another: those weigh what they get
-(:mod:`webhook.rego.run.weight`). What a search took is known once it has ended: a long
-one is paid for then, and after the longest the clock is looked at.
+A loop charges for its turns. A turn that compares large values, or computes their keys, may take a
+thousand times as long as another, so such steps charge the weight of their values
+(:mod:`webhook.rego.run.weight`). The time of a search is known only at its end: a long search is
+charged then, and after the longest ones the deadline is checked.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ may only have been made to wait. After five of them an evaluation with a budget 
 which knows."""
 
 LONGEST_SECONDS: Final = 1e-3
-"""After what has taken so long the clock is looked at in any case."""
+"""The time of a search in seconds after which the deadline is always checked."""
 
 MANY_MEMBERS: Final = 64
-"""Members from which on seeking one of them is paid for: half a microsecond of strings."""
+"""The number of members from which a search for one is charged: 0.5 µs for strings."""
 
 
 def _pay(state: State, seconds: float) -> None:
@@ -69,7 +69,7 @@ def not_after(_state: State, a: Value, b: Value) -> bool:
 
 
 def member_key(_state: State, member: Value) -> Any:
-    """Under what a set keeps a member."""
+    """Returns the key of a member in a set."""
     return key(member)
 
 
@@ -108,7 +108,7 @@ JOINED_MAX: Final = 3
 
 
 def join1(state: State, first: str, a: Value, last: str) -> str:
-    """Return a text with one value in it, as ``sprintf`` has it for a template of bare verbs."""
+    """Returns a text with one value in it, as ``sprintf`` formats a template of bare verbs."""
     text = f"{first}{a if type(a) is str else argument_text(a)}{last}"
     if state[PAYING] or len(text) > LONG_TEXT:
         made(state, text)

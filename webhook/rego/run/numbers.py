@@ -1,10 +1,10 @@
 """Numbers as OPA computes with them: integers exact, all others with 64 bits of mantissa.
 
-OPA keeps a number as its text. Here an integer is an ``int`` and any other
-number a ``float``, which stands for the shortest decimal text that Go prints
-for it: what JSON decoded is what Gatekeeper's OPA sees, where ``1.0`` prints as
-``1`` and ``1000000.5`` as ``1.0000005e+06``. A number that neither stands for
-exactly (``1.0`` written in a policy, a third, ``1e400``) is a :class:`Numeral`.
+OPA keeps a number as its text. Here an integer is an ``int`` and any other number a ``float``,
+which stands for the shortest decimal text that Go prints for it: numbers decoded from JSON are as
+in Gatekeeper's OPA, where ``1.0`` prints as ``1`` and ``1000000.5`` as ``1.0000005e+06``. A number
+that neither type represents exactly (``1.0`` written in a policy, a third, ``1e400``) is a
+:class:`Numeral`.
 
 Sums, products and quotients follow Go's ``big.Float`` at its default precision
 of 64 bits (OPA v1/topdown/arithmetic.go), so that ``0.1 + 0.2`` is ``0.3``.
@@ -54,7 +54,7 @@ class Numeral(float):
 
     @property
     def ratio(self) -> Fraction:
-        """The decimal value, found when first asked for: a document may hold many numbers."""
+        """The decimal value, computed at its first use: a document may hold many numbers."""
         if self._ratio is None:
             self._ratio = _ratio(self.text)
         return self._ratio
@@ -110,10 +110,10 @@ def exact(value: float) -> Fraction:
 
 
 def number(text: str) -> int | float:
-    """The number that ``text`` writes in JSON's syntax; raises ValueError as OPA does.
+    """Returns the number of a JSON text; raises ValueError as OPA does.
 
-    The text is kept where no ``int`` or ``float`` prints alike. One of more digits than may be
-    computed ends the evaluation.
+    The text is kept if no ``int`` or ``float`` prints the same. More digits than
+    :data:`bigfloat.MAX_DIGITS` end the evaluation.
     """
     if len(text) > bigfloat.MAX_DIGITS:
         raise number_too_large()

@@ -1,4 +1,4 @@
-"""Whole packages at run time: base documents merged with what rules make, walked step by step."""
+"""Whole packages at run time: base documents merged with the documents of rules, step by step."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Branching:
     """A step of a path below ``data`` at run time.
 
-    It has a ``document`` that rules make, or ``children`` below it by the keys of their names. A
-    ``hidden`` one is left out of the documents above it.
+    It has a ``document`` computed by rules, or ``children`` by the keys of their names. The
+    documents above omit a ``hidden`` step.
     """
 
     __slots__ = ("children", "document", "hidden", "name")
@@ -52,7 +52,7 @@ def adopt(node: Branching, children: Sequence[Branching]) -> None:
 
 
 def extent(state: State, node: Branching | None, names: tuple[Value, ...]) -> Value:
-    """Return the whole document at a path: base documents merged with what rules make."""
+    """Returns the whole document at a path: base documents merged with the documents of rules."""
     state[CONTEXT].charge(1)
     if state[REPLACED] and node is not None:
         document = replaced(state, names)
@@ -102,7 +102,7 @@ def merge(base: Value, virtual: Value) -> Value:
 def explore(
     state: State, node: Branching | None, names: tuple[Value, ...], rest: Sequence[Value]
 ) -> Iterator[tuple[Value, ...]]:
-    """Find every document at a path whose steps are values, or UNDEFINED for any.
+    """Yields every document at a path whose steps are values, or UNDEFINED for any name.
 
     Yields the names found for the open steps, in order, and the document last.
     """
@@ -151,7 +151,7 @@ def _descend(
 
 
 def inside(state: State, value: Value, rest: Sequence[Value]) -> Iterator[tuple[Value, ...]]:
-    """Do as :func:`explore`, within one value."""
+    """Yields the same as :func:`explore`, within one value."""
     if not rest:
         yield (value,)
         return

@@ -48,8 +48,9 @@ LOOKS_A_STEP: Final = 20
 """RE2 holds a byte against so many instructions in a step of 50 ns."""
 
 GROUPS_A_LOOK: Final = 4
-"""Where a search is to tell the spans of groups, each look copies those of the groups so far: of 900
-optional groups, 3,600 instructions, a byte took 580 ns for each instruction, which is 230 times 2.5."""
+"""A search for the spans of groups copies the spans found so far at each look. With 900 optional
+groups, 3,600 instructions, a byte took 580 ns for each instruction, which is 230 times 2.5.
+"""
 
 _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False
@@ -90,9 +91,9 @@ class Pattern:
     nothing."""
 
     def steps_in(self, size: int, *, spans: bool = False) -> int:
-        """Return the steps of a search in so many bytes, by the number of instructions.
+        """Returns the steps of a search in ``size`` bytes, from the number of instructions.
 
-        With ``spans`` one that tells the spans of groups.
+        With ``spans`` the search also finds the spans of groups.
         """
         groups = 1 + self.compiled.groups // GROUPS_A_LOOK if spans and self.instructions else 1
         return size * self.instructions * groups // LOOKS_A_STEP
@@ -145,7 +146,7 @@ def pattern(text: str) -> Pattern:
     simple = _simple(text)
     if text.count("(") > MAX_NESTING and _nesting(text) > MAX_NESTING:
         raise BuiltinError(f"error parsing regexp: expression nests too deeply: `{text}`")
-    if re.search(r"(?<!\\)(?:\\\\)*\\C", text):  # one byte of a character: RE2's own
+    if re.search(r"(?<!\\)(?:\\\\)*\\C", text):  # one byte of a character: RE2 only
         raise BuiltinError("error parsing regexp: invalid escape sequence: `\\C`")
     try:
         compiled = re2.compile(utf8(text), _OPTIONS)
@@ -245,14 +246,14 @@ def _simple(text: str) -> str | None:
         if _NO_REPEAT.match(body, at, end):
             return None
     # Starting anywhere costs one power of the subject's length, each unbounded run another, and
-    # what may be one thing or another multiplies: twenty of `a?` would be a million ways.
+    # alternatives multiply: twenty of `a?` would be a million ways.
     if unbounded + (not anchored) > 2 or choices > MAX_CHOICES or _reversed_range(text):
         return None
     return "".join(parts) + (r"\Z" if closed else "")
 
 
 def _alternatives(body: str, at: int, end: int) -> str | None:
-    """``(one|two)`` of plain words and dots, not repeated."""
+    """Returns a group ``(one|two)`` of plain words and dots, not repeated."""
     match = _WORDS.match(body, at, end)
     return match[0] if match else None
 

@@ -53,9 +53,9 @@ MISSING: Final = _Missing()
 State: TypeAlias = list[Any]
 """One evaluation, as :func:`new_state` makes it.
 
-Input, base documents, limits, what is put in place of functions, which documents are
-replaced, whether loops pay from their first turn on, and from :data:`FIRST_SLOT` on what has been computed. A list, because one is made
-for each evaluation: an object with attributes takes four times as long.
+Its items are the input, base documents, limits, replacements of functions, replaced documents,
+whether loops pay from their first turn on, and from :data:`FIRST_SLOT` on computed documents. It is
+a list because one is made for each evaluation: an object with attributes takes four times as long.
 """
 
 INPUT: Final = 0
@@ -223,7 +223,7 @@ def is_object(value: Value, length: int) -> bool:
 
 
 def put(entries: dict[Any, Any], name: Value, value: Value, place: Location) -> None:
-    """Add to an object being built as key to (name, value); equal duplicates are one."""
+    """Adds (name, value) to an object being built, by key; equal duplicates count once."""
     at = key(name)
     known = entries.get(at)
     if known is None:
@@ -264,7 +264,7 @@ class Leaf:
 
 
 class Conflict:
-    """Where two rules disagree: an error for whoever asks for just this."""
+    """A place where two rules conflict: an error only if this value is read."""
 
     __slots__ = ("place",)
 
@@ -273,7 +273,7 @@ class Conflict:
 
 
 def finished(item: Any) -> Value:
-    """The value of what :func:`put_path` has built."""
+    """Returns the value built by :func:`put_path`."""
     kind = type(item)
     if kind is Branch:
         return item.value()
@@ -285,7 +285,7 @@ def finished(item: Any) -> Value:
 
 
 def entry(branch: Branch, name: Value) -> Value:
-    """One property of a document that is built, whatever conflicts the others have."""
+    """One property of a document being built, despite conflicts in other properties."""
     at = key(name)
     held = branch.items.get(at)
     if held is None:
@@ -345,7 +345,7 @@ def _disagree(root: Branch, names: Sequence[Value], conflict: Conflict) -> None:
 
 
 REPLACE_STEPS: Final = 20
-"""The steps of a modifier, besides one for each document that is to be computed anew."""
+"""The steps of a modifier, plus one for each document to be computed again."""
 
 
 def replace(
@@ -429,7 +429,7 @@ def call(state: State, name: Any, function: Callable[..., Value], *args: Value) 
 
 
 def print_values(state: State, operands: Sequence[list[Value]], place: Location) -> None:
-    """``print``: one line for each combination of its operands' values."""
+    """Runs ``print``: one line for each combination of its operands' values."""
     sink = state[CONTEXT].print_
     if sink is None:
         return
@@ -475,7 +475,7 @@ def too_large() -> None:
 
 
 def too_long(state: State, text: str) -> str:
-    """Pay for a long text; raises for one beyond what may be made."""
+    """Charges for a long text; raises an error above the size limit."""
     if len(text) > MAX_CHARACTERS:
         raise text_too_large()
     state[CONTEXT].charge(len(text) // 8)

@@ -33,7 +33,10 @@ _PLACES: Final = re.compile("%%|%s")
 
 
 def sprintf(template: str, arguments: list[Value], *, older: bool = False) -> str:
-    """The formatted text; ``older`` is as Gatekeeper's OPA has it. Raises ``eval_cancel_error`` when it grows too large."""
+    """Returns the formatted text; ``older`` formats numbers as Gatekeeper's OPA.
+
+    Raises ``eval_cancel_error`` when it grows too large.
+    """
     direct = _directly(template, arguments)
     if direct is not None:
         return direct
@@ -89,14 +92,15 @@ def _directly(template: str, arguments: list[Value]) -> str | None:
 
 
 class _Form(NamedTuple):
-    """A template for Python's ``%``, and what must hold for its result."""
+    """A template for Python's ``%``, and the conditions for its result."""
 
     text: str
     numbers: tuple[int, ...]
     """Where arguments are integers."""
     characters_max: int
     quotes: int | None
-    """How many quotation marks there are where no quoted string has one; None without such strings."""
+    """The number of quotation marks if no quoted string contains one; None without quoted
+    strings."""
 
 
 @lru_cache(maxsize=4096)

@@ -50,7 +50,7 @@ def text_too_large() -> EvaluationError:
 def display(value: Value) -> str:
     """Return the value as Rego source, as OPA prints it: ``{"a": {1, 2}}``.
 
-    Raises ``eval_cancel_error`` for one whose text would be too large, as all below does.
+    Raises ``eval_cancel_error`` if the text would be too large, as all functions below.
     """
     if type(value) is list and value and type(value[0]) is str and (shown := _short_strings(value)):
         return f"[{shown}]"
@@ -75,7 +75,7 @@ def _walked(value: Value) -> str:
 
 
 def printed_text(value: Value) -> str:
-    """Return what ``print`` and template strings show: a string as it is, else :func:`display`."""
+    """Returns the text for ``print`` and template strings: a string, or :func:`display`."""
     return value if type(value) is str else display(value)
 
 
@@ -90,7 +90,7 @@ def argument_text(value: Value) -> str:
 
 
 def _refuse(*_: Value) -> Value:
-    """Refuse what JSON has no form for: :func:`display` shows it."""
+    """Refuses values without a JSON form; :func:`display` writes them."""
     raise TypeError
 
 
@@ -113,10 +113,10 @@ def _as_json(value: Value) -> str:
         shown = "".join(_encode(value, 0))
     except (TypeError, ValueError):
         return ""
-    # Escapes are others in JSON, and what is not printable has one in Rego's source alone.
+    # JSON has other escapes, and only Rego's source escapes characters that are not printable.
     if "\\" in shown or not shown.isprintable():
         return ""
-    # No float is without one of these, which are found sooner than the expression.
+    # Each float has one of these, and finding them is faster than the expression.
     marked = "." in shown or "e-" in shown or "e+" in shown or "Infinity" in shown
     return "" if marked and _FLOAT.search(shown) else shown
 
@@ -293,13 +293,13 @@ def _indented(value: Value, prefix: str, indent: str, depth: int) -> str:
 
 
 class OrderedFields(dict[str, Any]):
-    """An object whose fields are written in the order that they were put in."""
+    """An object whose fields are written in the order of insertion."""
 
 
 def indented(value: Any, prefix: str = "") -> str:
-    """A command's own result as Go's encoder indents it.
+    """Returns a command's own result, indented as by Go's encoder.
 
-    Fields of :class:`OrderedFields` are in their order, those of values within in order of keys.
+    Fields of :class:`OrderedFields` keep their order; fields of objects within are sorted by key.
     """
     inner = f"{prefix}  "
     if isinstance(value, OrderedFields) and value:
@@ -317,10 +317,10 @@ def indented(value: Any, prefix: str = "") -> str:
 
 
 def to_json(value: Value) -> Any:
-    """The value in JSON's terms: sets as sorted arrays, non-string keys as their JSON text.
+    """Returns the value in JSON's terms: sets as sorted arrays, non-string keys as their JSON text.
 
-    What an encoder would refuse is replaced: a number that keeps its text by the
-    nearest float, bytes that are no UTF-8 by U+FFFD, as Go does.
+    Values that an encoder would refuse are replaced: a number that keeps its text by the nearest
+    float, bytes that are not UTF-8 by U+FFFD, as in Go.
     """
     if type(value) is not str:
         afford_text(value)

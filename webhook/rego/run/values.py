@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, ValuesView
 
 Value: TypeAlias = Any
-"""A Rego value, as the table above has it."""
+"""A Rego value, as in the table above."""
 
 Key: TypeAlias = Any
 """The key of a value in a ``dict``: it is hashable, and equal only for equal values."""
@@ -134,7 +134,7 @@ class RegoSet:
         return items
 
     def add(self, item: Value) -> None:
-        """Add a member. Only whoever makes a set adds to it; afterwards it never changes."""
+        """Adds a member. Only the code that makes a set adds to it; afterwards it never changes."""
         self._items.setdefault(key(item), item)
         self._list = None
 
@@ -210,7 +210,7 @@ _new: Final = object.__new__
 
 
 def lazy_set(items: list[Value]) -> RegoSet:
-    """Return a set of members, perhaps repeated, whose keys are made when they are first read."""
+    """Returns a set of members, which may repeat; their keys are computed at the first use."""
     if not items:
         return _EMPTY
     result: RegoSet = _new(RegoSet)
@@ -288,7 +288,7 @@ def equal(a: Value, b: Value) -> bool:
 
 
 def equal_affordable(a: Value, b: Value) -> bool:
-    """Return whether two values are equal; the caller has weighed one of them."""
+    """Returns whether two values are equal; the caller has weighed one of the two."""
     kind = type(a)
     if a is b or kind is str or type(b) is str:
         return bool(a == b)
@@ -309,7 +309,7 @@ def equal_affordable(a: Value, b: Value) -> bool:
 
 
 def type_name(value: Value) -> str:
-    """Return what the built-in ``type_name`` gives: null, boolean, number, string, array, object or set."""
+    """Returns the type's name: null, boolean, number, string, array, object or set."""
     return _NAMES[_rank(value)]
 
 

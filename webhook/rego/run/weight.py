@@ -1,8 +1,9 @@
 """The weight of a value: the steps of work that a walk through it takes, known before the walk.
 
 Values share their parts: ``c1 := [c0, c0]``, ``c2 := [c1, c1]`` and so on is small in memory, and
-its text is twice as long with every line. So whatever turns a value into text, or goes all through
-it (keys, comparisons, merging), weighs it first. A weight counts a shared part as often as it occurs.
+its text is twice as long with every line. So code that writes a value as text, or visits all of it
+(keys, comparisons, merging), weighs the value first. A weight counts a shared part as often as it
+occurs.
 
 There are three cases:
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from webhook.rego.run.limits import EvaluationContext
 
 NODE_STEPS: Final = 8
-"""Of one part of a value: 0.4 µs in most walks."""
+"""The steps for one part of a value: 0.4 µs in most walks."""
 
 COLLECTION_PARTS: Final = 5
 """Of an array, object or set, in parts and beside its members: its key takes 4 µs."""
@@ -54,8 +55,8 @@ PAID_STEPS: Final = 1 << 15
 """The steps of weighing between two looks at the clock: some two milliseconds."""
 
 WALKED_STEPS: Final = 1 << 24
-"""The steps between two looks of a walk that keeps nothing of what it has passed, as the built-in
-``walk``."""
+"""The most steps of a walk that keeps nothing of the visited parts, such as the built-in ``walk``.
+"""
 
 
 PART_CHARACTERS: Final = NODE_STEPS * CHARACTERS_A_STEP
@@ -72,7 +73,7 @@ SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def afford_tree(value: Any, most: int = MAX_STEPS) -> None:
-    """Charge a walk through a value, in which a string or number is one part.
+    """Charges a walk through a value; a string or number counts as one part.
 
     Raises ``eval_cancel_error``.
     """
@@ -168,7 +169,7 @@ def text_steps(value: Any, most: int = MAX_STEPS) -> int:
 
 
 def _members(item: Any) -> Collection[Any]:
-    """Return the members of a collection; a scalar has none, also one of a subclass."""
+    """Returns the members of a collection; a scalar has none, nor has an instance of a subclass."""
     if isinstance(item, (int, float, str)):
         return ()
     if type(item) is list:
@@ -188,9 +189,9 @@ def _scalar_steps(value: Any) -> int:
 def _shared_steps(
     value: Any, most: int, *, texts: bool, pay: Callable[[int], None] | None = None
 ) -> int:
-    """Weigh a value whose parts may be shared: each is visited once and counted at each occurrence.
+    """Weighs a value with shared parts: each is visited once and counted at each occurrence.
 
-    ``pay`` is called with the steps of what is looked at, on the way and at the end.
+    ``pay`` charges the steps of the visited parts, on the way and at the end.
     """
     known: dict[int, int] = {}
     looked_at = (1 + COLLECTION_PARTS) * NODE_STEPS
@@ -235,7 +236,7 @@ def _shared_steps(
 
 
 _READY: Final = object()
-"""Stands behind a collection whose members are known."""
+"""The mark behind a collection in the list, whose members have been weighed."""
 
 
 def too_heavy() -> EvaluationError:

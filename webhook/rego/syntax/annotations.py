@@ -86,7 +86,7 @@ class _Invalid(Exception):
 def read_annotations(
     comments: list[tuple[Location, str]], parse_ref: Callable[[str], Ref]
 ) -> tuple[list[Annotations], list[RegoLoadError]]:
-    """The blocks among the comments of a file, and what is wrong with them.
+    """Returns the metadata blocks among the comments of a file, and their errors.
 
     ``scope`` is empty where the block names none. ``parse_ref`` reads the paths
     of schemas; it raises :class:`~webhook.rego.errors.RegoErrors`.
@@ -155,7 +155,7 @@ def _yaml_message(fault: yaml.YAMLError, lines: list[str]) -> str:
 
 
 def _yaml_line(fault: yaml.YAMLError) -> int | None:
-    """The line that Go's YAML names: of what its parser says, the one before."""
+    """Returns the line in Go's YAML error: for parser errors, the line before the mark."""
     mark = getattr(fault, "problem_mark", None)
     if mark is not None and isinstance(fault, yaml.scanner.ScannerError):
         return int(mark.line) + 1
@@ -316,7 +316,7 @@ def _names(text: str, parse_ref: Callable[[str], Ref], complaint: str) -> list[A
 def attach(
     annotations: list[Annotations], package: Ref, imports: list[Import], rules: list[Rule]
 ) -> tuple[list[Rule], list[Annotations], list[RegoLoadError]]:
-    """The rules with their annotations, all annotations with a scope, and what is misplaced.
+    """Returns the rules with annotations, all annotations with a scope, and misplaced blocks.
 
     Without a scope, a block above a rule is of scope ``rule`` (``document`` for
     an entrypoint), above the package clause of scope ``package``.

@@ -1,9 +1,8 @@
-"""The syntax tree of Rego: what the parser makes and every later stage reads.
+"""The syntax tree of Rego: made by the parser and read by every later stage.
 
-Node names are those of OPA's own ``ast`` package, so that its documentation
-explains ours. Nodes are immutable, as the type checker sees to it; a stage that
-rewrites makes new nodes. Every node carries the :class:`Location` it came from, and
-equality ignores it.
+Node names are those of OPA's own ``ast`` package, so that its documentation explains ours. Nodes
+are immutable, which the type checker enforces; a stage that rewrites makes new nodes. Every node
+carries the :class:`Location` it came from, and equality ignores it.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
 else:
 
     def node(*, frozen: bool, slots: bool) -> Any:
-        """A dataclass that only the type checker keeps from being changed.
+        """A dataclass that is immutable for the type checker only.
 
-        Refusing it at run time makes each node twice as dear, and there is one for nearly every
+        A check at run time would double the cost of each node, and there is a node for nearly every
         token.
         """
         return made(unsafe_hash=frozen, slots=slots)
@@ -302,9 +301,9 @@ class Head:
 class Rule:
     """One definition. Chained bodies (``p { … } { … }``) have been split into rules.
 
-    ``body`` is empty when none was written (a constant head). ``else_`` is the
-    next branch of an ``else`` chain; its head repeats the first one's reference
-    and arguments with the value of its own.
+    ``body`` is empty when none was written (a constant head). ``else_`` is the next branch of an
+    ``else`` chain; its head repeats the reference and arguments of the first branch and has its own
+    value.
     """
 
     head: Head

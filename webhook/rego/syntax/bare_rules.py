@@ -84,7 +84,7 @@ def _head_ref(term: Var | Ref) -> Ref:
 
 
 def _dotted(ref: Ref) -> str:
-    """The names of a reference joined, as those of built-ins are; its text if it has others."""
+    """Returns the names of a reference, joined by dots as for built-ins; else its text."""
     names = [ref.head.name] if isinstance(ref.head, Var) else []
     names += [part.value for part in ref.path if isinstance(part, String)]
     return ".".join(names) if len(names) == len(ref.path) + 1 else ref.location.text

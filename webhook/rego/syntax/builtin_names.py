@@ -215,6 +215,6 @@ OPERAND_NAMES: Final[dict[str, str]] = {
     "yaml.marshal": "x y",
     "yaml.unmarshal": "x y",
 }
-"""Names of the operands and the result, as OPA's messages show them; ``-`` for one without."""
+"""Names of the operands and the result in OPA's messages; ``-`` for a missing name."""
 
 BUILTIN_NAMES: Final = frozenset(OPERAND_NAMES)

@@ -1,4 +1,4 @@
-"""Stage 1: what all readers share: the tokens, the place among them, and complaints.
+"""Stage 1: the base of all readers: the tokens, the current position, and errors.
 
 Parsing is recursive descent. A reader that cannot go on raises :class:`Refused`;
 where the grammar is ambiguous, a caller goes back to a remembered place and
@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     """Nodes in parentheses, by their identity: the node, and where these begin and end."""
 
 MAX_DEPTH: Final = 150
-"""Collections, calls, groups and bodies within one another. OPA allows 100 000 steps of its own
-parser; Python's stack (1000 frames, about five for a level here and as many in later stages)
-allows less, and no policy that a person wrote has been seen beyond 30."""
+"""The deepest nesting of collections, calls, groups and bodies. OPA allows 100 000 steps of its own
+parser. Python's stack allows less (1000 frames, about five for a level here and as many in later
+stages), and no policy written by a person has been seen beyond 30.
+"""
 
 MAX_ELEMENTS: Final = 1000
-"""Elements of one reference, each of which may be an iteration within those before it. A thousand
-variables take half a second to be refused by a later stage, and ten thousand a minute."""
+"""The most elements of one reference, each of which may be an iteration within the elements before
+it. A later stage takes half a second to refuse a thousand variables, and a minute for ten thousand.
+"""
 
 DEPTH_EXCEEDED: Final = "max parsing recursion depth exceeded"
 
@@ -60,7 +62,7 @@ def source_lines(text: str, offset: int) -> tuple[str, ...]:
 
 
 class Cursor:
-    """The place in the tokens, and what has been learned so far."""
+    """The position in the tokens, and the facts found so far."""
 
     def __init__(self, source: Source, keywords: dict[str, int], version: RegoVersion) -> None:
         tokens = tokenize(source, keywords)
@@ -111,7 +113,7 @@ class Cursor:
         return SourceLocation(self.source, self.starts[i], self.ends[i])
 
     def since(self, start: int) -> SourceLocation:
-        """From an offset to the end of the token before the current one."""
+        """Returns the location from an offset to the end of the token before the current token."""
         return SourceLocation(self.source, start, self.ends[self.i - 1])
 
     def is_name(self, i: int) -> bool:
@@ -182,7 +184,7 @@ class Cursor:
         self.refuse(f"unexpected {t.NAMES[kind]} {noun}" + (f": {note}" if note else ""))
 
     def enter(self) -> None:
-        """Go one level deeper; whoever enters leaves by ``self.depth -= 1``."""
+        """Goes one level deeper; the caller leaves the level by ``self.depth -= 1``."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self.refuse(DEPTH_EXCEEDED)

@@ -1,8 +1,7 @@
 """Stage 1: source text to tokens: one pass of one compiled pattern, in time linear in the text.
 
-The result is four parallel lists, which the parser indexes; a token is an
-integer position in them. Positions in rows and columns are worked out only when
-somebody asks a :class:`SourceLocation` for them.
+The result is four parallel lists, which the parser indexes; a token is an integer position in them.
+A :class:`SourceLocation` computes its row and column only at their first use.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class Source:
 
 
 class SourceLocation(Location):
-    """A location that works out its row, column and text when asked: most never are."""
+    """A location that computes its row, column and text at first use; most are never used."""
 
     __slots__ = ("_end", "_source", "_start")
     _source: Source
@@ -135,12 +134,12 @@ class SourceLocation(Location):
 
 
 class Tokens:
-    """The tokens of a source, in parallel lists, closed by one of kind EOF.
+    """The tokens of a source in parallel lists; the last token has the kind EOF.
 
-    ``texts`` holds what was written, for an illegal token the complaint (or
-    nothing), for a part of a template string its text without delimiters.
-    ``newlines`` holds the positions of tokens that begin a line, and
-    ``comments`` the comments with their locations, the ``#`` excluded.
+    ``texts`` holds the source text of each token. For an illegal token it holds the error message
+    (or an empty string), for a part of a template string its text without delimiters. ``newlines``
+    holds the positions of tokens that begin a line, and ``comments`` the comments with their
+    locations, the ``#`` excluded.
     """
 
     __slots__ = ("comments", "ends", "kinds", "newlines", "source", "starts", "texts")

@@ -48,10 +48,10 @@ def block_faults(module: Module) -> list[RegoLoadError]:
 
 
 class Metadata:
-    """The annotations of a set of modules, by what they describe.
+    """The annotations of a set of modules, by the statements that they describe.
 
-    Made where a module calls ``rego.metadata``, or who compiles wants them checked: ``errors``
-    holds what is then wrong with any block in any of the modules.
+    It is made if a module calls ``rego.metadata``, or if the caller of the compiler requests a
+    check of annotations. ``errors`` then holds the errors of all blocks in all modules.
     """
 
     def __init__(self, modules: Sequence[Module]) -> None:
@@ -98,7 +98,7 @@ class Metadata:
         return entries
 
     def schemas(self, module: Module, rule: Rule) -> list[dict[str, Any]]:
-        """Return the schemas of documents that annotations give in this rule; later ones prevail."""
+        """Returns the schemas of documents from the rule's annotations; later schemas prevail."""
         path, package = rule_path(module, rule), _package_path(module)
         chain = [self._paths.get(package[:length]) for length in range(len(package) + 1)]
         chain += [self._packages.get(package), self._paths.get(path)]

@@ -1,7 +1,7 @@
 """Stage 1: from source text to :class:`~webhook.rego.syntax.ast.Module`, or to a body for queries.
 
-The tree is what was written: nothing is resolved or rewritten here. Errors have
-OPA's code, message, row and column.
+The tree follows the source: this stage resolves and rewrites nothing. Errors have OPA's code,
+message, row and column.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _V0_KEYWORDS: Final = dict(t.KEYWORDS)
 _V1_KEYWORDS: Final = {**t.KEYWORDS, **t.FUTURE_V0}
 _ROOTS: Final = ("data", "future", "input", "rego")
 
-# A keyword followed by one of these can only be meant as the name of a rule.
+# Before one of these characters a keyword can only be the name of a rule.
 _RULE_NAME: Final = frozenset({t.ASSIGN, t.UNIFY, t.IF, t.CONTAINS, t.LPAREN, t.LPAREN_ATTACHED})
 _PATH_NAME: Final = frozenset({t.ASSIGN, t.UNIFY, t.LPAREN, t.LPAREN_ATTACHED})
 _OPERATOR_NAME: Final = frozenset({t.ASSIGN, t.UNIFY, t.IF, t.CONTAINS})
@@ -76,7 +76,7 @@ def parse_module(source: str, file: str = "", version: RegoVersion = "v1") -> Mo
 def parse_written(
     source: str, file: str = "", version: RegoVersion = "v1"
 ) -> tuple[Module, Tokens, Parenthesised]:
-    """The module with the tokens it was read from, and with what stood in parentheses.
+    """The module with its tokens, and with the places of terms in parentheses.
 
     Raises :class:`RegoErrors`.
     """
@@ -103,7 +103,10 @@ def parse_query(source: str, version: RegoVersion = "v1", imports: Iterable[str]
 
 
 def parse_ref(source: str) -> Ref:
-    """The reference in ``source``; a lone name is one. Raises :class:`RegoErrors`."""
+    """Returns the reference in ``source``, which may be a single name.
+
+    Raises :class:`RegoErrors`.
+    """
     body = parse_query(source)
     term = body[0].term if len(body) == 1 and isinstance(body[0], Expr) else None
     if isinstance(term, Var):
@@ -119,7 +122,7 @@ def _too_deep(file: str) -> RegoLoadError:
 
 
 class _Module:
-    """Reads a whole file, statement by statement, with readers of what stands in statements."""
+    """Reads a whole file, statement by statement, with readers for the parts of a statement."""
 
     def __init__(self, source: Source, version: RegoVersion, imports: Iterable[str] = ()) -> None:
         keywords = _V0_KEYWORDS if version == "v0" else _V1_KEYWORDS
@@ -143,7 +146,7 @@ class _Module:
     # --- a query ---------------------------------------------------------------------------
 
     def query(self) -> Body:
-        """All literals, whatever separates them."""
+        """Reads all literals, with any separators."""
         cursor = self.cursor
         literals: list[object] = []
         while cursor.kinds[cursor.i] != t.EOF:
@@ -186,7 +189,7 @@ class _Module:
         if self.faults or self.package is None:
             raise Refused(self.faults)
         rules = self._first_branches()
-        # Like OPA, a misplaced or unreadable block is an error only where metadata is asked for.
+        # Like OPA, a misplaced or unreadable block is an error only if metadata is requested.
         annotations, _ = read_annotations(cursor.tokens.comments, parse_ref)
         rules, annotations, _ = attach(annotations, self.package, self.imports, rules)
         return Module(
@@ -210,7 +213,7 @@ class _Module:
         return [one.rule for one in self.written if id(one.rule) not in branches]
 
     def _statement(self, first: bool) -> None:
-        """One package clause, import, rule or body."""
+        """Reads one package clause, import, rule or body."""
         cursor = self.cursor
         kinds = cursor.kinds
         kind = kinds[cursor.i]
@@ -256,7 +259,7 @@ class _Module:
             cursor.illegal()
 
     def _path(self) -> Term:
-        """The term of a package clause or import, whose first name may be a keyword."""
+        """Reads the term of a package clause or import, whose first name may be a keyword."""
         cursor = self.cursor
         kind = cursor.kinds[cursor.i]
         cursor.kinds[cursor.i] = t.IDENT

@@ -75,7 +75,7 @@ class BodyParser:
         return body
 
     def body_after(self, first: Literal_, end: int) -> Body:
-        """The rest of a body whose first literal has been read."""
+        """Reads the rest of a body after its first literal."""
         cursor = self.cursor
         literals = [first]
         kinds = cursor.kinds
@@ -107,7 +107,7 @@ class BodyParser:
     # --- literals --------------------------------------------------------------------------
 
     def literal(self) -> Literal_:
-        """Read what stands between two lines or semicolons, with its ``with`` modifiers."""
+        """Reads a literal between two lines or semicolons, with its ``with`` modifiers."""
         cursor = self.cursor
         start = cursor.i
         kind = cursor.kinds[start]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CollectionParser:
-    """Reads what stands in brackets and braces."""
+    """Reads terms in brackets and braces."""
 
     bodies: BodyParser
     """The parser of a module sets it: a body holds terms, and a term may hold a body."""

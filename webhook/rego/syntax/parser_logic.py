@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LogicParser:
-    """Reads operands of logic, and refuses what would be misread."""
+    """Reads operands of ``and`` and ``or``, and refuses ambiguous forms."""
 
     bodies: BodyParser
     """The parser of a module sets it: a body holds terms, and a term may hold a body."""
@@ -65,7 +65,7 @@ class LogicParser:
         return body
 
     def first_operand(self, kind: int) -> Literal_ | None:
-        """A literal that begins with a braced or grouped operand; None if this one does not."""
+        """Reads a literal that begins with a braced or grouped operand; returns None for others."""
         cursor = self.cursor
         start, wildcards, depth = cursor.i, cursor.wildcards, cursor.depth
         if kind == t.LBRACE:
@@ -91,7 +91,7 @@ class LogicParser:
         return self.statements.attach(body[0])
 
     def or_chain(self, left: Body, start: int) -> Literal_:
-        """Combine a first operand and those that follow by ``or`` and ``and``."""
+        """Combines a first operand and the following operands by ``or`` and ``and``."""
         cursor = self.cursor
         height = 0
         if cursor.kinds[cursor.i] == t.LOGICAL_AND:
@@ -126,7 +126,7 @@ class LogicParser:
         return Logic(operator, left, right, location=cursor.since(cursor.starts[start]))
 
     def _operand(self, operator: str) -> Body:
-        """One operand of ``and`` or ``or``; ``operator`` is empty while only trying."""
+        """Reads one operand of ``and`` or ``or``; ``operator`` is empty for a mere attempt."""
         cursor = self.cursor
         start = cursor.i
         kind = cursor.kinds[start]

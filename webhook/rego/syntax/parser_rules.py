@@ -62,7 +62,7 @@ def is_ground(term: Term) -> bool:
 
 @dataclass(slots=True)
 class WrittenRule:
-    """A rule with what its declaration spelled out, which the checks of v1 ask for."""
+    """A rule and the keywords of its declaration, for the checks of v1."""
 
     rule: Rule
     if_: bool = False
@@ -120,7 +120,7 @@ class RuleParser:
             cursor.kinds[cursor.i] = t.IDENT
 
     def _finish(self, head: Head, body: Body, has_if: bool, start: int) -> list[WrittenRule]:
-        """The rule with its else branches, and those of the bodies chained to it."""
+        """Returns the rule with its else branches, and the rules of bodies chained to it."""
         cursor = self.cursor
         branches: list[WrittenRule] = []
         if cursor.kinds[cursor.i] == t.ELSE and not cursor.keyword_begins_reference():
@@ -146,7 +146,7 @@ class RuleParser:
         return rules
 
     def _same_head(self, head: Head, place: Location) -> Head:
-        """The head for another body: wildcards among its arguments are new ones."""
+        """Returns the head for a chained body, with new variables for wildcard arguments."""
         args = head.args
         if args is not None:
             args = tuple(self._fresh(arg) for arg in args)
@@ -226,14 +226,14 @@ class RuleParser:
         )
 
     def _described(self, note: str) -> Term:
-        """A term; where there is none, the errors say also what was expected."""
+        """Reads a term; otherwise the errors also name the expected syntax."""
         try:
             return self.terms.expression()
         except Refused as refusal:
             self._also(refusal, note)
 
     def _also(self, refusal: Refused, note: str) -> NoReturn:
-        """Give up with one more error, which says what was expected."""
+        """Raises the errors with one more, which names the expected syntax."""
         cursor = self.cursor
         last = refusal.errors[-1]
         if last.message.startswith(WHITESPACE):
@@ -369,7 +369,7 @@ class RuleParser:
 
 
 def _begins_with_union(term: Term) -> bool:
-    """Whether the first operand is one of ``|``: in braces, that may be a comprehension."""
+    """Whether this is the first operand of ``|``: in braces, it may be a comprehension."""
     while isinstance(term, Call) and term.infix:
         if term.operator == Var("or"):
             return True
@@ -385,7 +385,7 @@ def _kind(term: Term) -> str:
 
 
 def _not_constant(term: Term) -> list[str]:
-    """The kinds of what a default value may not contain, outside comprehensions."""
+    """Returns the kinds of terms that a default value may not contain, except in comprehensions."""
     kinds: list[str] = []
     todo: list[Term | Literal_] = [term]
     while todo:

@@ -22,7 +22,7 @@ class ScalarParser:
         self.cursor = cursor
 
     def variable(self, i: int) -> Var:
-        """The variable that the name at ``i`` stands for; each ``_`` is one of its own."""
+        """Returns the variable for the name at ``i``; each ``_`` is a new variable."""
         cursor = self.cursor
         name = cursor.texts[i]
         if name == "_":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class StatementParser:
-    """Reads what a literal says and what modifies it."""
+    """Reads the parts of a literal and its modifiers."""
 
     def __init__(self, cursor: Cursor, terms: TermParser) -> None:
         self.cursor = cursor
@@ -36,7 +36,7 @@ class StatementParser:
         return Call(operator, (left, right), infix=True, location=cursor.since(start))
 
     def modifiers(self) -> tuple[With, ...]:
-        """One ``with target as value`` or more."""
+        """Reads one or more ``with target as value``."""
         cursor = self.cursor
         replaced = []
         while cursor.kinds[cursor.i] == t.WITH:

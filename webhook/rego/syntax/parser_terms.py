@@ -1,8 +1,8 @@
 """Stage 1: terms: references, calls, operators, collections, comprehensions, templates.
 
 Three levels read each other. :meth:`TermParser.expression` reads operands with operators between
-them, :meth:`TermParser.term` one operand, and :meth:`TermParser.reference` what follows an operand
-without a space: ``.name``, ``[term]`` and ``(args)``.
+them, :meth:`TermParser.term` one operand, and :meth:`TermParser.reference` the parts after an
+operand without a space: ``.name``, ``[term]`` and ``(args)``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from webhook.rego.syntax.parser_scalars import ScalarParser
 
 _NO_HEAD: Final = (Null, Boolean, Number, String, Ref, TemplateString)
-"""No reference begins with one of these."""
+"""Tokens that cannot begin a reference."""
 
 ROOTS: Final = ("input", "data")
 """OPA reads these names as references, also where nothing follows them."""
@@ -112,7 +112,7 @@ class TermParser:
                 if cursor.keyword_begins_reference():
                     kinds[i] = (
                         t.IDENT
-                    )  # `with.x` begins the next literal: it is no modifier of this one
+                    )  # `with.x` begins the next literal: it is no modifier of this literal
                     return left
                 if kind != t.IN:
                     return left
@@ -178,7 +178,7 @@ class TermParser:
     # --- a single term ---------------------------------------------------------------------
 
     def term(self) -> Term:
-        """Read one operand; its first token says which of the cases below it is."""
+        """Reads one operand; its first token selects one of the cases below."""
         cursor = self.cursor
         i = cursor.i
         kind = cursor.kinds[i]
@@ -228,7 +228,7 @@ class TermParser:
         return term
 
     def _minus(self, first: int) -> Term:
-        """Read what follows a minus sign: a number is negative, of a variable it is ``0 - x``."""
+        """Reads the operand of a minus sign: a number is negative, a variable becomes ``0 - x``."""
         cursor = self.cursor
         kind = cursor.kinds[first + 1]
         if kind not in t.VARIABLES:
@@ -309,9 +309,9 @@ class TermParser:
     # --- references and calls --------------------------------------------------------------
 
     def reference(self, head: Term, loose: bool = False) -> Term:
-        """Read what follows ``head`` without a space: ``.name``, ``[term]`` and ``(args)``.
+        """Reads the parts after ``head`` without a space: ``.name``, ``[term]`` and ``(args)``.
 
-        With ``loose`` a space may stand before the first of them, as in the head of a rule.
+        With ``loose`` a space may precede the first part, as in the head of a rule.
         """
         cursor = self.cursor
         if isinstance(head, _NO_HEAD):

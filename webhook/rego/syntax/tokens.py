@@ -215,4 +215,4 @@ PRECEDENCE: Final = tuple(
     }.get(kind, 0)
     for kind in range(len(NAMES))
 )
-"""How tightly each kind binds as a binary operator; 0 for what is none."""
+"""The precedence of each kind as a binary operator; 0 for other kinds."""

@@ -1,4 +1,4 @@
-"""From syntax tree back to source text: what is printed parses to an equal tree.
+"""From syntax tree back to source text: the printed text parses to an equal tree.
 
 Operators are put in parentheses and bodies in braces; comments and the author's layout are gone.
 For messages and logs, not for formatting files (:mod:`webhook.rego.format`).
@@ -96,10 +96,10 @@ def _statement(term: Term) -> str:
 
 
 def _leading(term: Term) -> str:
-    """A term at the beginning of a literal: the one place where ``not.x`` may stand.
+    """Returns a term at the beginning of a literal, the only place for ``not.x``.
 
-    The first operand stands bare, so that a keyword there remains at the
-    beginning; but not that of a union, which in braces reads as a comprehension.
+    The first operand has no parentheses, so that a keyword stays at the beginning. The first
+    operand of a union has them, because a union in braces would be read as a comprehension.
     """
     operands: list[str] = []
     first, binding = term, 1

@@ -1,8 +1,8 @@
-"""Checked rules in the form of OPA's compiler: what is computed within a literal stands before it.
+"""Checked rules in the form of OPA's compiler: terms computed within a literal precede it.
 
 OPA's last stages take references and comprehensions out of calls, and write prints and template
-strings as calls. Generated code needs none of that; a trace shows it. Variables that no one wrote
-are numbered as there: stage after stage, module after module.
+strings as calls. Generated code needs none of that; a trace shows it. Generated variables are
+numbered as in OPA: stage after stage, module after module.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class RewrittenRules:
     """The rules of a program in OPA's form."""
 
     def __init__(self, rules: Iterable[ir.Rule], *, tests: bool = False) -> None:
-        """With ``tests`` what tests compare has variables of its own, whose values are known."""
+        """With ``tests`` the terms that tests compare have variables with known values."""
         self.tree = Tree()
         self._tests = tests
         self._written: dict[int, tuple[ast.Rule, bool]] = {}
@@ -60,7 +60,7 @@ class RewrittenRules:
 
 
 class _Numbers:
-    """The numbers of variables that no one wrote: of each stage, in the order of the rules."""
+    """The numbers of generated variables: of each stage, in the order of the rules."""
 
     def __init__(self) -> None:
         self._entries: list[tuple[int, int, float, dict[str, str], str]] = []
@@ -77,7 +77,7 @@ class _Numbers:
         self._entries.append((stage, self._rules, place, names, name))
 
     def give(self) -> None:
-        """Give the numbers that were asked for."""
+        """Assigns the numbers that were requested."""
         ordered = sorted(self._entries, key=lambda entry: entry[:3])
         for number, (_, _, _, names, name) in enumerate(ordered):
             names.setdefault(name, f"__local{number}__")
@@ -104,7 +104,7 @@ class _Rewriting:
         return result
 
     def compared(self, body: ir.Body) -> ir.Body:
-        """A test's body, in which what is compared has variables."""
+        """Returns a test's body, with variables for the compared terms."""
         result: ir.Body = []
         for lit in body:
             if isinstance(lit, ir.Eq) and not lit.generated:
@@ -181,7 +181,7 @@ class _Rewriting:
         result.append(ir.Call("internal.print", [array], lit.location, withs=lit.withs))
 
     def _part(self, part: str | ir.Term, lit: ir.Lit, result: ir.Body) -> ir.Term:
-        """Return the value of an expression in a template string: a set of one member, or of none."""
+        """Returns the value of an expression in a template string: a set of at most one."""
         if isinstance(part, str):
             return ir.Const(part)
         if isinstance(part, ir.Comprehension) and len(part.body) == 1:
@@ -218,7 +218,7 @@ class _Rewriting:
             )
         return term
 
-    def _bound(  # what is bound, where, and before what
+    def _bound(  # bound variables, their places, and their order
         self, term: ir.Term, place: Location, lit: ir.Lit, result: ir.Body, stage: int
     ) -> ir.Var:
         """A variable for the term, bound before the literal."""
@@ -229,7 +229,7 @@ class _Rewriting:
         return var
 
     def _key(self, part: ir.Term) -> None:
-        """The key of `some x in xs` is declared, too: before x, and with one more variable."""
+        """Declares the key of `some x in xs`: before x, and with one more variable."""
         if isinstance(part, ir.Var) and part.name.startswith("$ ") and part.name not in self._seen:
             self._seen.add(part.name)
             place = float(part.name.split()[1]) - 1.5

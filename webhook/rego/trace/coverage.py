@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.rego.trace.events import TraceEvent
 
 Range: TypeAlias = tuple[int, int, int, int]
-"""Row and column of the beginning, and of what is behind the end."""
+"""Row and column of the beginning and of the first character after the end."""
 CoverageKind = Literal["index_excluded", "early_exit"]
 
 
@@ -50,7 +50,7 @@ class Coverage:
     def report(
         self, modules: Iterable[ast.Module], others: Sequence[tuple[CoverageKind, Coverage]] = ()
     ) -> dict[str, Any]:
-        """Return what is covered in each file, and what is not; ``others`` say why not."""
+        """Returns covered and uncovered ranges by file; ``others`` has the reasons."""
         files = {module.file: self._missing(module) for module in modules}
         for file in self._covered:
             files.setdefault(file, set())
@@ -149,7 +149,7 @@ def _places(module: ast.Module) -> Iterator[Location]:
                 ):
                     yield node.location
                 elif isinstance(node, ast.TemplateString):
-                    # What is shown is a literal to OPA.
+                    # A part of a template string is a literal to OPA.
                     for part in node.parts:
                         if not isinstance(part, str):
                             yield part.location

@@ -39,7 +39,7 @@ def step_into(value: Value, step: Value) -> Value:
 
 
 def entries(value: Value) -> list[tuple[Value, Value]]:
-    """The steps into a value with what is there, in OPA's order."""
+    """Yields the steps into a value with the items there, in OPA's order."""
     if isinstance(value, list):
         return list(enumerate(value))
     if isinstance(value, RegoSet):
@@ -52,7 +52,7 @@ def entries(value: Value) -> list[tuple[Value, Value]]:
 
 
 def replaced(value: Value, path: Sequence[str], new: Value) -> Value:
-    """A document with another value at a path; what is around it is made where it is missing."""
+    """Returns a document with another value at a path; missing objects around it are made."""
     if not path:
         return new
     first, *rest = path
@@ -62,7 +62,7 @@ def replaced(value: Value, path: Sequence[str], new: Value) -> Value:
 
 
 class PartialDocument:
-    """The document that partial rules of one path make: a set, or objects within each other."""
+    """The document of the partial rules of one path: a set, or nested objects."""
 
     def __init__(self, node: Node) -> None:
         self._set = all(rule.kind == "set" for rule in node.rules)
@@ -99,7 +99,7 @@ class PartialDocument:
         return True
 
     def value(self) -> Value:
-        """Return what the rules have added so far, as a set or an object."""
+        """Returns the values added so far, as a set or an object."""
         return RegoSet() if self._set and not self._members else _value(self._members)
 
 

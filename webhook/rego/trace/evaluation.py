@@ -1,7 +1,7 @@
 """Checked rules evaluated from the top down, one step after the other (OPA v1/topdown/eval.go).
 
-Each part of a query is given what goes on after it, and answers with what ends the search early, as
-OPA's does: so the steps come in OPA's order, those after an early exit included.
+Each part of a query receives its continuation and returns the reason for an early end of the
+search, as in OPA. So the steps come in OPA's order, including steps after an early exit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from webhook.rego.run.values import Value
 
 _EFFECTS: Final = frozenset({"trace", "internal.print", "internal.test_case"})
-"""Built-ins that answer true, whatever they do beside."""
+"""Built-ins that return true and are called for their effect."""
 
 
 class StepwiseEvaluation(RuleSteps):
@@ -64,7 +64,7 @@ class StepwiseEvaluation(RuleSteps):
         return self.modified(query, lit, on) if lit.withs else self.step(query, lit, on)
 
     def step(self, query: BodyQuery, lit: ir.Lit, on: Then) -> Signal:
-        """Evaluate a literal whose modifiers are in force."""
+        """Evaluates a literal with its modifiers in force."""
         if lit.negated:
             return self.negated(query, lit, on)
         defined = False
@@ -106,7 +106,7 @@ class StepwiseEvaluation(RuleSteps):
         return child.defined
 
     def modified(self, query: BodyQuery, lit: ir.Lit, on: Then) -> Signal:
-        """A literal with modifiers: what they replace is replaced for it alone."""
+        """Evaluates a literal with modifiers, which replace their targets for it alone."""
         outer = self.world
         inner = World(outer.input, outer.data, outer.replaced, outer.functions, outer.values)
         inner.functions, inner.values = dict(outer.functions), dict(outer.values)
@@ -226,13 +226,13 @@ class StepwiseEvaluation(RuleSteps):
         args: Sequence[Term],
         accept: Callable[[Value], Signal],
     ) -> Signal:
-        """Go on with each answer of a function, or of what replaces it."""
+        """Continues with each result of a function or of its replacement."""
         world = self.world
         mock = world.functions.get(name)
         if mock is not None:
             if mock.function is None:
                 return accept(world.values[name])
-            # What replaces a function may call the function itself.
+            # The replacement of a function may call the function itself.
             self.world = inner = World(world.input, world.data, world.replaced, {}, {}, world.known)
 
             def outside(value: Value) -> Signal:
@@ -312,7 +312,7 @@ def _plain(lit: ir.Lit) -> ir.Lit:
 
 
 def _shown(part: Value) -> str:
-    """A part of a template string: text, or a set of what is shown."""
+    """Returns a part of a template string: text, or a set of shown values."""
     if isinstance(part, str):
         return part
     value = next(iter(part), UNDEFINED)

@@ -18,7 +18,7 @@ Step: TypeAlias = Literal[
     "Enter", "Exit", "Eval", "Redo", "Fail", "Note", "Index", "Unify", "Duplicate"
 ]
 TracedNode: TypeAlias = "ir.Lit | ir.Rule | Sequence[ir.Lit] | str"
-"""The node of a step: a literal, a rule, a body, or the text of one."""
+"""The node of a step: a literal, a rule, a body, or the text of a node."""
 
 Explanation = Literal["full", "notes", "fails", "debug", "default"]
 
@@ -26,12 +26,16 @@ KINDS: Final = ("index_excluded", "early_exit")
 """Why a line may not have been reached: an index or an early exit passed over it."""
 
 EVENTS_MAX: Final = 500_000
-"""Steps kept of one query: a loop may take any number, and a step is some 500 bytes."""
+"""The most steps kept of one query: a loop may take any number, and a step is some 500 bytes."""
 
 
 @dataclass(slots=True)
 class TraceEvent:
-    """One step. ``query`` numbers the body that it is in, and ``parent`` what evaluates that."""
+    """One step.
+
+    ``query`` is the number of its body, and ``parent`` the number of the query that evaluates that
+    body.
+    """
 
     step: Step
     node: TracedNode

@@ -28,7 +28,7 @@ _CLOSED: Final = (ast.ArrayComprehension, ast.SetComprehension, ast.ObjectCompre
 
 @dataclass(slots=True)
 class _ShownPart:
-    """A part of the literal that has a value: UNDEFINED where it should have one."""
+    """A part of the literal with its value: UNDEFINED if the value is missing."""
 
     place: Location
     title: str
@@ -46,7 +46,7 @@ class _ShownPart:
 
 
 def failure_lines(events: Sequence[TraceEvent], modules: Sequence[ast.Module]) -> list[str]:
-    """Where a test failed last, the literal there, and what its parts were."""
+    """The place of a test's last failure, the literal there, and the values of its parts."""
     for event in reversed(events):
         if event.step != "Fail" or not event.query or not is_literal(event.node):
             continue
@@ -140,7 +140,7 @@ def _made(lit: ir.Lit) -> str | None:
 
 
 def _terms(node: Any) -> Iterator[Any]:
-    """The terms of a literal without those inside comprehensions and nested bodies."""
+    """Yields the terms of a literal, except terms inside comprehensions and nested bodies."""
     if isinstance(node, tuple):
         for one in node:
             yield from _terms(one)
@@ -156,7 +156,7 @@ def _terms(node: Any) -> Iterator[Any]:
 
 
 def _arrows(shown: Sequence[_ShownPart], source: Sequence[str]) -> list[str]:
-    """A line with a bar below each part, then one for each value, from the last on."""
+    """Returns a line with a bar below each part, then a line for each value, from the last on."""
     if not shown:
         return []
     rows = {one.place.row for one in shown}

@@ -1,7 +1,7 @@
 """Selects definitions of a rule that may hold, before any is evaluated, as OPA's index does.
 
-A definition is passed over where a literal of it compares a base document or an argument with a
-constant that it is not, or needs one that is not there. (OPA v1/ast/index.go.)
+A definition is skipped in two cases: a literal compares a base document or an argument with a
+different constant, or a literal needs a document that is missing. (OPA v1/ast/index.go.)
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def matched(
     *,
     early_exit: bool,
 ) -> RuleMatch:
-    """Return the definitions that a lookup gives; without ``resolve`` every one."""
+    """Returns the definitions found by a lookup; without ``resolve`` all definitions."""
     firsts: list[ir.Rule] = []
     others: dict[int, list[ir.Rule]] = {}
     default = None
@@ -72,7 +72,7 @@ def _agree(rules: Sequence[ir.Rule]) -> bool:
 
 
 class _Lookup:
-    """Asks one definition's literals."""
+    """Tests the literals of one definition."""
 
     def __init__(
         self,

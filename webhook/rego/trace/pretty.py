@@ -45,7 +45,7 @@ def table(events: Sequence[TraceEvent], *, values: bool = False, indent: str = "
 
 
 def short_names(events: Sequence[TraceEvent]) -> dict[str, str]:
-    """Files by how they are shown: long ones without the folders that all are in."""
+    """Returns the shown names of files: long names are cut at the beginning."""
     files = list(dict.fromkeys(event.location.file for event in events if event.location.file))
     longest = max((len(f"{e.location.file}:{e.location.row}") for e in events), default=0)
     if longest <= _PLACE_MAX:

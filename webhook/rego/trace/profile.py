@@ -41,14 +41,14 @@ class LineProfile:
         return self.location.row
 
     def document(self) -> dict[str, Any]:
-        """The line as JSON has it."""
+        """Returns the line in JSON form."""
         place = {"file": self.location.file, "row": self.location.row, "col": self.location.col}
         counts = {name: getattr(self, name) for name in SORT_KEYS[:4]}
         return {**counts, "location": place}
 
 
 class Profile:
-    """A tracer that measures the time from each literal's step to the next one's."""
+    """A tracer that measures the time from each literal's step to the next step of a literal."""
 
     unifications = False
     values = False
@@ -84,7 +84,7 @@ class Profile:
     def report(
         self, most: int = LINES_DEFAULT, order: Sequence[str] = DEFAULT_ORDER
     ) -> list[LineProfile]:
-        """The lines that took longest, or have most of what the order says; 0 for all."""
+        """Returns the lines with the highest values in the given order; 0 for all."""
         self._end(time.perf_counter_ns())
         lines = list(self._lines.values())
         for name in reversed(order):

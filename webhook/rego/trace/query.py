@@ -28,7 +28,7 @@ _STACK_BYTES: Final = 512 << 20
 
 
 class TracedProgram:
-    """A program whose evaluations may be followed."""
+    """A program whose evaluations can be traced."""
 
     def __init__(self, compiled: Compiled, *, tests: bool = False) -> None:
         self._compiled = compiled
@@ -118,7 +118,7 @@ def _has_result(lit: ir.Call, compiled: Compiled) -> bool:
 
 
 def _deeply(run: Callable[[], None]) -> None:
-    """Run what calls itself once for each literal of a path, with room for that."""
+    """Runs a function that recurs once for each literal of a path, with a large enough stack."""
     faults: list[BaseException] = []
 
     def begin() -> None:

@@ -1,4 +1,4 @@
-"""RuleSteps of an evaluation: which may hold, their values, and what partial ones make together."""
+"""Evaluation of rules: selection of definitions, values, and documents of partial rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RuleSteps(TermSteps, ABC):
         accept: Callable[[Value], Signal],
         operands: Sequence[Value] | None = None,
     ) -> Signal:
-        """Complete rules and functions: their one value, each definition checked."""
+        """Evaluates complete rules and functions: their one value, with each definition checked."""
         previous: list[Value] = []
         deferred: Signal = None
         for first in matched.rules:
@@ -78,7 +78,7 @@ class RuleSteps(TermSteps, ABC):
         accept: Callable[[Value], Signal],
         operands: Sequence[Value] | None,
     ) -> tuple[bool, Signal]:
-        """One definition; whether it held, and what may end."""
+        """Evaluates one definition; returns whether it held, and the end of the search."""
         child = self.child(query, rule.body, rule=rule)
         child.find_one = matched.early_exit
         held = False
@@ -125,7 +125,7 @@ class RuleSteps(TermSteps, ABC):
     def partial(
         self, query: BodyQuery, node: Node, path: tuple[Value, ...], rest: Sequence[Value]
     ) -> Value:
-        """Partial rules: all that they make, or with constant steps what these may reach."""
+        """Evaluates partial rules: all members, or only members that constant steps may reach."""
         matched = self.matched(query, node, ("data", *path), None)
         whole = ("data", *map(key, path))
         steps = [*rest]
@@ -148,7 +148,7 @@ class RuleSteps(TermSteps, ABC):
     def member(
         self, query: BodyQuery, rule: ir.Rule, result: PartialDocument, steps: Sequence[Value]
     ) -> None:
-        """One definition of a partial rule."""
+        """Evaluates one definition of a partial rule."""
         child = self.child(query, rule.body, rule=rule)
         self.tell("Enter", child, rule)
         head = [*rule.rest, *([] if rule.key is None else [rule.key])]
@@ -192,7 +192,7 @@ class RuleSteps(TermSteps, ABC):
 
 
 def _within(value: Value, steps: Sequence[Value]) -> Value:
-    """A value below objects of one key each."""
+    """Returns a value inside objects of one key each."""
     for step in reversed(steps):
         value = make_object([(step, value)])
     return value

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EarlyExit:
-    """The search may end: at once (``early``), or once what is begun has been checked."""
+    """The end of the search: at once (``early``), or once all begun checks are done."""
 
     early: bool
     before: EarlyExit | None = None

@@ -56,7 +56,7 @@ class TermSteps(Steps, ABC):
     def partial(
         self, query: BodyQuery, node: Node, path: tuple[Value, ...], rest: Sequence[Value]
     ) -> Value:
-        """Evaluate partial rules, or what of them constant steps may reach."""
+        """Evaluates partial rules, or only the parts that constant steps may reach."""
 
     def unify(self, query: BodyQuery, a: Term, b: Term, then: Then) -> Signal:
         """Go on for each way in which two terms are equal."""
@@ -100,7 +100,7 @@ class TermSteps(Steps, ABC):
         return None
 
     def unify_object(self, query: BodyQuery, value: Value, b: ir.Object, then: Then) -> Signal:
-        """An object's values with those of a pattern."""
+        """Unifies an object's values with the values of a pattern."""
         if not isinstance(value, (dict, RegoObject)) or len(value) != len(b.items):
             return None
         pairs: list[tuple[Term, Term]] = []
@@ -112,7 +112,7 @@ class TermSteps(Steps, ABC):
         return self.pairs(query, pairs, then)
 
     def pairs(self, query: BodyQuery, pairs: list[tuple[Term, Term]], then: Then) -> Signal:
-        """Unify pairs of terms, one after the other."""
+        """Unifies pairs of terms in turn."""
         if not pairs:
             return then()
         (a, b), *rest = pairs
@@ -138,7 +138,7 @@ class TermSteps(Steps, ABC):
         value: Value,
         accept: Callable[[Value], Signal],
     ) -> Signal:
-        """Follow a reference into a value; steps without a value are tried one by one."""
+        """Follows a reference into a value; steps without a value iterate over all items."""
         while at < len(ref.path):
             step = self.plug(query, ref.path[at])
             if step is UNDEFINED:
@@ -164,7 +164,7 @@ class TermSteps(Steps, ABC):
                 deferred = deferred or signal
         return deferred
 
-    def tree_step(  # where the reference is, and what is there
+    def tree_step(  # the place of the reference, and the value there
         self,
         query: BodyQuery,
         ref: ir.Ref,
@@ -206,7 +206,7 @@ class TermSteps(Steps, ABC):
         path: tuple[Value, ...],
         accept: Callable[[Value], Signal],
     ) -> Signal:
-        """Go on behind a step: to the rules at the node, or to what is below it."""
+        """Continues after a step: to the rules at the node, or to the nodes below."""
         below = None if node is None else node.child(path[-1])
         if any(path[: len(target)] == target for target in self.world.replaced):
             below = None
@@ -230,7 +230,7 @@ class TermSteps(Steps, ABC):
         return self.walk(query, ref, at + 1, value, accept)
 
     def extent(self, query: BodyQuery, node: Node | None, path: tuple[Value, ...]) -> Value:
-        """All that is below a path: base documents and what rules make."""
+        """Returns all documents below a path: base documents and documents of rules."""
         base = self.resolved(("data", *path))
         if node is None:
             return base
@@ -258,7 +258,7 @@ class TermSteps(Steps, ABC):
         return make_object(items)
 
     def plug(self, query: BodyQuery, term: Term) -> Value:
-        """The one value of a term; UNDEFINED where it has none, or variables have none yet."""
+        """Returns the value of a term; UNDEFINED if it has none, or a variable is unbound."""
         if isinstance(term, ir.Const):
             return term.value
         if isinstance(term, ir.Var):

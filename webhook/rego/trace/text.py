@@ -59,7 +59,7 @@ def documents_of(node: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 
 class TermWriter:
-    """Writes what stands in one rule, with the names of its variables that were written."""
+    """Writes the terms of one rule, with the names of variables from the source."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
@@ -101,7 +101,7 @@ class TermWriter:
         return f"{begin}{text} | {self.body(term.body)}{end}"
 
     def body(self, body: Sequence[ir.Lit]) -> str:
-        """Literals, one behind the other."""
+        """Returns the literals, with semicolons between."""
         return "; ".join(map(self.literal, body))
 
     def literal(self, lit: ir.Lit) -> str:

@@ -1,9 +1,8 @@
-"""Computes while code is written for a constraint what constants and parameters alone decide.
+"""Evaluates, while code is written for a constraint, the parts with one value in all evaluations.
 
-A rule, a call or a comprehension that reads neither the rest of the input nor base
-documents, and asks no built-in that may answer otherwise another time, has one value in
-all evaluations. It is found by compiling just that and evaluating it once. Where that
-ends in an error it stays in the code, for those who evaluate it to see.
+Such a part is a rule, call or comprehension that reads neither base documents nor any input but the
+parameters, and calls no built-in whose result may vary. It is compiled alone and evaluated once. If
+that ends in an error, the part stays in the code, and its evaluation raises the error.
 """
 
 from __future__ import annotations
@@ -35,20 +34,21 @@ if TYPE_CHECKING:
     from webhook.rego.write.unit import Unit
 
 MAX_QUESTIONS: Final = 40
-"""Values computed for one constraint: each is compiled, which takes about a millisecond."""
+"""The most parts evaluated for one constraint: each is compiled, which takes about a
+millisecond."""
 
 MAX_STEPS: Final = 20_000
-"""The budget of each: about a millisecond."""
+"""The budget of each evaluation in steps: about a millisecond."""
 
 MAX_COST: Final = 10_000
 """Scalars and characters of such a value: some 100 KB."""
 
 
 class Ahead:
-    """Answers for one constraint, whose parameters stand in the rules."""
+    """Evaluates parts of the rules for one constraint, with its parameters as constants."""
 
     def __init__(self, unit: Unit, make_unit: Callable[[], Unit]) -> None:
-        """``unit`` is the one being written; ``make_unit`` gives others like it."""
+        """``unit`` is the unit being written; ``make_unit`` returns further units like it."""
         self._unit = unit
         self._make_unit = make_unit
         self._purity = Purity(unit)

@@ -1,7 +1,7 @@
-"""Stage 10: which literals of two rules are the same but for the names of their variables.
+"""Stage 10: finds the literals of two rules that differ only in the names of their variables.
 
-Rules of one set often begin alike: each goes through the same containers and
-leaves out the same ones. What is alike is written once (``rule_bodies``).
+Rules of one set often begin alike: each iterates over the same containers and skips the same
+containers. ``rule_bodies`` writes equal literals once.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Names = dict[str, str]
-"""Variables of one rule, and which of another they are."""
+"""Variables of one rule, and the corresponding variables of another rule."""
 
 
 _VISIBLE_CALLS: Final = frozenset({"trace", "internal.print"})
-"""Calls that somebody sees: each rule makes its own."""
+"""Calls with visible output: each rule makes its own."""
 
 
 def literals(one: ir.Lit, other: ir.Lit, names: Names) -> bool:
-    """Whether both mean the same; ``names`` learns what variables of ``other`` are in ``one``.
+    """Whether both literals mean the same; adds the corresponding variables to ``names``.
 
-    Where they differ ``names`` is not to be used any more.
+    If they differ, ``names`` is no longer valid.
     """
     if type(one) is not type(other) or one.withs or other.withs or one.negated != other.negated:
         return False

@@ -49,7 +49,7 @@ class Bodies:
         self._function = function
 
     def body(self, body: ir.Body) -> None:
-        """Open the nest of a body; what its solutions do is written next."""
+        """Writes the literals of a body; the caller then writes the effect of a solution."""
         for lit in body:
             self._literal(lit)
 
@@ -134,7 +134,10 @@ class Bodies:
         return self._grouped(term) or self.collection(term)
 
     def _grouped(self, term: ir.Comprehension) -> Expression | None:
-        """The collection among those of all values around it; None where it is not asked for again."""
+        """Returns the solutions for the bound values, from a collection grouped by key.
+
+        Returns None if the comprehension is evaluated only once.
+        """
         function, unit = self._function, self._function.unit
         if not (function.blocks or function.is_called_often):
             return None
@@ -308,7 +311,7 @@ class Bodies:
         function.condition(any_of([result, other]))
 
     def print_(self, lit: ir.Print) -> None:
-        """A line for whoever listens."""
+        """Writes a ``print``, which runs only if the caller receives printed lines."""
         function = self._function
         function.effects += 1
         function.flush()
@@ -339,7 +342,10 @@ class Bodies:
         self._function.condition(negation(self.exists(lambda: self._literal(inner))))
 
     def _below(self, term: ir.Term) -> ir.Term:
-        """A reference stays inside of the negation; what is nested in it does not."""
+        """Returns the operand of a negation.
+
+        A reference stays inside the negation; terms nested in it are evaluated before.
+        """
         if isinstance(term, ir.Ref):
             return ir.Ref(term.head, [self._hoisted(part) for part in term.path])
         if isinstance(term, ir.Comprehension):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from webhook.rego.write.function import FunctionBuilder
 
 MAX_INLINED: Final = 40
-"""Calls written inline in one program: beyond, code would grow for little."""
+"""The most calls written inline in one program: more calls lengthen the code for little gain."""
 
 MAX_COMPUTED: Final = 10_000
 """Scalars and characters of a value computed while code is written: some 100 KB."""
@@ -46,7 +46,8 @@ _COMPARISONS: Final = {
     "gt": (">", "before", True),
     "gte": (">=", "not_after", True),
 }
-"""The operator of integers, and what compares other values; whether with its operands turned round."""
+"""The operator for integers, the function for other values, and whether its operands are
+swapped."""
 
 _RESULTS: Final = {"string": Kind.STRING, "boolean": Kind.BOOL}
 
@@ -72,7 +73,7 @@ class Calls:
         self._function.patterns.give(lit.out, self._result(lit))
 
     def _computed(self, lit: ir.Call) -> bool:
-        """Give the result of a built-in whose operands are known, or return False."""
+        """Writes the result of a built-in with known operands; returns False for other calls."""
         terms = self._function.terms
         builtin = self._function.unit.builtins[str(lit.name)]
         if not is_computable(builtin):
@@ -87,7 +88,7 @@ class Calls:
         try:
             known = builtin.function(*([context] if builtin.context else []), *values)
         except (BuiltinError, EvaluationError, RecursionError):
-            return False  # whoever evaluates it is to see that
+            return False  # the error is raised by the evaluation
         if context.is_particular or (known is not UNDEFINED and not is_small(known, MAX_COMPUTED)):
             return False
         self._function.patterns.give(lit.out, terms.constant(known))
@@ -214,7 +215,7 @@ class Calls:
         return result.of_kind(_RESULTS.get(str(builtin.result), Kind.ANY))
 
     def _tried(self, lit: ir.Call, operands: list[Expression], *, pay: bool = True) -> Expression:
-        """A local with what a built-in gives, undefined where it complains."""
+        """Returns a local with the result of a built-in; undefined after an error."""
         function, unit = self._function, self._function.unit
         assert isinstance(lit.name, str)
         builtin = unit.builtins[lit.name]

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from webhook.rego.write.expression import Expression
 
 COMMON_FROM: Final = 5
-"""The reading from which on a field is read before the bodies. It is read for every item then, where
-only some items get as far as its readers: for 40 ns each. What code of each reading CPython need not
-compile is 20 µs."""
+"""The number of reads from which a field is read before the bodies. The field is then read for
+every item, for 40 ns each, even if few items reach the bodies that use it. Each further read in the
+source costs CPython 20 µs to compile.
+"""
 
 
 class CommonReads:
@@ -29,7 +30,7 @@ class CommonReads:
         lines.append(self._place)
 
     def local(self, reading: Expression, new: Callable[[], Expression]) -> Expression | None:
-        """The local with what is read; None while too few bodies have read it."""
+        """Returns the local with the field's value; None before the read COMMON_FROM."""
         source = reading.source
         local = self._found.get(source)
         if local is None:

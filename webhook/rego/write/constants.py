@@ -1,7 +1,7 @@
-"""Terms whose value is known while code is written, and what follows from them.
+"""Terms whose value is known while code is written, and their consequences.
 
-Constants of the policy are known always; a constraint's parameters are where code is
-written for it alone (:func:`bind_parameters`), and then so is what only they decide.
+Constants of the policy are always known. A constraint's parameters are known if code is written for
+it alone (:func:`bind_parameters`), and so are terms that depend only on them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 PARAMETERS = "parameters"
 
 PARTS_MAX: Final = 10_000
-"""Values that a collection made of known variables may hold: more are made by the evaluation, which
-has bounds. What a policy writes out whole is no smaller for it."""
+"""The most values in a collection made of known variables. The evaluation makes larger collections,
+within its limits. A collection written out in the policy is not shortened.
+"""
 
 
 class NeverHolds(Exception):
@@ -88,9 +89,9 @@ def _all(terms: Iterable[Term], known: Callable[[str], Value]) -> list[Value] | 
 
 
 def bind_parameters(rules: Iterable[Rule], parameters: Value) -> bool:
-    """Put the value in place of ``input.parameters``; False where a modifier may replace it.
+    """Replaces ``input.parameters`` by the value; False if a modifier may replace input.
 
-    The rules are changed. What reads ``input`` whole still does.
+    The rules are changed in place. Terms that read the whole ``input`` stay.
     """
     branches = [branch for rule in rules for branch in rule.branches()]
     for branch in branches:
@@ -131,7 +132,7 @@ def _bind_operand(lit: Lit, parameters: Value) -> None:
 
 
 def is_of_parameters(ref: ir.Ref) -> bool:
-    """Whether the reference is one below ``input.parameters``."""
+    """Whether the reference begins with ``input.parameters``."""
     first = ref.path[0] if ref.path else None
     return is_input(ref.head) and isinstance(first, ir.Const) and first.value == PARAMETERS
 

@@ -177,7 +177,7 @@ class Documents:
     # --- sets --------------------------------------------------------------------------------------
 
     def entry(self, name: str, node: Node) -> None:
-        """The function of a document that is asked for: nothing else in the program can use it."""
+        """Writes the function of the requested document; no other function calls it."""
         if node.rules[0].kind == "set":
             self._set(name, node)
         else:
@@ -214,10 +214,10 @@ class Documents:
             self.unit.fixed[name] = UNDEFINED
 
     def _matching(self, name: str, one: requests.Matching) -> None:
-        """Members of a set of objects whose ``given`` properties have these values.
+        """Writes the function that returns the members of a set with given property values.
 
-        Known from the beginning, they save the iterations that would find others.
-        The result holds the ``open`` properties of each member.
+        It replaces an iteration over all members. The result holds the ``open`` properties of each
+        member.
         """
         params = [local(f"a{i}", kind) for i, (_, kind) in enumerate(one.given)]
         writer = self._function_of(one.node.rules)
@@ -262,7 +262,7 @@ class Documents:
             self.given = outer
 
     def _table(self, name: str, params: tuple[str, ...], rules: list[Rule]) -> bool:
-        """A function whose rules only map one string to a value each is a lookup."""
+        """Writes a lookup for a function whose rules only map one string each to a value."""
         values: dict[str, Any] = {}
         for rule in rules:
             if rule.default or rule.else_ is not None or rule.body or len(rule.args or ()) != 1:
@@ -365,7 +365,7 @@ class Documents:
         writer.set(so_far.source, conditional(value, compare(so_far, "is", NONE), agreed))
 
     def _alternative(self, writer: FunctionBuilder, rule: Rule, message: str) -> None:
-        """One body, which returns its value; solutions that disagree are a conflict."""
+        """Writes one body, which returns its value; solutions with other values are a conflict."""
         start = len(writer.lines)
         saved = begin(writer, rule)
         result: Expression | None = None
@@ -395,7 +395,7 @@ class Documents:
     # --- objects -----------------------------------------------------------------------------------------
 
     def _object(self, name: str, one: requests.ObjectDocument) -> None:
-        """The document of all rules below a node, or of those that a path can meet."""
+        """Writes the document of all rules below a node, or of the rules that a path can reach."""
         inner = f"{name}e"
         self._cached(name, inner, one.node, self.unit.slot())
         built = self.unit.want(requests.Built(one.node, one.chosen))
@@ -454,7 +454,7 @@ _STATE: Final = ("S",)
 
 
 def _no_matches(rule: Rule) -> list[tuple[ir.Term, Expression]]:  # noqa: ARG001  # as others
-    """Rules whose head asks for nothing."""
+    """Returns no operands, for rules whose head has none."""
     return []
 
 
@@ -465,7 +465,7 @@ def _properties(rule: Rule) -> dict[Any, ir.Term]:
 
 
 def _all_equal(rules: list[Rule]) -> bool:
-    """Whether the rules all have one and the same constant value."""
+    """Whether all rules have the same constant value."""
     first = rules[0].value
     return isinstance(first, ir.Const) and all(
         isinstance(rule.value, ir.Const) and equal(rule.value.value, first.value)

@@ -1,18 +1,18 @@
 """Expressions of generated code as values: what the emitters pass to each other.
 
-An expression carries its source, how tightly that binds, the kind of Rego value that it has, the
-value itself where that is known, and what a true outcome proves about which local. Only the
-functions here put sources together, and each puts parentheses where an operand binds less tightly
-than its place asks for. So a form of several operands may stand in any place, and nobody who adds
-one has to know what it will stand beside.
+An expression carries its source, its binding strength, the kind of its Rego value, the value itself
+if it is known, and the kinds of locals that a true outcome proves. Only the functions here join
+sources. Each adds parentheses where an operand binds less tightly than its place requires. So an
+expression of several operands may stand in any place, and a new form needs no knowledge of its
+neighbours.
 
 A proof is declared by the form that makes it, at the place where its test is written, and holds for
 its true outcome alone: ``and`` keeps the proofs of its operands, ``or`` and ``not`` have none.
 
-A local that is assigned inside an expression (``(v1 := x) is not U``) is made by
-:func:`found` alone, which gives a condition. Conditions are joined by ``and``, and what
-reads the local is written behind them: it is assigned on every path that leads there. No other
-expression is an assignment, so that between brackets and commas each may stand as it is.
+A local that is assigned inside an expression (``(v1 := x) is not U``) is made by :func:`found`
+alone, which gives a condition. Conditions are joined by ``and``, and code that reads the local
+follows them: the local is assigned on every path to that code. No other expression is an
+assignment, so each may stand between brackets and commas without parentheses.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Kind(Enum):
     BOOL = "boolean"
     LIST = "list"
     DICT = "dict"
-    """An object whose names are all strings."""
+    """An object whose keys are all strings."""
     SET = "set"
     NULL = "null"
 
@@ -85,8 +85,8 @@ class Binds(IntEnum):
 class Expression:
     """A value that generated code computes, free of effects.
 
-    Nobody changes one that is made. That Python sees to it (``frozen``) would cost a tenth of what
-    writing a template takes.
+    An expression never changes once made. Enforcing that by ``frozen`` would add a tenth to the
+    time of writing a template.
     """
 
     source: str
@@ -117,7 +117,7 @@ class Expression:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a name whose value is not known."""
+        """Whether this is a name whose value is not known."""
         return self.is_simple and self.value is MISSING
 
     @property
@@ -134,7 +134,7 @@ FALSE: Final = Expression("False", kind=Kind.BOOL, value=False, is_simple=True)
 
 
 def name(source: str, kind: Kind = Kind.ANY) -> Expression:
-    """A local, or whatever else has a name."""
+    """Returns a local or another name."""
     return Expression(source, kind=kind, is_simple=True)
 
 
@@ -150,7 +150,7 @@ def _listed(operands: Iterable[Operand]) -> str:
 
 
 def is_decimal(value: int) -> bool:
-    """Whether an integer is written in digits: of a huge one that is slow, and CPython limits it."""
+    """Whether an integer is written in digits: CPython limits them, and many are slow."""
     return -(10**18) < value < 10**18
 
 
@@ -175,7 +175,7 @@ def named(constant: str, value: Value) -> Expression:
 
 
 def call(function: str, *operands: Operand, kind: Kind = Kind.ANY) -> Expression:
-    """A call of what has a name."""
+    """Returns a call of a named function."""
     return Expression(f"{function}({_listed(operands)})", kind=kind)
 
 

@@ -19,14 +19,14 @@ class CountOf:
 
 @dataclass(frozen=True, slots=True)
 class KindOf:
-    """A local, as what it was found to be."""
+    """A local whose kind was found out."""
 
     local: str
 
 
 @dataclass(frozen=True, slots=True)
 class SizeOf:
-    """The collection that a set was made of, whose length is had without a call."""
+    """The collection that a set was made of; its length needs no call."""
 
     local: str
 

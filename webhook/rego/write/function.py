@@ -1,8 +1,7 @@
-"""Stage 9: one Python function while it is being written, which all emitters share.
+"""Stage 9: one Python function while it is being written, shared by all emitters.
 
-The style is "success indents": a condition that fails falls out of the nest, so
-that nothing is needed to leave it. Conditions are kept pending and written as
-one ``if`` when a statement must follow.
+The style is "success indents": code after a failed condition is skipped by its indentation, so no
+jump is needed. Conditions are kept pending and written as one ``if`` when a statement must follow.
 """
 
 from __future__ import annotations
@@ -33,8 +32,9 @@ if TYPE_CHECKING:
     from webhook.rego.write.uses import Uses
 
 MAX_BLOCKS: Final = 16
-"""Loops inside each other in one function, from which on a function inside of it goes on: CPython
-allows 20 blocks, of which a ``try`` is one, too."""
+"""The depth of nested loops from which an inner function continues: CPython allows 20 blocks, and a
+``try`` counts as a block, too.
+"""
 
 FLAT_FROM: Final = 30
 """Levels of indentation from which conditions leave a loop instead of opening a block.
@@ -49,8 +49,9 @@ CALL_STEPS: Final = 5
 """The steps of a function's call, likewise."""
 
 FREE_TURNS: Final = 10
-"""Turns of a loop that may be free (:mod:`webhook.rego.write.payment`): what nearly all lists
-and objects of Kubernetes have."""
+"""Turns of a loop that may be free (:mod:`webhook.rego.write.payment`): nearly all lists and
+objects of Kubernetes are no longer.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Saved:
 
 
 class FunctionBuilder:
-    """One Python function: its lines, and what is known at the place that is written next."""
+    """One Python function: its lines, and the facts known at the current place."""
 
     __slots__ = (
         "_created",
@@ -130,7 +131,7 @@ class FunctionBuilder:
     nest: Bodies
 
     def __init__(self, unit: Unit, uses: Uses) -> None:
-        """The emitters are put in by whoever makes them."""
+        """The caller adds the emitters afterwards."""
         self.unit = unit
         self.uses = uses
         self.lines: list[Line] = []
@@ -152,15 +153,16 @@ class FunctionBuilder:
         """The inner function that made each local, by the local's name; None for the outer one."""
         self.known: dict[Fact, Expression] = {}
         self.reads: dict[tuple[str, tuple[str, ...]], tuple[Expression, int]] = {}
-        """Paths of locals that have been read, to a local that is undefined where there is nothing,
-        and the indentation of the reading: it stands for whatever is written in the same block."""
+        """Locals with paths already read (or undefined), and the indentation of their block."""
         self.common: dict[str, CommonReads] = {}
-        """Where a local's fields are read that many bodies read, by the local."""
+        """The place for common reads of a local's fields, by local."""
         self.repeats = True
         """Whether the same solution may be found twice without harm."""
         self.names = 0
         self.effects = 0
-        """Counts what may end the evaluation or be seen from outside: it is never left out."""
+        """The number of effects: code that may end the evaluation or is visible outside. Such code
+        is never removed.
+        """
         self.is_called_often = False
         """Whether an evaluation may call it any number of times."""
         self.looping = False
@@ -168,15 +170,19 @@ class FunctionBuilder:
         self.collecting = ""
         """The local with the collection that the loops fill."""
         self.bodies = 1
-        """Bodies that share what is being written: a turn of a loop is a turn of each."""
+        """The number of bodies that share the code being written: a turn of a loop counts for each
+        body.
+        """
         self.callees: list[tuple[str, int]] = []
-        """Functions called, and how often while no loop of this one has more than its free turns."""
+        """Functions called, and the number of calls while each loop of this function has only free
+        turns.
+        """
         self.turns = 1
         """Turns of the loops that the place is inside of, while they are free."""
         self.free = 0
-        """Steps of all that has been written, likewise."""
+        """Steps of all code written so far, while the loops are free."""
         self.straight = 0
-        """Steps of what stands outside of loops: nobody pays for it."""
+        """Steps of code outside of loops; an evaluation does not pay for them."""
         self.price: Pay | None = None
         """Where the innermost loop is paid for."""
         self.pays = False
@@ -188,7 +194,7 @@ class FunctionBuilder:
     # --- conditions ---------------------------------------------------------------------------
 
     def condition(self, test: Expression) -> None:
-        """Open a condition: what is written next happens only where it holds, and knows what that proves."""
+        """Opens a condition: code written next runs only if it holds, and uses its facts."""
         if test.value is False:
             raise NeverHolds
         if test.value is not True:
@@ -204,7 +210,7 @@ class FunctionBuilder:
         return value
 
     def attempt(self, write: Callable[[], None]) -> bool:
-        """Write a body; of one that turns out to have no solution only effects are left."""
+        """Writes a body; if it can have no solution, it is removed unless it has effects."""
         start, effects, depth = len(self.lines), self.effects, len(self.loops)
         reads = dict(self.reads)
         try:
@@ -247,7 +253,7 @@ class FunctionBuilder:
         return name(local, kind)
 
     def outer(self) -> Expression:
-        """A local of the function itself, whatever inner function the place is in."""
+        """Returns a new local of the function itself, even inside an inner function."""
         local = self.new()
         self._created[local.source] = None
         return local
@@ -278,7 +284,7 @@ class FunctionBuilder:
         return local
 
     def set(self, local: str, value: Expression) -> None:
-        """Give another value to a local of this function or of one around it."""
+        """Assigns another value to a local of this function or of an enclosing function."""
         self.line(f"{local} = {value.source}")
         self._share(local)
 
@@ -293,7 +299,7 @@ class FunctionBuilder:
         return local
 
     def _share(self, local: str) -> None:
-        """An inner function says which names that it assigns to are of those around it."""
+        """Notes the locals of enclosing functions that an inner function assigns (``nonlocal``)."""
         if self._inner is not None and self._created.get(local) is not self._inner:
             self._inner.shared[local] = None
 
@@ -342,7 +348,7 @@ class FunctionBuilder:
     # --- paying -------------------------------------------------------------------------------
 
     def may_complain(self) -> None:
-        """Note that what is written next may end a strict evaluation."""
+        """Notes that the code written next may end a strict evaluation."""
         if not self.unit.lenient:
             self.effects += 1
 
@@ -360,7 +366,7 @@ class FunctionBuilder:
         self._turn(min(count, FREE_TURNS))
 
     def charge_turns(self) -> None:
-        """Begin to pay: a loop follows whose turns pay for themselves, and may be many."""
+        """Begins to pay: the next loop charges each turn itself and may be long."""
         self.line(f"P = {PAYS} = True")
         self._share("P")
         self.price = None
@@ -383,7 +389,7 @@ class FunctionBuilder:
         self.pays = True
 
     def work(self) -> None:
-        """Pay, within a loop, for what takes longer than a turn of it was paid for."""
+        """Charges, within a loop, for work that takes longer than a usual turn."""
         self.spend(WORK_STEPS)
         if self.turns > 1:
             self.append(Pay(self.indent, steps=str(WORK_STEPS), guard="if P: "))
@@ -407,7 +413,7 @@ class FunctionBuilder:
             self.append(Pay(self.indent, steps=str(CALL_STEPS)))
 
     def spend(self, steps: int) -> None:
-        """Count what is written next, which pays for itself where an evaluation pays."""
+        """Counts steps of code written next, which charges for itself once the evaluation pays."""
         self.free += self.turns * steps
         if self.turns == 1:
             self.straight += steps

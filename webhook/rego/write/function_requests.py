@@ -21,7 +21,7 @@ class _OfNode:
 
     @property
     def key(self) -> Hashable:
-        """The key by which equal requests share one function."""
+        """The key; requests with equal keys share a function."""
         return self.letter, id(self.node)
 
 
@@ -34,7 +34,7 @@ class Document(_OfNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Members(_OfNode):
-    """The members of a partial set, without telling equal ones apart."""
+    """The members of a partial set; equal members may repeat."""
 
     letter = "i"
 
@@ -50,7 +50,7 @@ class Matching(_OfNode):
 
     @property
     def key(self) -> Hashable:
-        """The key by which equal requests share one function."""
+        """The key; requests with equal keys share a function."""
         return self.letter, id(self.node), self.given, self.open
 
 
@@ -64,7 +64,7 @@ class Function(_OfNode):
 
     @property
     def key(self) -> Hashable:
-        """The key by which equal requests share one function."""
+        """The key; requests with equal keys share a function."""
         given = tuple([None if one is None else one.source for one in self.given])
         return self.letter, id(self.node), given
 
@@ -76,7 +76,7 @@ class _Chosen(_OfNode):
 
     @property
     def key(self) -> Hashable:
-        """The key by which equal requests share one function."""
+        """The key; requests with equal keys share a function."""
         return self.letter, id(self.node), self.chosen
 
 
@@ -110,7 +110,7 @@ class Collection:
 
     @property
     def key(self) -> Hashable:
-        """The key by which equal requests share one function."""
+        """The key; requests with equal keys share a function."""
         return self.letter, id(self.term)
 
 
@@ -125,7 +125,7 @@ class Grouped:
 
     @property
     def key(self) -> Hashable:
-        """The key by which equal requests share one function."""
+        """The key; requests with equal keys share a function."""
         return self.letter, id(self.term), self.names
 
 

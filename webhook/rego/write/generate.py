@@ -114,7 +114,7 @@ NAMESPACE: Final[dict[str, Any]] = {
     "values": runtime.values,
     "values_in_order": runtime.values_in_order,
 }
-"""The names of generated code, besides those that it defines."""
+"""The names available to generated code, besides its own definitions."""
 
 
 DEEP: Final = 100
@@ -127,9 +127,9 @@ ENTRY: Final = "q"
 
 
 def parts_of(unit: Unit) -> list[str]:
-    """The program's source text: each function by itself, and what stands before and after them.
+    """Returns the source text in parts: the header, each function, and the definitions after them.
 
-    CPython's compiler lets no other thread run meanwhile, so it gets them one by one.
+    CPython's compiler blocks all other threads while it runs, so it compiles one part at a time.
     """
     functions = sources(unit.functions, unit.payments, modifies=unit.modifies)
     ends = [*unit.ends, *unit.branchings, *unit.adoptions]
@@ -139,19 +139,20 @@ def parts_of(unit: Unit) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Generated code with what it runs with."""
+    """Generated code, ready to run."""
 
     function: Callable[[runtime.State], Value]
-    """The document that was asked for."""
+    """The function that computes the requested document."""
     slots: int
     """Documents of an evaluation's state."""
     of_constraint: tuple[tuple[int, Callable[[runtime.State], Value]], ...]
-    """Slots of documents that only a constraint's parameters decide, and what computes each."""
+    """Slots of documents that depend only on a constraint's parameters, with the function of
+    each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Compiled source with what it needs to run; everything in it can be written to a file."""
+    """Compiled source and the names that it uses; all fields can be written to a file."""
 
     codes: tuple[CodeType, ...]
     used: dict[str, str]
@@ -162,18 +163,18 @@ class Generated:
 
     @property
     def size(self) -> int:
-        """Bytes in memory, about: twice what marshal writes and what the names take that it runs with.
+        """Approximate bytes in memory: twice the size by marshal and the size of the namespace.
 
-        As measured over the templates of the public library.
+        Measured over the templates of the public library.
         """
         return 2 * (len(marshal.dumps(self.codes)) + sys.getsizeof(NAMESPACE))
 
     def load(self, builtins: Mapping[str, Builtin]) -> Loaded:
-        """Run the definitions of one document."""
+        """Runs the definitions of one document."""
         return self.load_all(builtins, [ENTRY])[0]
 
     def load_all(self, builtins: Mapping[str, Builtin], entries: Sequence[str]) -> list[Loaded]:
-        """Run the definitions of documents that share them: one for each name of an entry."""
+        """Runs the shared definitions of documents; ``entries`` names a function for each."""
         names = dict(NAMESPACE)
         names["L"] = [Location(*place) for place in self.places]
         for name, alias in self.used.items():

@@ -1,10 +1,10 @@
-"""Stage 9: comprehensions that are computed once for all values of what stands around them.
+"""Stage 9: comprehensions that are computed once for all values of the variables around them.
 
-``ys := [y | some y in input.ys; y.name == x]``, asked for each ``x`` of a loop, goes through all of
-``input.ys`` each time. Where its own body would bind ``x``, it is evaluated without it once, its
-solutions kept by the ``x`` that each is for. What takes the square of the number of objects takes
-as long as they are then. Which comprehensions these are is OPA's choice, too
-(v1/ast/compile.go, getComprehensionIndex), since what is evaluated ahead may end an evaluation.
+``ys := [y | some y in input.ys; y.name == x]``, evaluated for each ``x`` of a loop, iterates over
+all of ``input.ys`` each time. If its own body can bind ``x``, it is evaluated once without a value
+of ``x``, and its solutions are grouped by ``x``. The time is then linear in the number of objects
+and not quadratic. The choice of comprehensions follows OPA (v1/ast/compile.go,
+getComprehensionIndex), because a comprehension evaluated ahead may end an evaluation.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ def _bound_by(body: Body, keys: set[str], arity: Callable[[Function], int]) -> s
 
 
 def _unifying(lit: Lit) -> Lit:
-    """A comparison binds what has no value, as OPA has it."""
+    """Returns a comparison as a unification, which binds variables without a value, as in OPA."""
     if isinstance(lit, ir.Call) and lit.name == "equal" and lit.out is None and not lit.negated:
         return ir.Eq(lit.args[0], lit.args[1], lit.location, withs=lit.withs)
     return lit
 
 
 def _seeks(lit: Lit, keys: set[str]) -> bool:
-    """Whether a literal looks up by a key what it would have to go through without it."""
+    """Whether a literal looks up one item by a key, and would iterate over all items without it."""
     if not keys:
         return False
     if isinstance(lit, ir.Call) and lit.name == "walk":

@@ -1,10 +1,12 @@
-"""Stage 9: built-ins that are written inline: the usual kinds of operands at once, the rest called.
+"""Stage 9: built-ins that are written inline for the usual kinds of operands.
 
-Each form writes the whole call, or returns False where the general one is
-needed. A *slow* call stands in an expression where its operands have unusual
-kinds: it is undefined, or ends a strict evaluation, as the built-in decides.
+The built-in is called for other kinds.
 
-A form says which kinds its true outcome proves where it writes the test that proves them:
+Each form writes the whole call, or returns False if the general call is needed. A *slow* call
+stands in an expression where its operands have unusual kinds: it is undefined, or ends a strict
+evaluation, as the built-in decides.
+
+A form declares the kinds that a true outcome proves beside the test that proves them:
 :func:`~webhook.rego.write.expression.is_of`, or ``proving`` where a built-in takes no other kind.
 """
 
@@ -50,8 +52,9 @@ if TYPE_CHECKING:
     Form: TypeAlias = Callable[[FunctionBuilder, ir.Call], bool]
 
 MAX_INLINE_TEXTS: Final = 4
-"""Texts that one program joins in place, which saves a tenth of a microsecond each time. Most
-policies have no more; one that has many takes CPython 50 µs longer to compile for each."""
+"""The most texts that one program joins in place, which saves 0.1 µs each time. Most policies have
+no more; in a policy with many, each takes CPython 50 µs longer to compile.
+"""
 
 MAX_BITS: Final = 64
 """Of an integer that is written in digits at once."""
@@ -157,7 +160,7 @@ def _is(kind: Kind) -> Form:
 
 
 def _is_type(value: Expression, python: str) -> Expression:
-    """Whether a value is of one of the types that its kind may have: it proves no kind."""
+    """Tests for one of the Python types of a kind, which proves no kind."""
     return compare(call("type", value), "is", python)
 
 
@@ -189,7 +192,7 @@ def _regex_match(function: FunctionBuilder, lit: ir.Call) -> bool:
 
 
 def _any_affix(called: str) -> Form:
-    """One string against a known list of strings."""
+    """Returns a form that tests one string against a known list of strings."""
 
     def form(function: FunctionBuilder, lit: ir.Call) -> bool:
         affixes = function.terms.static(lit.args[1])
@@ -210,7 +213,7 @@ def _any_affix(called: str) -> Form:
 
 
 def _member(function: FunctionBuilder, lit: ir.Call) -> bool:
-    """Membership in a constant collection of strings, or the general one."""
+    """Writes membership in a constant collection of strings, or the general call."""
     sought, collection = function.terms.arguments(lit.args)
     members = collection.value
     if isinstance(members, list | RegoSet):
@@ -232,7 +235,7 @@ def _member(function: FunctionBuilder, lit: ir.Call) -> bool:
 def _guarded(
     write: Callable[[Expression, Expression], Expression], kind: Kind, *, always: Kind = Kind.ANY
 ) -> Form:
-    """A value made of operands of one kind; ``always`` is the kind of whatever it makes."""
+    """Returns a form for two operands of one kind; ``always`` is the kind of every result."""
 
     def form(function: FunctionBuilder, lit: ir.Call) -> bool:
         a, b = _operands(function, lit, literals=kind is Kind.INT)
@@ -302,7 +305,7 @@ def _substring(function: FunctionBuilder, lit: ir.Call) -> bool:
 
 
 def _replace(function: FunctionBuilder, lit: ir.Call) -> bool:
-    """Short texts, with constants for what is sought and put."""
+    """Writes ``replace`` for short texts with constants for the old and new parts."""
     for term in lit.args[1:]:
         if not isinstance(term, ir.Const) or type(term.value) is not str or len(term.value) > 64:
             return False
@@ -335,7 +338,7 @@ def _object_get(function: FunctionBuilder, lit: ir.Call) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """Constant parts of a text, and what is shown between them."""
+    """Constant parts of a text, and the values between them."""
 
     parts: list[str]
     shown: list[Expression]
@@ -386,7 +389,7 @@ _TAKES: Final = {"v": object, "s": str, "q": str, "d": int}
 """The types that a verb prints as they are, by verb."""
 
 _CALLED: Final = frozenset("dq")
-"""Verbs whose texts the built-in makes where no more are joined in place."""
+"""Verbs that the built-in formats if no further text may be joined in place."""
 
 
 def _fits(value: Expression, verb: str) -> list[Expression]:
@@ -421,7 +424,7 @@ def _joined(
 
 
 def _inline(function: FunctionBuilder, text: _Text) -> Expression:
-    """The fastest way, and the one that takes CPython longest to compile."""
+    """Writes an f-string: the fastest form, and the form that CPython compiles slowest."""
     parts: list[Expression | str] = [text.parts[0]]
     for value, constant in zip(text.shown, text.parts[1:], strict=True):
         # Only a local may stand in an f-string: a constant would end it with its own quotes.

@@ -1,11 +1,10 @@
-"""Stage 11: which functions pay for their loops always, and which only once a loop is long.
+"""Stage 11: which functions always pay for their loops, and which only once a loop is long.
 
-What most evaluations do is so little that counting it would cost more than it could
-save. So loops of up to :data:`~webhook.rego.write.function.FREE_TURNS` turns are free,
-where all that can be done that way is little: with each of them at its longest, one
-inside the other, and with what the functions do that they call. The first longer loop
-makes the evaluation pay from there on (``P`` in a function, :data:`PAYS` between them):
-for every turn, call, built-in and member, however short the loops after it are.
+Counting the steps of a typical evaluation would cost more than the limit could save. So loops of up
+to :data:`~webhook.rego.write.function.FREE_TURNS` turns are free if the total of free steps is
+bounded: with each nested loop at its longest free length, and with all called functions. The first
+longer loop makes the evaluation pay from there on (``P`` in a function, :data:`PAYS` between
+functions): for every turn, call, built-in and member, however short later loops are.
 """
 
 from __future__ import annotations
@@ -21,16 +20,19 @@ if TYPE_CHECKING:
     from webhook.rego.write.statement import WrittenFunction
 
 FREE_STEPS: Final = 40_000
-"""The free steps of an evaluation: 2 ms at most, a fifth of what it has on the thread that answers
-admissions (`docs/adr/0020`)."""
+"""The most free steps of an evaluation: at most 2 ms, a fifth of its budget on the admission thread
+(`docs/adr/0020`).
+"""
 
 FREE_STEPS_REPEATED: Final = 4_000
-"""The free steps of one call of a function that may be called any number of times. Its caller
-counts the call as its own."""
+"""The most free steps of one call of a function that may be called any number of times. Its caller
+counts the call in its own steps.
+"""
 
 STRAIGHT_STEPS: Final = 400
-"""The most steps outside of loops that are free in one call: a function that does more, with all
-that it calls, pays for it when it begins."""
+"""The most free steps outside of loops in one call. A function with more steps, including its
+callees, pays for them when it begins.
+"""
 
 _BEGINS: Final = f"P = {PAYS}"
 _ALWAYS: Final = f"{_BEGINS} = True; X = S[2]"
@@ -43,7 +45,7 @@ class Payment:
     free: int
     """Itself, while no loop is longer than its free turns."""
     straight: int
-    """The part of it outside of loops: where loops pay, it is what remains unpaid."""
+    """The steps outside of loops: they remain unpaid if loops pay."""
     calls: list[tuple[str, int]]
     """Functions called, and how often at most while loops are free."""
     pays: bool
@@ -67,9 +69,9 @@ _NOTHING: Final = Beginning([])
 def sources(
     functions: Iterable[WrittenFunction], payments: Mapping[str, Payment], *, modifies: bool
 ) -> list[str]:
-    """The text of each function, at whose beginning stands how it pays.
+    """Returns the text of each function, beginning with its way of paying.
 
-    ``modifies`` where documents may be computed any number of times.
+    ``modifies`` is true if documents may be computed any number of times.
     """
     beginnings = _beginnings(payments, 0 if modifies else FREE_STEPS)
     sources = []
@@ -111,7 +113,7 @@ def _beginnings(payments: Mapping[str, Payment], rest: int) -> dict[str, Beginni
 
 
 def _callees_first(payments: Mapping[str, Payment]) -> list[str]:
-    """All names in an order in which a function comes after those that it calls."""
+    """Returns all names, each function after its callees."""
     ordered: dict[str, None] = {}
     entered: set[str] = set()
     for first in payments:
@@ -129,7 +131,7 @@ def _callees_first(payments: Mapping[str, Payment]) -> list[str]:
 
 
 def _times(payments: Mapping[str, Payment], order: list[str]) -> dict[str, int | None]:
-    """How often each is called in one evaluation at most; None where a loop may repeat it."""
+    """Returns the most calls of each function in one evaluation; None if a loop may repeat it."""
     called = {callee for payment in payments.values() for callee, _ in payment.calls}
     total: dict[str, int | None] = {}
     for name in order:

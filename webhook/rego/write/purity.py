@@ -1,4 +1,4 @@
-"""Finds what has one value in all evaluations: nothing in it reads what may differ the next time."""
+"""Finds terms and documents with one value in all evaluations: they read no changing data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PurityFacts(Protocol):
-    """The facts that decide it: the rules, the built-ins, and what modifiers replace."""
+    """The facts that decide purity: the rules, the built-ins, and the targets of modifiers."""
 
     tree: Tree
     builtins: Mapping[str, Builtin]
@@ -30,8 +30,8 @@ class PurityFacts(Protocol):
 class Purity:
     """Finds the terms and documents of a program that read neither input nor base documents.
 
-    They ask no built-in either that may answer otherwise another time. With ``parameters``
-    they may read ``input.parameters``: they have one value for each constraint.
+    They call no built-in whose result may vary either. With ``parameters`` they may read
+    ``input.parameters`` and have one value for each constraint.
     """
 
     def __init__(self, program: PurityFacts, *, parameters: bool = False) -> None:
@@ -40,7 +40,7 @@ class Purity:
         self._known: dict[int, bool] = {}
 
     def term(self, term: Term) -> bool:
-        """Whether a term has one value."""
+        """Whether a term has the same value in all evaluations."""
         if isinstance(term, ir.Const):
             return True
         if isinstance(term, ir.Var):

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 MAX_POSITION: Final = 1000
-"""Positions in arrays that policies name: those below are read at once where there are so many."""
+"""The limit of array positions in policies that are tested before the general lookup."""
 
 
 def given_properties(
@@ -120,7 +120,10 @@ class References:
     def _steps(
         self, current: Expression, path: list[ir.Term], at: int, origin: Origin | None = None
     ) -> Expression:
-        """Walk the rest of a path from a value; of an origin what is found may be used again."""
+        """Writes the rest of a path from a value.
+
+        Values read from an ``origin`` can be used again.
+        """
         walked: tuple[str, ...] = ()
         while at < len(path):
             if current.is_known:
@@ -278,7 +281,7 @@ class References:
     # --- other steps ------------------------------------------------------------------------------
 
     def _step(self, current: Expression, part: ir.Term) -> Expression:
-        """One step that is no constant name."""
+        """Writes one step whose name is not constant."""
         terms = self._function.terms
         current = self._function.simple(current)
         if terms.bound(part) or isinstance(part, ir.Ref):
@@ -342,7 +345,14 @@ class References:
         return value
 
     def _iterate_known(self, known: Value, part: ir.Term) -> Expression:
-        """Open a loop over a constant, or none where it has one item; empty ones end the body."""
+        """Opens a loop over a constant. There are three cases.
+
+        1. no items: the body has no solution.
+
+        2. one item: it is matched without a loop.
+
+        3. more items: a loop.
+        """
         function, constant = self._function, self._function.terms.constant
         items = list(pairs_in_order(known))
         if not items:
@@ -523,6 +533,6 @@ class References:
 
 
 def _kind_of_all(values: Iterable[Value]) -> Kind:
-    """The kind of values that all have one."""
+    """Returns the kind of all values; ANY if their kinds differ."""
     kinds = {KIND_OF.get(type(value), Kind.ANY) for value in values}
     return kinds.pop() if len(kinds) == 1 else Kind.ANY

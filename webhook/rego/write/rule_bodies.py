@@ -1,7 +1,7 @@
 """Stage 10: the bodies of one path's rules in one Python function.
 
-Bodies that begin alike share their beginning: rules that go through the same
-containers go through them once.
+Bodies that begin alike share their beginning: rules over the same containers iterate over them
+once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def function_of(unit: Unit, rules: list[Rule]) -> FunctionBuilder:
 
 
 def begin(function: FunctionBuilder, rule: Rule, collecting: str = "") -> Saved:
-    """Begin the next body in a function; what it must be given back after it."""
+    """Begins the next body in a function; returns the state to restore after it."""
     saved = function.save()
     function.uses.variables = function.uses.of(rule)
     function.location = rule.location
@@ -56,7 +56,7 @@ def begin(function: FunctionBuilder, rule: Rule, collecting: str = "") -> Saved:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A rule of a group whose bodies begin alike."""
+    """A rule in a group of rules whose bodies begin alike."""
 
     rule: Rule
     names: alike.Names
@@ -68,20 +68,20 @@ Group = list[Member]
 
 @dataclass(frozen=True, slots=True)
 class RuleBodies:
-    """How the bodies of a path are written: what they begin and what they end with."""
+    """Writes the bodies of a path, with their beginnings and ends."""
 
     function: FunctionBuilder
     matches: Callable[[Rule], list[tuple[Term, Expression]]]
     """Terms of the head and the values that they must have, before the body."""
     end: Callable[[Rule], None]
-    """Writes what each solution does."""
+    """Writes the effect of a solution."""
     collecting: str = ""
     in_order: bool = False
     """Whether rules are written in their order: only neighbours share a beginning."""
     _heads: dict[int, list[Term]] = field(default_factory=dict)
 
     def write(self, rules: Iterable[Rule]) -> None:
-        """Write all; those that begin alike in one nest."""
+        """Writes all bodies; bodies that begin alike share one nest."""
         members = [Member(rule, {}) for rule in rules]
         if len(members) > 1:
             for member in members:
@@ -98,7 +98,7 @@ class RuleBodies:
         self._rest(group, 0)
 
     def _rest(self, group: Group, at: int) -> None:
-        """Bodies from the literal ``at`` on; what is before it has been written."""
+        """Writes bodies from the literal ``at`` on; the literals before it have been written."""
         first = group[0].rule
         if len(group) > 1:
             self._together(group, at)
@@ -122,7 +122,7 @@ class RuleBodies:
 
     @contextmanager
     def _common_reads(self) -> Iterator[None]:
-        """Let what the beginning has bound be read before the bodies."""
+        """Lets fields of locals from the common beginning be read before the bodies."""
         function = self.function
         place = CommonReads(function.lines, function.indent)
         bound = {value.source for value in function.env.values()} - function.common.keys()
@@ -135,14 +135,14 @@ class RuleBodies:
                 del function.common[source]
 
     def _each(self, members: Group, length: int) -> None:
-        """Write what members do after their common beginning."""
+        """Writes the rest of each member after the common beginning."""
         function = self.function
         before, bound = len(function.lines), function.env
         for names, part in self._groups(members, length):
             saved = function.save()
             # Loops of the beginning end with it; that there are some must still be seen.
             function.loops = [loop for loop in function.loops if loop.inner is None]
-            function.flat = False  # what leaves a flat loop would leave out the rules after it
+            function.flat = False  # the exit from a flat loop would skip the rules after it, too
             function.env = {name: bound[of] for name, of in names.items() if of in bound}
             function.uses.variables = function.uses.of(part[0].rule)
             function.attempt(partial(self._rest, part, length))
@@ -151,7 +151,7 @@ class RuleBodies:
             raise NeverHolds
 
     def _groups(self, members: Group, at: int) -> list[tuple[alike.Names, Group]]:
-        """Members whose next literal is alike, and the first one's names as they were before."""
+        """Groups members whose next literal is alike, with the names before that literal."""
         groups: list[tuple[alike.Names, Group]] = []
         for member in members:
             for known, group in groups[-1 if self.in_order else -NEIGHBOURS :]:
@@ -201,7 +201,7 @@ def _common(group: Group, at: int) -> tuple[Group, int]:
 
 
 def _renamed(names: alike.Names, known: alike.Names) -> alike.Names:
-    """A member's names by those of another one; both are given by a third one's."""
+    """Returns a member's names by another member's; both are given by a third member's."""
     others = {of: name for name, of in known.items()}
     return {name: others[of] for name, of in names.items() if of in others}
 

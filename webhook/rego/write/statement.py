@@ -1,8 +1,8 @@
 """Statements of generated code, as they stand in a function until the whole unit is written.
 
-What a statement will be may be settled later than its place: how a loop is paid for once the calls
-in it are known, and whether a function pays always once all functions are. So lines are values, and
-nothing that was written is read again.
+Some statements are decided after their place: the price of a loop once the calls in it are known,
+and whether a function always pays once all functions are known. So lines are values, and written
+text is never parsed again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Line:
     text: str = ""
 
     def texts(self, *, always: bool) -> list[str]:
-        """The lines of source; ``always`` where the function pays for whatever it does."""
+        """Returns the lines of source; ``always`` if the function pays for all its loops."""
         del always
         return [self.text]
 
@@ -45,11 +45,10 @@ class Return(Line):
 
 @dataclass(slots=True, eq=False)
 class Pay(Line):
-    """The line that pays for what follows it: for a loop's turns, or for a call in a loop.
+    """The line that pays for the code after it: the turns of a loop, or a call in a loop.
 
-    ``steps`` is the source of a number. Each call that is written in a loop adds to what a turn
-    of it costs. Where a function always pays, what it would call is written in its place: half
-    the time.
+    ``steps`` is the source of a number. Each call written in a loop adds to the cost of a turn. In
+    a function that always pays, the charge is written inline and not called: half the time.
     """
 
     steps: str = field(kw_only=True)
@@ -88,20 +87,20 @@ class Inner(Line):
 
 @dataclass(slots=True, eq=False)
 class Reads(Line):
-    """Locals that are read in one place for all bodies that follow it."""
+    """Locals that are read in one place for all later bodies."""
 
     locals_: dict[str, str] = field(default_factory=dict)
     """The sources of values that are read, and the locals that hold them."""
 
     def texts(self, *, always: bool) -> list[str]:
-        """All in one line."""
+        """Returns all assignments in one line."""
         del always
         return ["; ".join([f"{local} = {reading}" for reading, local in self.locals_.items()])]
 
 
 @dataclass(slots=True, eq=False)
 class WrittenFunction:
-    """A function's statements and what they need, before they become text."""
+    """A function's statements and their settings, before they become text."""
 
     name: str
     params: tuple[str, ...]

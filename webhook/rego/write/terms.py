@@ -77,7 +77,7 @@ class Terms:
     # --- values -------------------------------------------------------------------------------
 
     def operand(self, term: ir.Term) -> Expression:
-        """The term's value; what must hold for it to have one is written before."""
+        """Returns the term's value; the conditions for a defined value are written before."""
         if isinstance(term, ir.Const):
             return self.constant(term.value)
         if isinstance(term, ir.Given):
@@ -112,7 +112,7 @@ class Terms:
         return self._function.simple(self.operand(term))
 
     def arguments(self, args: list[ir.Term]) -> list[Expression]:
-        """The operands of a call; one may use what iterating another binds."""
+        """Returns the operands of a call; one may use variables bound by iterating another."""
         operands: dict[int, Expression] = {}
         for i, arg in enumerate(args):  # most come in an order in which they can be written
             if not self.evaluable(arg):
@@ -142,7 +142,7 @@ class Terms:
         raise function.unit.unsafe(term.name, function.location)
 
     def root(self, root: Literal["input", "data"]) -> Expression:
-        """The input, where there is one, or the base documents."""
+        """Returns the input, if it is defined, or the base documents."""
         function = self._function
         at = ValueAt(Origin(function.state, root))
         value = function.known.get(at)

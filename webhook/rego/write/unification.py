@@ -40,7 +40,7 @@ class Unification:
         self._function = function
 
     def match(self, pattern: ir.Term, value: Expression) -> None:
-        """Match a value: what is written next happens where it fits the pattern, whose variables it binds."""
+        """Matches a value: code written next runs if it fits the pattern, and binds its variables."""
         function, terms = self._function, self._function.terms
         if isinstance(pattern, ir.Var) and pattern.name not in function.env:
             if pattern.name in ("input", "data"):
@@ -72,7 +72,7 @@ class Unification:
             self._same(terms.operand(pattern), value)
 
     def _part(self, pattern: ir.Term, value: Expression) -> None:
-        """Match one item of an array."""
+        """Matches an item of an array."""
         function = self._function
         if (
             isinstance(pattern, ir.Var)
@@ -86,7 +86,7 @@ class Unification:
     # --- what must hold -----------------------------------------------------------------------
 
     def true(self, value: Expression) -> None:
-        """Test a (defined) value: what is written next happens where it is not false."""
+        """Tests a (defined) value: code written next runs if the value is not false."""
         function = self._function
         if value.is_known:
             function.condition(FALSE if value.value is False else TRUE)
@@ -112,7 +112,7 @@ class Unification:
     # --- equality -----------------------------------------------------------------------------
 
     def _same(self, a: Expression, b: Expression) -> None:
-        """Test that two values are equal, and so of one kind, for what is written next."""
+        """Tests that two values are equal; code written next may rely on their equal kinds."""
         test = self.equality(a, b)
         if Kind.STRING in (a.kind, b.kind):
             test = test.proving((a, Kind.STRING), (b, Kind.STRING))
@@ -157,7 +157,7 @@ class Unification:
     def _unify_now(
         self, x: ir.Term, y: ir.Term, waiting: list[tuple[ir.Term, ir.Term]], i: int
     ) -> bool:
-        """Do one pair if it can be done now; True if it was."""
+        """Writes one pair if that is possible now; returns whether it was."""
         terms = self._function.terms
         if isinstance(x, ir.Array) and isinstance(y, ir.Array):
             waiting.pop(i)
@@ -179,7 +179,7 @@ class Unification:
         ):
             return self._unify_objects(x, y, waiting, i)
         elif terms.bound(x) or (terms.evaluable(x) and not terms.bound(y)):
-            # Where both open loops, those of the first are around those of the second.
+            # If both open loops, the loops of the first are the outer loops.
             waiting.pop(i)
             self.match(y, terms.operand(x))
         elif terms.evaluable(y):
@@ -201,10 +201,9 @@ class Unification:
     def _unify_objects(
         self, x: ir.Object, y: ir.Object, waiting: list[tuple[ir.Term, ir.Term]], i: int
     ) -> bool:
-        """Objects with unbound variables on both sides: name by name, as they are written.
+        """Unifies objects with unbound variables on both sides, name by name.
 
-        A name is a constant or a variable that is bound, the same on both sides; those that turn
-        out equal to another are no names of one object.
+        A name is a constant or a bound variable, and both sides have the same names. The names of an object are unique, so two names with equal values do not match.
         """
         terms = self._function.terms
         names = [at for at, _ in (*x.items, *y.items)]

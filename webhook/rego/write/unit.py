@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from webhook.rego.write.statement import WrittenFunction
 
 MAX_VARIANTS: Final = 30
-"""Calls with known operands that get functions of their own in one constraint's code."""
+"""The most calls with known operands that get their own functions in one constraint's code."""
 
 
 class Foresight(Protocol):
-    """Answers what parameters alone decide: :class:`webhook.rego.write.ahead.Ahead`."""
+    """Values that depend only on parameters: :class:`webhook.rego.write.ahead.Ahead`."""
 
     def document(self, node: Node) -> Value:
         """The value of the rules at a node, UNDEFINED included; MISSING where it is not known."""
@@ -99,14 +99,14 @@ class Unit:
         self.ahead: Foresight | None = None
         """The values that only parameters decide, for a constraint's own code; None elsewhere."""
         self.eager: Callable[[str, FunctionRequest], None] | None = None
-        """Writes a wanted function at once, so that its caller knows what it comes to."""
+        """Writes a requested function at once, so that its caller knows its cost."""
         self.sharing: Callable[[Node, str], tuple[str, tuple[str, ...]]] | None = None
         """Names documents that policies of a review share."""
         self.variants = 0
         self.quiet: set[str] = set()
         """Functions that end no evaluation and print nothing."""
         self.fixed: dict[str, Value] = {}
-        """Functions that give one value always: UNDEFINED, or no members."""
+        """Functions with one constant result: UNDEFINED, or no members."""
 
     def constant(self, value: Value) -> Expression:
         """A known value; collections become names in the header."""
@@ -192,7 +192,7 @@ class Unit:
         return name
 
     def may_vary(self) -> bool:
-        """Whether one more function may be written for known operands."""
+        """Whether another function may be written for known operands."""
         self.variants += 1
         return self.variants <= MAX_VARIANTS
 
@@ -219,7 +219,7 @@ class Unit:
         return repr(f"rule {name} produced conflicting values")
 
     def refuse(self, message: str, location: Location) -> RegoErrors:
-        """An error to raise for what this compiler does not do."""
+        """Returns the error for a feature that this compiler does not support."""
         return RegoErrors([RegoLoadError("rego_compile_error", message, location)])
 
     def unsafe(self, name: str, location: Location) -> RegoErrors:

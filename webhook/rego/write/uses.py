@@ -1,4 +1,4 @@
-"""Stage 10: what the terms of a function use, and how often."""
+"""Stage 10: counts the uses of variables and paths in the terms of a function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Uses:
-    """Counts the uses of each variable in the terms of one function, and paths of the input."""
+    """Counts the uses of each variable in the terms of one function, and of paths of the input."""
 
     def __init__(self) -> None:
         self.variables: dict[str, int] = {}
@@ -24,7 +24,7 @@ class Uses:
         self._rules: dict[int, dict[str, int]] = {}
 
     def rule(self, rule: Rule) -> None:
-        """Count one branch of a rule; variables are those of the last one counted."""
+        """Counts one branch of a rule; ``variables`` are then the counts of this branch."""
         self.variables = self._rules[id(rule)] = {}
         self._params = {
             arg.name: f"a{i}" for i, arg in enumerate(rule.args or ()) if isinstance(arg, ir.Var)
@@ -39,7 +39,7 @@ class Uses:
     def of(self, rule: Rule) -> dict[str, int]:
         """How often a rule uses each of its variables."""
         counts = self._rules.get(id(rule))
-        if counts is None:  # it is written in another one's place
+        if counts is None:  # it is written in place of another
             counted = Uses()
             counted.rule(rule)
             counts = self._rules[id(rule)] = counted.variables
