@@ -64,8 +64,10 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
 
 
 def advice_on_mutating(policies: PolicySet) -> list[str]:
-    """Returns a line for each field of API server and Kyverno policies without effect, or with an
-    unexpected one."""
+    """Returns a line for each field of foreign policies without the expected effect.
+
+    These are the API server's and Kyverno's policies.
+    """
     return [
         f"WARNING - {kind}/{name}: {text}"
         for kind, name, text in policies.foreign.warnings(policies.snapshot.inventory)
