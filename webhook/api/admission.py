@@ -272,7 +272,7 @@ _PLAIN_ANSWER: Final = (
 _PLAIN_ANNOTATED: Final = (
     f'{_PLAIN_ANSWER.decode()},"auditAnnotations":{{"{ANNOTATION}":"%b"}}'.encode()
 )
-"""The same answer for a recorded admission, with its audit annotation."""
+"""An allowed answer to a recorded admission, with its audit annotation."""
 
 
 def encode_response(response: AdmissionResponse, api_version: str) -> bytes:

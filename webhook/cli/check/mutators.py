@@ -105,10 +105,7 @@ class MutationChecked:
 def prepare(
     manifests: Sequence[Manifest], in_force: Sequence[dict[str, Any]]
 ) -> tuple[MutationChecked, list[Problem]]:
-    """Validates those among the manifests on top of those in force.
-
-    Returns them with their faults.
-    """
+    """Validates extensions on top of those in force; returns them with their faults."""
     by_identity = {item.identity: item for item in manifests if is_extension(item.document)}
     checked = MutationChecked(
         count=sum(not is_foreign_policy(item.gvk) for item in by_identity.values())
