@@ -1,8 +1,7 @@
-"""Exponential back-off with full jitter, for everything that is tried again.
+"""Exponential back-off with full jitter, for all retries.
 
-Full jitter spreads replicas that lost the same peer at the same moment better than a
-jitter around the limit does. A floor of a tenth of the limit keeps a row of small draws
-from being a busy loop.
+Full jitter spreads replicas that lost the same peer at the same moment better than a jitter around
+the limit. A floor of a tenth of the limit prevents a busy loop after a row of small draws.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _DOUBLINGS_MAX: Final = 60
-"""Beyond any cap, and far below where a float ends."""
+"""Beyond any cap, and far below the overflow of a float."""
 
 
 @dataclass(slots=True)
 class Backoff:
     """Delays between 0 and a limit that doubles up to a cap; client-go's figures for reflectors.
 
-    It forgets failures by :meth:`reset`, after a success, or where none came for
-    ``healthy_seconds``: whoever has no moment of success need not say one.
+    :meth:`reset` after a success forgets the failures. So does ``healthy_seconds`` without a
+    failure, for callers that do not notice a success.
     """
 
     initial_seconds: float = 0.8
@@ -36,7 +35,7 @@ class Backoff:
     _last_failure: float = 0.0
 
     def next_seconds(self) -> float:
-        """The delay after one more failure."""
+        """Returns the delay after one more failure, in seconds."""
         now = self.clock()
         if now - self._last_failure > self.healthy_seconds:
             self.failures = 0
@@ -47,5 +46,5 @@ class Backoff:
         return random.uniform(limit / 10, limit)  # noqa: S311  # jitter is no secret
 
     def reset(self) -> None:
-        """Begin anew, after a success."""
+        """Forgets the failures, after a success."""
         self.failures = 0

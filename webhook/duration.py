@@ -15,27 +15,30 @@ NANOSECONDS: Final = {
     "m": 60 * 10**9,
     "h": 3600 * 10**9,
 }
-"""The units, and what each is."""
+"""The nanoseconds of each unit."""
 
 _INT64: Final = 1 << 63
 _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)", re.ASCII)
 
 
 class InvalidDuration(ValueError):
-    """A text that is no duration; ``unit`` is one that is unknown, or empty where there is none."""
+    """A text is no duration; ``unit`` is an unknown unit, or None for another fault."""
 
     def __init__(self, unit: str | None = None) -> None:
-        """None where the unit is not what is wrong."""
+        """``unit`` is None if the unit is not the fault."""
         super().__init__("invalid duration" if unit is None else f"unknown unit {unit!r}")
         self.unit = unit
 
 
 class TooLongDuration(InvalidDuration):
-    """A duration that 64 bits of nanoseconds do not hold: more than 292 years."""
+    """A duration exceeds 64 bits of nanoseconds: more than 292 years."""
 
 
 def parse_duration(text: str) -> int:
-    """The nanoseconds, of 64 bits; raises :class:`InvalidDuration`, :class:`TooLongDuration`."""
+    """Returns the nanoseconds, in 64 bits.
+
+    Raises :class:`InvalidDuration`, :class:`TooLongDuration`.
+    """
     rest = text[1:] if text[:1] in {"+", "-"} else text
     if rest == "0":
         return 0
@@ -67,10 +70,10 @@ def parse_duration(text: str) -> int:
 
 
 def duration_seconds(text: str, *, too_long: float | None = None) -> float | None:
-    """Seconds of a Go duration (``3s``, ``1m0s``, ``500ms``, ``0``), None where it is none.
+    """Returns the seconds of a Go duration (``3s``, ``1m0s``, ``500ms``, ``0``).
 
-    Nor is one with a sign: nothing that is set so may be negative. Of one that 64 bits of nanoseconds
-    do not hold it is ``too_long``.
+    None for other texts. A duration with a sign gives None too: no setting may be negative. A
+    duration beyond 64 bits of nanoseconds gives ``too_long``.
     """
     if text[:1] in {"+", "-"}:
         return None
@@ -83,7 +86,7 @@ def duration_seconds(text: str, *, too_long: float | None = None) -> float | Non
 
 
 def shown(ns: int) -> str:
-    """A span of time as Go writes it: ``1h30m0s``, ``1.5ms``."""
+    """Returns a span of time as Go writes it: ``1h30m0s``, ``1.5ms``."""
     size = abs(ns)
     sign = "-" if ns < 0 else ""
     for unit in ("ns", "\u00b5s", "ms"):
@@ -103,7 +106,7 @@ def _decimal(size: int, unit: int) -> str:
 
 
 def _fraction(digits: str, size: int) -> int:
-    """A fraction of a unit as Go computes it: in floating point, with as many digits as fit."""
+    """Returns a fraction of a unit in floating point, with all digits that fit, as in Go."""
     value, scale = 0, 1.0
     for digit in digits:
         if value > (_INT64 - 1) // 10 or value * 10 + int(digit) > _INT64:

@@ -1,4 +1,4 @@
-"""The base of what goes wrong in programs that embed Waddle, and what is wrong with their values."""
+"""The base class of Waddle's errors for embedding programs, and the error for invalid input."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ class WaddleError(Exception):
 
 
 class InvalidInputError(WaddleError, ValueError, TypeError):
-    """The input cannot be reviewed or evaluated: the text says what, and where."""
+    """The input cannot be reviewed or evaluated: the text names the fault and its place."""

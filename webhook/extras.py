@@ -1,4 +1,4 @@
-"""Extras of the package: which one brings a module, and the command that installs it here."""
+"""Extras of the package: the extra of a missing module, and the command that installs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_MODULES: Final = {
     "_jsonnet": "jsonnet",
     "opentelemetry": "grpc",
 }
-"""Modules that a plain installation does not have; pyproject.toml has the packages."""
+"""Modules that a plain installation lacks, by extra; pyproject.toml lists the packages."""
 
 
 OF_IMPORTERS: Final = {("webhook.registry", "aiohttp"): "registry"}
@@ -27,14 +27,14 @@ OF_IMPORTERS: Final = {("webhook.registry", "aiohttp"): "registry"}
 
 
 def extra_of(error: ImportError) -> str:
-    """The extra that brings the module which is missing; nothing where none does."""
+    """Returns the extra of the missing module; empty if no extra has it."""
     module = (error.name or "").partition(".")[0]
     importer = ".".join(_importer(error).split(".")[:2])
     return OF_IMPORTERS.get((importer, module)) or OF_MODULES.get(module, "")
 
 
 def _importer(error: ImportError) -> str:
-    """The module of ours that imported the one which is missing."""
+    """Returns Waddle's module that imported the missing one."""
     name, trace = "", error.__traceback__
     while trace is not None:
         module = str(trace.tb_frame.f_globals.get("__name__", ""))
@@ -44,19 +44,22 @@ def _importer(error: ImportError) -> str:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra from where this was installed: an index, a wheel, a checkout."""
+    """Returns the command that installs an extra.
+
+    It uses the source of this installation: an index, a wheel or a checkout.
+    """
     return f"pip install '{requirement(extra)}'"
 
 
 def requirement(extra: str = "") -> str:
-    """This package as pip takes it, with an extra."""
+    """Returns this package with an extra as a pip requirement."""
     noted = installed_from()
     url = str(noted.get("url", ""))
     suffix = f"[{extra}]" if extra else ""
     if not url:
         return f"{DISTRIBUTION}{suffix}"
     if path := local_source(noted):
-        # A folder or a wheel that is gone lies elsewhere now: the reader knows it by its name.
+        # A folder or wheel that is gone was moved; the reader recognises it by its name.
         return f"{path if path.exists() else path.name}{suffix}"
     if "vcs_info" in noted:
         source = noted["vcs_info"]
@@ -75,8 +78,11 @@ def local_source(noted: dict[str, Any]) -> Path | None:
 
 
 def installed_from() -> dict[str, Any]:
-    """Where this was installed from, as installers note it (PEP 610); empty for an index."""
-    import json  # noqa: PLC0415  # such imports take a third of a start that needs none
+    """Returns the source of this installation by the installer's note (PEP 610).
+
+    Empty for an index.
+    """
+    import json  # noqa: PLC0415  # such imports take a third of a start without them
     from importlib import metadata  # noqa: PLC0415
 
     try:

@@ -1,8 +1,8 @@
-"""Notices that files have changed: at once where the system tells, else by looking.
+"""Detects file changes: at once by notifications, or by polling.
 
-What counts is the fingerprint of what is there. A notification only says when
-to look, so that a lost one, a file system without any, or a second change
-within the first's handling costs at most the interval.
+A change is a different fingerprint of the files. Notifications only trigger a comparison. After a
+lost notification, on a file system without them, or for a second change meanwhile, the delay is at
+most the interval.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DEBOUNCE_MILLISECONDS: Final = 50
-"""A copy of many files is one change, not one each."""
+"""A copy of many files is one change."""
 
 TURN_SECONDS_MAX: Final = 0.2
-"""How long a wait for notifications lasts; a change before the first of them is found after it."""
+"""The longest wait for notifications, in seconds; a change before the wait is found after it."""
 
 LOOK_SECONDS: Final = 1.0
-"""Between two looks where no system tells of changes: a folder of 100 files takes a millisecond."""
+"""The polling interval without notifications: a folder of 100 files takes a millisecond."""
 
 ENTRIES_MAX: Final = 100_000
-"""Files looked at below a path; a directory with more is no directory of policies."""
+"""The most files below a path; a directory with more is no policy directory."""
 
 Fingerprint = tuple[tuple[str, int, int, int, int], ...]
 
 
 def fingerprint(paths: Iterable[Path]) -> Fingerprint:
-    """Name, device, inode, size and time of change of every file at or below the paths.
+    """Returns name, device, inode, size and time of change of every file at or below the paths.
 
-    Links are followed, so that a mounted Secret's swap of one link shows.
+    Links are followed, so that the link of a mounted Secret shows a new revision.
     """
     entries: list[tuple[str, int, int, int, int]] = []
     for path in paths:
         _add(entries, str(path))
         for folder, folders, files in os.walk(path):
-            # A mounted volume keeps its revisions in folders named ``..``; links lead there.
+            # A mounted volume keeps its revisions in folders named ``..``; links lead to them.
             folders[:] = sorted(name for name in folders if not name.startswith(".."))
             for name in sorted(files):
                 _add(entries, os.path.join(folder, name))  # noqa: PTH118  # a string is wanted, fast
@@ -59,18 +59,22 @@ def _add(entries: list[tuple[str, int, int, int, int]], path: str) -> None:
 
 
 class Watched:
-    """Some paths and what to do when they have changed."""
+    """Watched paths with the action after a change."""
 
     def __init__(self, paths: Sequence[Path], reload: Callable[[], bool]) -> None:
-        """``reload`` says whether it is content; if not it is asked again after the interval."""
+        """``reload`` returns whether it succeeded.
+
+        If not, it is called again after the interval.
+        """
         self.paths = tuple(paths)
         self._reload = reload
         self._seen: Fingerprint | None = None
         self._content = False
 
     def look(self, *, again: bool = False) -> None:
-        """Reload if something has changed since the last look, or ``again`` if it failed then."""
-        # Taken before reading: a change while reading is a difference at the next look.
+        """Reloads after a change since the last look, or with ``again`` after a failed reload."""
+        # The fingerprint precedes the reading: a change meanwhile is a difference at the next
+        # look.
         fingerprinted = fingerprint(self.paths)
         if fingerprinted != self._seen or (again and not self._content):
             self._seen = fingerprinted
@@ -78,21 +82,21 @@ class Watched:
 
 
 def watch(subjects: Sequence[Watched], stop: threading.Event, *, interval_seconds: float) -> None:
-    """Look at each subject when something is reported, and every interval, until stopped."""
+    """Looks at each subject after each notification and at every interval, until stopped."""
     try:
         from watchfiles import watch as notifications  # noqa: PLC0415  # 60 ms after the first load
-    except ImportError:  # a plain installation: the extra `cluster` brings it
+    except ImportError:  # a plain installation lacks it: the extra `cluster` has it
         _look_often(subjects, stop, interval_seconds)
         return
 
-    # Of a file the folder is watched: a file replaced by renaming is another file.
+    # A file's folder is watched: replacing a file by renaming makes another inode.
     watched = {
         str(path if path.is_dir() else path.parent)
         for subject in subjects
         for path in subject.paths
     }
     turn_seconds = min(interval_seconds, TURN_SECONDS_MAX)
-    # At the first turn too: what changed before the system was asked to tell was not told.
+    # At the first turn, too: changes before the start of the notifications were not reported.
     due = 0.0
     while not stop.is_set():
         try:
@@ -112,7 +116,7 @@ def watch(subjects: Sequence[Watched], stop: threading.Event, *, interval_second
                     _look(subjects, again=not changes)
                     due = now + interval_seconds
         except OSError:
-            # No more watches to be had, or a folder that went away: look by the interval alone.
+            # No more watches, or a removed folder: poll at the interval only.
             if not stop.wait(interval_seconds):
                 _look(subjects, again=True)
 
@@ -120,7 +124,7 @@ def watch(subjects: Sequence[Watched], stop: threading.Event, *, interval_second
 def _look_often(
     subjects: Sequence[Watched], stop: threading.Event, interval_seconds: float
 ) -> None:
-    """Look by the clock alone: often for what has changed, by the interval for what failed."""
+    """Polls by the clock: often for changes, at the interval after failures."""
     due = 0.0
     while not stop.wait(min(interval_seconds, LOOK_SECONDS)):
         now = time.monotonic()

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def framed(heading: Sequence[str], rows: Sequence[Sequence[Sequence[str]]]) -> list[str]:
-    """The lines of a table: the heading in the middle of its columns, and a cell's lines below it.
+    """Returns the lines of a table: centred headings, and each cell's lines below each other.
 
-    Columns are as wide as what is widest in them on a terminal.
+    A column is as wide as its widest text on a terminal.
     """
     widths = [
         max([_width(title), *(_width(line) for row in rows for line in row[column])])
@@ -44,7 +44,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal: wide characters take two."""
+    """Returns the columns on a terminal: wide characters take two."""
     if text.isascii():
         return len(text)
     return sum(

@@ -1,8 +1,8 @@
-"""Memory as the system sees it: how much the process has, and what of it is free but kept.
+"""Memory as the system counts it: resident memory of the process, and freed memory that it retains.
 
-The C library keeps what is freed for its next use: in an arena for each of several threads, and
-the more, the larger the blocks that were freed. After a flood of large requests a replica would
-hold what it took for good, and the next one would come on top.
+The C library retains freed blocks: in an arena for each of several threads, and more if the blocks
+were large. After a flood of large requests a replica would retain their memory, and the next flood
+would add to it.
 """
 
 from __future__ import annotations
@@ -17,39 +17,40 @@ from functools import cache
 from typing import Any, Final
 
 ARENAS_MAX: Final = 2
-"""Threads that allocate at a time are those that hold no interpreter's lock: hardly any."""
+"""Few threads allocate at the same time: only those without the interpreter's lock."""
 
 MAPPED_BYTES: Final = 256 * 1024
-"""From here on a block is the system's again as soon as it is freed; glibc's own bound grows to
-32 MiB with the first block of that size. Usual requests have no such blocks."""
+"""Blocks from this size on return to the system when freed; glibc's own bound grows to 32 MiB with
+the first block of that size. Usual requests have no such blocks."""
 
 _MMAP_THRESHOLD: Final = -3
 _ARENA_MAX: Final = -8
 """M_MMAP_THRESHOLD and M_ARENA_MAX of glibc's `malloc.h`."""
 
 _OWN_REFERENCES: Final = 2
-"""Of what a list holds and a call is given; a part of it is also held by what is around it."""
+"""References of a value in a list during a call; a part of the value is also referenced by its
+parent."""
 
 _SLICE_SECONDS: Final = 0.0002
-"""A slice that takes less is followed by one of twice as many."""
+"""A slice that takes less is followed by a slice of twice the size."""
 
 _LARGE: Final = 10_000
-"""Members from which on something is freed in slices: as many take some 0.2 ms."""
+"""Members from which on a container is freed in slices: so many take some 0.2 ms."""
 
 _CO_OPTIMIZED: Final = 1
-"""Of the code of a function: `inspect` has it, too, and takes 5 ms to import."""
+"""A flag of a function's code: `inspect` has it too, but takes 5 ms to import."""
 
 _PAGE_BYTES: Final = mmap.PAGESIZE
 
 
 @cache
 def _library() -> ctypes.CDLL:
-    """Open the C library once: each opening is garbage that only a full collection finds."""
+    """Opens the C library once: each opening makes garbage that only a full collection finds."""
     return ctypes.CDLL(None)
 
 
 def bound(arenas_max: int = ARENAS_MAX, mapped_bytes: int = MAPPED_BYTES) -> None:
-    """Keep little of what is freed; called before there are threads. Elsewhere than on glibc nothing."""
+    """Limits the retained memory; must precede the start of threads. Does nothing without glibc."""
     with contextlib.suppress(AttributeError, OSError):
         library = _library()
         library.mallopt(_ARENA_MAX, arenas_max)
@@ -57,13 +58,13 @@ def bound(arenas_max: int = ARENAS_MAX, mapped_bytes: int = MAPPED_BYTES) -> Non
 
 
 def give_back() -> None:
-    """Give to the system what is free; takes some milliseconds, for which others can run."""
+    """Returns free memory to the system; takes some milliseconds, in which other threads run."""
     with contextlib.suppress(AttributeError, OSError):
         _library().malloc_trim(0)
 
 
 def is_held(large: list[Any]) -> bool:
-    """Whether anybody else holds one of these arrays and objects, each within the one before it."""
+    """Returns whether other references to these nested arrays and objects exist."""
     around = 0
     for number in range(len(large)):
         if sys.getrefcount(large[number]) > _OWN_REFERENCES + around:
@@ -73,9 +74,9 @@ def is_held(large: list[Any]) -> bool:
 
 
 def free_in_slices(large: list[Any]) -> None:
-    """Free arrays and objects that nobody else holds, the outermost first, and empty the list.
+    """Frees arrays and objects without other references, the outermost first, and empties the list.
 
-    At once, a million parts would take 40 ms, for which all other threads wait.
+    Freeing a million parts at once would take 40 ms, during which all other threads wait.
     """
     large.reverse()
     while large:
@@ -93,9 +94,9 @@ def free_in_slices(large: list[Any]) -> None:
 
 
 def free_what_failed(error: BaseException) -> None:
-    """Free what the calls held that an error ended, its large arrays and objects in slices.
+    """Frees the values of calls that an error ended; large arrays and objects are freed in slices.
 
-    Whoever lets go of the error alone frees all of it at once: 51 to 91 ms for a policy's pairs.
+    Deleting the error alone frees everything at once: 51 to 91 ms for a policy's pairs.
     """
     large: list[Any] = []
     traceback, context = error.__traceback__, error.__context__
@@ -110,7 +111,7 @@ def free_what_failed(error: BaseException) -> None:
         ]
         if type(local_values) is dict and frame.f_code.co_flags & _CO_OPTIMIZED:
             local_values.clear()  # The copy that Python up to 3.12 keeps of a function's variables.
-        with contextlib.suppress(RuntimeError):  # It has not ended: it is the caller's.
+        with contextlib.suppress(RuntimeError):  # Still running: the frame belongs to the caller.
             frame.clear()
         traceback = traceback.tb_next
     error.__traceback__ = None
@@ -122,7 +123,7 @@ def free_what_failed(error: BaseException) -> None:
 
 
 class ResidentMemory:
-    """Reads the memory of the process: one read of a file that stays open."""
+    """Reads the resident memory of the process: one read of a file that stays open."""
 
     def __init__(self) -> None:
         self._file: int | None = None
@@ -130,7 +131,7 @@ class ResidentMemory:
             self._file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
 
     def bytes_now(self) -> int:
-        """Bytes; 0 where the system does not tell."""
+        """Returns bytes; 0 if the system does not report them."""
         if self._file is None:
             return 0
         return int(os.pread(self._file, 128, 0).split()[1]) * _PAGE_BYTES

@@ -99,7 +99,7 @@ _VERSIONS: Final = ("v0", "v1")
 
 
 class InvalidPoliciesError(WaddleError, ValueError):
-    """Policies that cannot be used; ``faults`` says file, line and fault of each."""
+    """The policies cannot be used; ``faults`` has the file, line and text of each fault."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         super().__init__("\n".join(faults))
@@ -107,32 +107,32 @@ class InvalidPoliciesError(WaddleError, ValueError):
 
 
 class NoVerdictError(WaddleError, RuntimeError):
-    """A review that came to no verdict: a policy failed, or took too long."""
+    """A review has no verdict: a policy failed, or took too long."""
 
 
 class UnknownPathError(WaddleError, KeyError):
-    """There is no rule and no package at a path."""
+    """No rule and no package has this path."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class PolicyWarning(UserWarning):
-    """Policies that can be used, and that will probably find less than they were meant to."""
+    """Policies are valid, but will probably find less than intended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One violation: what was violated (``Kind/name``), in which words, and what is to be done."""
+    """One violation: the constraint (``Kind/name``), the message, and the enforcement action."""
 
     constraint: str
     message: str
     details: Any
     actions: tuple[str, ...]
     existing: bool = False
-    """Whether the old object had it already, and the constraint lets it stay."""
+    """Whether the old object already had the violation, and the constraint lets it stay."""
     excuse: Excuse | None = None
-    """The exception that excuses it, or that weakened its action; None where none is about it."""
+    """The exception that excuses the violation or weakened its action; None without one."""
 
     @property
     def denies(self) -> bool:
@@ -141,10 +141,10 @@ class Violation:
 
 
 class Violations(list[Violation]):
-    """The violations as a list. ``excused`` are those that exceptions take out of it, each with its own.
+    """The list of violations.
 
-    ``remarks`` are what policies say beside their verdicts: errors that ``failurePolicy: Ignore``
-    passes over, and audit annotations.
+    ``excused`` are the violations removed by exceptions, each with its exception. ``remarks`` are
+    messages without a verdict: errors ignored by ``failurePolicy: Ignore``, and audit annotations.
     """
 
     __slots__ = ("excused", "remarks")
@@ -187,7 +187,7 @@ def _valued(values: Iterable[Mapping[str, Any]]) -> Iterator[Manifest]:
 class Policies:
     """All policies of some files: templates with their constraints, mutators, expansions, Config.
 
-    Loaded whole. Any number of threads may share it.
+    All are loaded in one step. Several threads may share the object.
     """
 
     def __init__(
@@ -206,7 +206,8 @@ class Policies:
             for entry in self._snapshot.entries
             for problem in advice_on_template(entry)
         ]
-        """Warnings of templates that will find nothing, each given once, when one is evaluated."""
+        """Warnings about templates that will find nothing; each is given once, at the first
+        evaluation."""
         self._about = frozenset(
             target.name
             for entry in self._snapshot.entries
@@ -226,19 +227,19 @@ class Policies:
         targets: Sequence[DocumentTarget] = (),
         providers: Providers | None = None,
     ) -> Self:
-        """The policies of files and folders, of texts and of values, which make one set.
+        """Loads the policies of files, folders, texts and values as one set.
 
-        ``texts`` are YAML by a name, which stands in what is said of them; JSON where the name ends
-        in ``.json``. ``values`` are objects as dictionaries. ``targets`` are one's own, beside
-        declared ones.
+        ``texts`` are YAML documents by name; the name appears in messages. A name that ends in
+        ``.json`` means JSON. ``values`` are objects as dictionaries. ``targets`` are the caller's
+        own targets beside the declared ones.
 
-        ``providers`` answer ``external_data``, by their names. Each is a file of recorded answers or
-        the same as a dictionary: ``items`` by key, with a ``value`` or an ``error``. Or it is a
-        function that is given the keys and gives such a dictionary, at once or awaited. A policy that
-        asks another provider comes to no verdict.
+        ``providers`` answer ``external_data``, by their names. A provider is a file of recorded
+        answers or the same as a dictionary: ``items`` by key, with a ``value`` or an ``error``. A
+        provider may also be a function of the keys that returns such a dictionary, at once or
+        awaited. A policy that calls another provider has no verdict.
 
-        Raises :class:`InvalidPoliciesError` where any cannot be used, and where there is none.
-        Warns (:class:`PolicyWarning`) of constraints that will probably never match anything.
+        Raises :class:`InvalidPoliciesError` for an unusable policy, and without any policy. Warns
+        (:class:`PolicyWarning`) of constraints that will probably never match.
         """
         rego = RegoDriver(disabled_builtins=NEEDS_A_DOOR)
         client = Client(targets=(*TARGETS, *targets), drivers=(CelDriver(), rego))
@@ -267,7 +268,7 @@ class Policies:
 
     @property
     def constraints(self) -> tuple[str, ...]:
-        """Every constraint in force as ``Kind/name``, and every policy of others.
+        """Returns all constraints, and the API server's and Kyverno's policies, as ``Kind/name``.
 
         These are bound ValidatingAdmissionPolicies and Kyverno's ValidatingPolicies.
         """
@@ -280,9 +281,9 @@ class Policies:
 
     @property
     def unmatched(self) -> tuple[str, ...]:
-        """The constraints, as ``Kind/name``, that nothing which was reviewed so far has matched.
+        """Returns the constraints, as ``Kind/name``, that matched no reviewed object so far.
 
-        Their verdict is not "good": they were never asked.
+        They have no verdict, which is not a pass.
         """
         constraint_names = ("/".join(one.key) for one in self._matched.missing(self._snapshot))
         foreign = self._policies.foreign
@@ -290,7 +291,7 @@ class Policies:
         others = (key for key in every if key not in foreign.matched_keys)
         return (*constraint_names, *("/".join(key) for key in others))
 
-    def review(  # what a request has
+    def review(  # the fields of a request
         self,
         obj: Mapping[str, Any],
         *,
@@ -300,20 +301,20 @@ class Policies:
         user: Mapping[str, Any] | None = None,
         seconds: float = _SECONDS,
     ) -> Violations:
-        """Review an object of Kubernetes, and return its violations, whatever the enforcement action.
+        """Reviews a Kubernetes object; returns its violations, whatever the enforcement action.
 
-        It is decided as the server decides: the mutators among the policies change the object
-        first, what ExpansionTemplates imply is reviewed with it, and a namespace that a Config
-        excludes from the webhook is spared. An AdmissionReview is reviewed as the request that it
-        holds. What exceptions among the policies excuse is not in the list: it is its ``excused``.
+        The decision is that of the server. Mutators among the policies change the object first,
+        objects implied by ExpansionTemplates are reviewed too, and namespaces that a Config
+        excludes from the webhook are skipped. An AdmissionReview is reviewed as its request.
+        Violations that exceptions excuse are in ``excused`` of the list.
 
-        ``namespace`` is the Namespace it is in, for constraints that select by its labels.
-        Without it, it is the one of that name among the policies' files. An object of a namespaced
-        kind that names none is in a Namespace without name and labels.
-        ``operation`` plays a request (CREATE, UPDATE, DELETE, CONNECT), of a ``user`` (``username``,
-        ``groups``); an UPDATE needs the ``old_object``. Raises :class:`InvalidInputError` for
-        what is no object of Kubernetes, a list of them, or no JSON, for an unknown
-        operation, and where no constraint is for admission; :class:`NoVerdictError`.
+        ``namespace`` is the object's Namespace, for constraints that select by its labels. Without
+        it, the Namespace of that name among the policies' files is used. A namespaced object that
+        names no namespace is in a Namespace without name and labels. ``operation`` simulates a
+        request (CREATE, UPDATE, DELETE, CONNECT) of a ``user`` (``username``, ``groups``); an
+        UPDATE needs the ``old_object``. Raises :class:`InvalidInputError` for a value that is no
+        Kubernetes object, a list of objects, or no JSON, for an unknown operation, and without
+        constraints for admission; :class:`NoVerdictError`.
         """
         document = _object(obj, "")
         self._check_targets(admission.NAME)
@@ -348,13 +349,13 @@ class Policies:
     def review_document(
         self, value: Any, *, name: str = "", target: str = "json", seconds: float = _SECONDS
     ) -> Violations:
-        """Review any JSON value by constraints of templates for a target of documents.
+        """Reviews any JSON value by constraints of templates for a document target.
 
         Kyverno's ValidatingPolicies of mode JSON review it, too, if the target is ``json``.
 
-        ``target`` is its name in templates, or ``terraform`` or ``gcp``: each change of a plan,
-        or asset, is reviewed. Raises :class:`InvalidInputError` where there is no such target or no constraint for
-        it, for a value that is nothing of its kind, and for what is no JSON;
+        ``target`` is its name in templates, or ``terraform`` or ``gcp``: each change of a plan, or
+        asset, is reviewed. Raises :class:`InvalidInputError` for an unknown target, without a
+        constraint for it, for a value of another kind, and for a value that is no JSON;
         :class:`NoVerdictError`.
         """
         if target not in self._targets:
@@ -374,7 +375,7 @@ class Policies:
     async def review_async(
         self, obj: Mapping[str, Any], **options: Unpack[ReviewOptions]
     ) -> Violations:
-        """As :meth:`review`, in a thread: an event loop goes on meanwhile."""
+        """Reviews like :meth:`review`, in a thread, without blocking the event loop."""
         violations: Violations = await _beside(self.review, obj, **options)
         return violations
 
@@ -394,7 +395,7 @@ class Policies:
             )
 
     def _warn_of_templates(self) -> None:
-        """Warn, once of each, of templates that were evaluated without what they read."""
+        """Warns once for each template that was evaluated without its inputs."""
         for entry, problem in list(self._advice):
             if any(one.key in self._matched for one in entry.constraints):
                 self._advice.remove((entry, problem))
@@ -425,7 +426,7 @@ def _violation(result: Result) -> Violation:
 
 
 def _asking(providers: Providers) -> RecordedAnswers:
-    """Return what answers for these providers; raises :class:`InvalidInputError`."""
+    """Returns the function that answers for these providers; raises :class:`InvalidInputError`."""
     known: dict[str, RecordedProvider | Callable[[ProviderRequest], RecordedProvider]] = {}
     for name, given in providers.items():
         place = f"providers[{name!r}]"
@@ -442,7 +443,7 @@ def _asking(providers: Providers) -> RecordedAnswers:
 
 
 _LOOP: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("loop", default=None)
-"""The event loop whose caller waits for a review: functions for providers run there."""
+"""The event loop of the review's caller; functions for providers run in it."""
 
 
 async def _awaited(violations: Awaitable[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -450,7 +451,7 @@ async def _awaited(violations: Awaitable[Mapping[str, Any]]) -> Mapping[str, Any
 
 
 async def _beside(function: Callable[..., Violations], *args: Any, **options: Any) -> Any:
-    """Call a function in a thread, which knows the event loop."""
+    """Calls a function in a thread with access to the event loop."""
     _LOOP.set(asyncio.get_running_loop())
     return await asyncio.to_thread(function, *args, **options)
 
@@ -460,7 +461,7 @@ def _called(
     place: str,
     request: ProviderRequest,
 ) -> RecordedProvider:
-    """Call a caller's function for keys; what it raises leaves the review."""
+    """Calls a caller's function for keys; its exceptions end the review."""
     answer = function(list(request.keys))
     if inspect.isawaitable(answer):
         loop = _LOOP.get()
@@ -477,7 +478,10 @@ def _called(
 
 
 def _object(obj: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """An object of Kubernetes as JSON has it; raises TypeError and ValueError for any other."""
+    """Returns a Kubernetes object in JSON types.
+
+    Raises TypeError and ValueError for other values.
+    """
     prefix = f"{place}: " if place else ""
     if not isinstance(obj, Mapping):
         raise InvalidInputError(
@@ -498,7 +502,7 @@ def _object(obj: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _fields(value: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Fields as JSON has them; raises TypeError for what has none."""
+    """Returns fields in JSON types; raises TypeError for a value without fields."""
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"{place}: expected a dictionary, got {type(value).__name__}")
     fields: dict[str, Any] = plain(value, place)
@@ -506,7 +510,7 @@ def _fields(value: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _check_operation(operation: str, old_object: Mapping[str, Any] | None) -> None:
-    """Refuse a request that no API server would send; raises ValueError."""
+    """Raises ValueError for a request that no API server would send."""
     if operation and operation not in OPERATIONS:
         raise InvalidInputError(
             f"there is no operation {operation!r}: there are {', '.join(sorted(OPERATIONS))}"
@@ -518,7 +522,7 @@ def _check_operation(operation: str, old_object: Mapping[str, Any] | None) -> No
 
 
 def _is_list(value: Mapping[str, Any]) -> bool:
-    """Whether this is what holds objects, as ``kubectl get -o json`` prints it."""
+    """Returns whether the value is a List, as ``kubectl get -o json`` prints it."""
     metadata = value.get("metadata")
     named = isinstance(metadata, dict) and ("name" in metadata or "generateName" in metadata)
     return value["kind"].endswith("List") and isinstance(value.get("items"), list) and not named
@@ -533,7 +537,7 @@ def _refuse_without_verdict(outcome: Found) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One way in which a query holds: each expression's value, and each variable's."""
+    """One solution of a query: each expression's value, and each variable's."""
 
     values: tuple[Any, ...]
     bindings: dict[str, Any]
@@ -556,7 +560,7 @@ class Rego:
         version: RegoVersion = "v1",
         strict: bool = False,
     ) -> Self:
-        """Modules by their names, or the text of one.
+        """Compiles modules by their names, or the text of one module.
 
         ``version`` is v0 or v1. Raises ``webhook.rego.RegoErrors``; ValueError for another version.
         """
@@ -573,10 +577,10 @@ class Rego:
         data: Mapping[str, Any] | None = None,
         seconds: float = _SECONDS,
     ) -> list[Answer]:
-        """Every way in which a query holds, in JSON's terms; none where it is undefined.
+        """Returns all solutions of a query in JSON types; none if it is undefined.
 
-        Raises ``webhook.rego.RegoErrors`` for the query, ``webhook.rego.EvaluationError``, TypeError
-        and ValueError for input and data that are no JSON.
+        Raises ``webhook.rego.RegoErrors`` for the query, ``webhook.rego.EvaluationError``,
+        TypeError and ValueError for input and data that are no JSON.
         """
         given = UNDEFINED if input is UNDEFINED else plain(input, "input")
         if query not in self._queries:
@@ -599,10 +603,11 @@ class Rego:
         default: Any = None,
         seconds: float = _SECONDS,
     ) -> Any:
-        """The document at a path such as ``data.p.allow``; ``default`` where it is undefined.
+        """Returns the document at a path such as ``data.p.allow``; ``default`` if it is undefined.
 
-        Raises UnknownPathError where no rule or package has this path, ``webhook.rego.EvaluationError``,
-        TypeError and ValueError for input and data that are no JSON.
+        Raises UnknownPathError if no rule or package has this path,
+        ``webhook.rego.EvaluationError``, TypeError and ValueError for input and data that are no
+        JSON.
         """
         given = UNDEFINED if input is UNDEFINED else plain(input, "input")
         context = EvaluationContext(time.monotonic() + seconds, UNBOUNDED_STEPS)
@@ -621,7 +626,7 @@ class Rego:
         data: Mapping[str, Any] | None = None,
         seconds: float = _SECONDS,
     ) -> list[Answer]:
-        """As :meth:`query`, in a thread: an event loop goes on meanwhile."""
+        """Queries like :meth:`query`, in a thread, without blocking the event loop."""
         return await asyncio.to_thread(self.query, query, input, data=data, seconds=seconds)
 
     async def value_async(

@@ -1,12 +1,12 @@
 """The log: one JSON object a line, with the keys of Gatekeeper's (zap's) log.
 
-Every line has ``level``, ``ts`` (seconds since 1970), ``logger`` and ``msg``; on a
-terminal it is words instead: time, level, message and fields, those with lines of their own below.
-Text of users and policies is data: characters that a terminal would obey are
-escaped, C1 controls and line separators too, which JSON does not ask for.
+Every line has ``level``, ``ts`` (seconds since 1970), ``logger`` and ``msg``. A terminal gets
+words: time, level, message and fields, with multi-line fields below. Text of users and policies is
+data: control characters of terminals are escaped, including C1 controls and line separators, which
+JSON allows.
 
-structlog filters, binds and chains; what is ours is the form of a line and the
-write. Any thread may log: a line is in one write, and nobody who logs waits for a reader.
+structlog filters, binds and chains; the format of a line and the write are Waddle's. Any thread may
+log: one write has a whole line, and no caller waits for a reader.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 LEVELS: Final = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
 
-# DEL, the C1 controls, U+2028 and U+2029, which some readers take for line ends, and what turns
-# the direction of writing: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+206F.
+# DEL, the C1 controls, U+2028 and U+2029, which some readers take for line ends, and controls of
+# the writing direction: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+206F.
 _UNSAFE: Final = re.compile(
     rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xaf]"
 )
@@ -49,23 +49,23 @@ def _escaped(match: re.Match[bytes]) -> bytes:
 
 
 def one_line(line: bytes) -> bytes:
-    """A line of JSON with escapes for what breaks or turns lines where it is shown."""
+    """Returns a line of JSON with escapes for characters that break or reorder displayed lines."""
     return line if line.isascii() and b"\x7f" not in line else _UNSAFE.sub(_escaped, line)
 
 
 EVENT_BYTES: Final = 1024
-"""The size of an event beside its message, about."""
+"""The approximate size of an event without its message, in bytes."""
 
 LINE_BYTES_MAX: Final = 64 * 1024
-"""Of a line. Container runtimes cut at 16 KiB and put together again; collectors commonly take no
-more than 256 KiB. What users and policies write would have no bound otherwise."""
+"""The longest line, in bytes. Container runtimes split at 16 KiB and join again; collectors
+commonly take at most 256 KiB. Texts of users and policies would otherwise be unbounded."""
 
 TEXT_CHARACTERS_MAX: Final = 4096
-"""Of one text in a line that would be too long."""
+"""The longest text in a line that would be too long."""
 
 
 def encode_line(event: dict[str, Any]) -> bytes:
-    """One event as a line: never more than one, nor a longer one, whatever it holds."""
+    """Returns one event as a single line of bounded length, whatever its content."""
     for value in event.values():
         if type(value) is str and len(value) > LINE_BYTES_MAX:
             event = _shortened(event)
@@ -93,10 +93,10 @@ _WORDS_FIRST: Final = ("level", "ts", "logger", "msg")
 
 
 def words_line(event: dict[str, Any]) -> bytes:
-    """One event, keyed as JSON's lines are by default, as a line for people.
+    """Returns one event, keyed as JSON's lines are by default, as a line for people.
 
-    A field that has lines stands in lines of its own below, where a mark points at what it means.
-    What a terminal would obey is written out, as in JSON: text of policies and users is data.
+    A multi-line field is in lines of its own below, so that its position marks align. Control
+    characters are escaped, as in JSON: text of policies and users is data.
     """
     moment = time.strftime("%H:%M:%S", time.localtime(event["ts"]))
     words = [moment, event["level"].upper().ljust(7), event["msg"]]
@@ -111,14 +111,14 @@ def words_line(event: dict[str, Any]) -> bytes:
 
 
 _CONTROLS: Final = re.compile(rb"[\x00-\x1f]+")
-"""Of a message: fields have theirs written out by JSON."""
+"""Control characters of a message; JSON escapes those of fields."""
 
 _INDENT: Final = "\n    "
-"""Before each line of a field that has several: none of them can be taken for an event."""
+"""The indent of each line of a multi-line field: no such line can pass for an event."""
 
 
 def _lines_below(key: str, value: str) -> bytes:
-    """A field that has lines, as they are: a mark stands below what it is about."""
+    """Returns a multi-line field unchanged, so that position marks stay below their columns."""
     shown = _INDENT.join([f"{key}:", *(line.expandtabs(4) for line in value.split("\n"))])
     text = (_INDENT + shown).encode(errors="replace")
     return b"\n".join(_CONTROLS.sub(_written_out, line) for line in text.split(b"\n"))
@@ -137,7 +137,7 @@ def _word(value: Any) -> str:
 def _shortened(
     event: dict[str, Any], characters: int = TEXT_CHARACTERS_MAX, *, drop: bool = False
 ) -> dict[str, Any]:
-    """An event with its long texts cut; with ``drop`` without what is neither text nor number."""
+    """Returns an event with long texts cut; with ``drop`` only texts and numbers stay."""
     shortened: dict[str, Any] = {}
     for name, value in event.items():
         shown = value
@@ -167,21 +167,21 @@ def _plain(value: object) -> Any:
 
 
 Form: TypeAlias = "Callable[[], list[bytes]]"
-"""Makes lines of events that happened before."""
+"""A function that formats earlier events as lines."""
 
 WriteLater: TypeAlias = "Callable[[Form, int], bool]"
-"""Has lines made and written by another thread, if it has room for about so many bytes."""
+"""Schedules formatting and writing in another thread; False without room for so many bytes."""
 
 
 class _Lines:
-    """The end of structlog's chain: takes a whole line and writes it."""
+    """The end of structlog's chain: it writes whole lines."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self.debug = self.info = self.warning = self.error = write
 
 
 class Log:
-    """Where events go, and from which level on."""
+    """The destination of events, and their lowest level."""
 
     __slots__ = (
         *("_capital", "_form", "_level_key", "_root", "_write", "_write_later", "level"),
@@ -198,15 +198,15 @@ class Log:
         words: bool = False,
         write_later: WriteLater | None = None,
     ) -> None:
-        """With ``words`` lines are for people, and only then :meth:`say` says anything.
+        """With ``words`` lines are for people, and only then :meth:`say` writes.
 
-        ``write_later`` takes what this thread shall not wait for.
+        ``write_later`` takes lines for which this thread must not wait.
         """
         self.level = LEVELS[level]
         self._write = write
         self._write_later = write_later
         self.take_dropped: Callable[[], int] = lambda: 0
-        """How many lines were dropped since this was asked last."""
+        """Returns the number of lines dropped since the last call."""
         self._form = words_line if words else encode_line
         self._level_key = "level" if words else level_key
         self._capital = encoder == "capital"
@@ -223,10 +223,10 @@ class Log:
         return Logger(self._root.bind(logger=name, **fields), self)
 
     def write_all(self, level: str, events: Sequence[dict[str, Any]], *, keeps: bool) -> None:
-        """Write many events of this moment; the log's own thread does it, if it has room.
+        """Writes many events of the present moment; the log's own thread does so if it has room.
 
-        A hundred took the caller 3 ms, and for each piece that it wrote it gave up the interpreter.
-        With ``keeps`` that thread makes their lines, too: it then holds whatever is in them.
+        A hundred took the caller 3 ms, and each write released the interpreter. With ``keeps`` that
+        thread formats the lines, too, and keeps references to the values.
         """
         if LEVELS[level.upper()] < self.level or not events:
             return
@@ -251,7 +251,7 @@ class Log:
         return self._form is words_line
 
     def say(self, text: str) -> None:
-        """Tell people something that is no event; lines of JSON have no place for it."""
+        """Writes a text for people that is no event; JSON logs omit it."""
         if self.is_words:
             self._write(text.encode(errors="replace") + b"\n")
 
@@ -259,7 +259,7 @@ class Log:
         return self._formed(time.time(), level, event)
 
     def _formed(self, moment: float, level: str, event: MutableMapping[str, Any]) -> bytes:
-        """An event as zap writes it: level, time, logger and message before everything else."""
+        """Returns an event in zap's order: level, time, logger and message first."""
         first = {
             self._level_key: level.upper() if self._capital else level,
             "ts": moment,
@@ -270,7 +270,7 @@ class Log:
 
 
 def _pieces(lines: list[bytes]) -> Iterator[bytes]:
-    """Lines put together as long as a pipe takes them whole."""
+    """Yields joined lines, as long as a pipe accepts them in one write."""
     piece: list[bytes] = []
     size = 0
     for line in lines:
@@ -291,8 +291,8 @@ class Logger:
     def __init__(self, bound: FilteringBoundLogger, log: Log) -> None:
         """Each level takes the message and the event's fields.
 
-        ``debug`` is for developers; ``info`` is what an operator may want to know, ``warning``
-        what one should look at, ``error`` what someone must see to.
+        ``debug`` is for developers; ``info`` is of possible interest to an operator, ``warning``
+        deserves attention, ``error`` needs action.
         """
         self._bound = bound
         self._log = log
@@ -306,7 +306,7 @@ class Logger:
         self._bound.log(level, message, **fields)
 
     def info_all(self, events: Sequence[Mapping[str, Any]], *, keeps: bool) -> None:
-        """Many events with their messages as ``message``; see :meth:`Log.write_all`."""
+        """Logs many events with their messages as ``message``; see :meth:`Log.write_all`."""
         context = structlog.get_context(self._bound)
         renamed = []
         for one in events:
@@ -316,7 +316,7 @@ class Logger:
         self._log.write_all("info", renamed, keeps=keeps)
 
     def fault(self, message: str, error: BaseException, **fields: Any) -> None:
-        """A fault with its exception and traceback, each in one field."""
+        """Logs a fault with its exception and traceback, each in one field."""
         self.error(
             message,
             error=f"{type(error).__name__}: {error}",
@@ -326,7 +326,7 @@ class Logger:
 
 
 class StandardHandler(logging.Handler):
-    """Brings what libraries log (uvicorn, asyncio) into the same form."""
+    """Converts log records of libraries (uvicorn, asyncio) to the same format."""
 
     def __init__(self, log: Log) -> None:
         super().__init__()
@@ -346,7 +346,7 @@ class StandardHandler(logging.Handler):
 
 
 def adopt_standard_logging(log: Log) -> None:
-    """Send everything that goes through :mod:`logging` to this log, warnings and up."""
+    """Sends all records of :mod:`logging` to this log, warnings and up."""
     root = logging.root
     root.handlers[:] = [StandardHandler(log)]
     root.setLevel(max(log.level, logging.WARNING))
@@ -360,9 +360,9 @@ def open_log(
     encoder: str = "lower",
     form: str = "json",
 ) -> Log:
-    """A log on standard error, or appended to a file; raises OSError.
+    """Opens a log on standard error, or appends to a file; raises OSError.
 
-    ``form`` is ``json``, ``words``, or ``auto``: words where a terminal shows them.
+    ``form`` is ``json``, ``words``, or ``auto``: words on a terminal.
     """
     words = form == "words" or (form == "auto" and not path and sys.stderr.isatty())
     if path:
@@ -387,18 +387,18 @@ def open_log(
 
 
 QUEUED_BYTES_MAX: Final = 4 << 20
-"""Lines that wait for a slow reader; what comes beyond them is dropped."""
+"""The most queued bytes for a slow reader; further lines are dropped."""
 
 END_SECONDS: Final = 2.0
 """The time that a process which ends waits for the reader of its log, in seconds."""
 
 
 class Writer:
-    """Writes whole lines to a file, and never waits for who reads it.
+    """Writes whole lines to a file without waiting for the reader.
 
-    What is taken at once is written at once. What is not waits in a bounded queue for a thread, which
-    is begun by the first such line. Any thread may write. That thread also makes lines of many
-    events, for who must not wait for it.
+    Lines that the file accepts are written at once. Others wait in a bounded queue for a thread,
+    which the first such line starts. Any thread may write. That thread also formats lines of many
+    events, for callers that must not wait.
     """
 
     def __init__(self, number: int) -> None:
@@ -406,12 +406,12 @@ class Writer:
         self._is_file = stat.S_ISREG(os.fstat(number).st_mode)
         self._changed = threading.Condition(threading.RLock())  # a signal's handler may log
         self._queue: deque[tuple[Form, int]] = deque()
-        """Lines, or what makes them, and about how many bytes they are."""
+        """Lines or functions that format them, with their approximate size in bytes."""
         self._queued_bytes = 0
         self._dropped = self._unreported = 0
         self._thread: threading.Thread | None = None
         self.tell: Callable[[int], object] = lambda _: None
-        """Told how many lines were dropped, when there is room again."""
+        """Receives the number of dropped lines when there is room again."""
 
     def write(self, lines: bytes) -> None:
         """Write, or queue, or drop."""
@@ -425,7 +425,7 @@ class Writer:
                 self._put(lambda: [lines], len(lines))
 
     def write_later(self, form: Form, size: int) -> bool:
-        """Have lines made and written; False where no room is left for about so many bytes."""
+        """Schedules formatting and writing; returns False without room for about so many bytes."""
         with self._changed:
             if self._queued_bytes + size > QUEUED_BYTES_MAX:
                 return False
@@ -439,18 +439,18 @@ class Writer:
         self._changed.notify_all()
 
     def take_dropped(self) -> int:
-        """How many lines were dropped since this was asked last."""
+        """Returns the number of lines dropped since the last call."""
         with self._changed:
             dropped, self._dropped = self._dropped, 0
         return dropped
 
     def drain(self, seconds: float = END_SECONDS) -> bool:
-        """Wait for what is queued; whether all of it is written."""
+        """Waits for the queue; returns whether everything was written."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._queue, seconds)
 
     def _takes(self, size: int) -> bool:
-        """Whether a write returns at once: a pipe that polls as writable takes so much."""
+        """Returns whether a write would not block: a writable pipe accepts so much."""
         if self._is_file or not hasattr(select, "poll"):  # as on Windows
             return True
         if size > select.PIPE_BUF:

@@ -1,8 +1,8 @@
 """Chooses the proxy of a request, as Go's programs do (golang.org/x/net/http/httpproxy).
 
-``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY``, or these in small letters. An entry of ``NO_PROXY``
-is a host (its subdomains count), ``.suffix`` or ``*.suffix``, an address, a network (CIDR), each
-with a port if one is meant, or ``*`` for all. The machine itself is never asked by a proxy.
+``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY``, also in lower case. An entry of ``NO_PROXY`` is a
+host (with its subdomains), ``.suffix`` or ``*.suffix``, an address, a network (CIDR), each with an
+optional port, or ``*`` for all. Requests to the local machine use no proxy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class InvalidProxy(OSError):
 
 
 class Proxy(NamedTuple):
-    """A proxy: its address without credentials, and the headers that carry those."""
+    """A proxy: its address without credentials, and the headers with the credentials."""
 
     url: str
     headers: Mapping[str, str]
@@ -36,7 +36,7 @@ class Proxy(NamedTuple):
 
 
 def read_proxy(text: str) -> Proxy:
-    """A proxy by its URL, or ``host:port``; raises :class:`InvalidProxy`."""
+    """Reads a proxy from its URL, or ``host:port``; raises :class:`InvalidProxy`."""
     parts = urlsplit(text)
     if not parts.scheme or not parts.netloc:
         parts = urlsplit(f"http://{text}")
@@ -56,7 +56,7 @@ def read_proxy(text: str) -> Proxy:
 
 
 def proxy_for(url: str, environment: Mapping[str, str] | None = None) -> Proxy | None:
-    """The proxy that a URL is asked by; None for none. Raises :class:`InvalidProxy`."""
+    """Returns the proxy for a URL; None for none. Raises :class:`InvalidProxy`."""
     environment = os.environ if environment is None else environment
     parts = urlsplit(url)
     if parts.scheme not in _PORTS:
@@ -75,7 +75,7 @@ def _variable(environment: Mapping[str, str], name: str) -> str:
 
 
 def _shown(parts: SplitResult) -> str:
-    """A URL without its credentials: it stands in a log."""
+    """Returns a URL without its credentials, for logs."""
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
@@ -112,7 +112,7 @@ def _matches(entry: str, host: str, port: str, address: IPv4Address | IPv6Addres
 
 
 def _split_port(entry: str) -> tuple[str, str]:
-    """An entry's host and port, where it has one: an IPv6 address with one is in brackets."""
+    """Splits an entry into host and port; an IPv6 address with a port is in brackets."""
     if entry.startswith("["):
         name, _, rest = entry[1:].partition("]")
         return name, rest.removeprefix(":")
@@ -134,9 +134,9 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def grpc_options(host: str, port: int) -> list[tuple[str, int | str]]:
-    """Options of a gRPC channel: its own way with the environment is another than Go's.
+    """Returns options of a gRPC channel: gRPC reads the environment differently from Go.
 
-    As in Go a channel goes by ``HTTPS_PROXY``, with or without TLS. Raises :class:`InvalidProxy`.
+    As in Go a channel uses ``HTTPS_PROXY``, with or without TLS. Raises :class:`InvalidProxy`.
     """
     named = f"[{host}]" if ":" in host else host
     proxy = proxy_for(f"https://{named}:{port}")
@@ -150,7 +150,7 @@ def grpc_options(host: str, port: int) -> list[tuple[str, int | str]]:
 
 
 class Route(NamedTuple):
-    """A connection, what stands before each path of a request on it, and headers of each."""
+    """A connection, the prefix of each request path on it, and the headers of each request."""
 
     connection: http.client.HTTPConnection
     prefix: str
@@ -165,7 +165,7 @@ def route(
     timeout: float,
     context: ssl.SSLContext | None = None,
 ) -> Route:
-    """A connection of the standard library to a server, by a proxy where the environment says so.
+    """Returns a connection to a server, through the proxy of the environment if it sets one.
 
     ``context`` is for ``https``. Raises :class:`InvalidProxy`.
     """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """One thing that readiness waits for: an object, or (with no name) the list of a kind."""
+    """One awaited object, or (with an empty name) the list of a kind."""
 
     kind: str
     name: str
@@ -42,7 +42,7 @@ class Awaited:
 
 @dataclass(slots=True)
 class _Wait:
-    """Since when an object is awaited, and what went wrong last."""
+    """The start of the wait for an object, and its last error."""
 
     since: float
     error: str = ""
@@ -52,8 +52,8 @@ class _Wait:
 class ObjectTracker:
     """The expectations of one kind.
 
-    ``populated`` is set once the whole list has been expected; until then the
-    kind is not satisfied, however few objects are awaited.
+    ``populated`` is set once the whole list has been expected; until then the kind is not
+    satisfied, however few objects are awaited.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class ObjectTracker:
     seen: set[str] = field(default_factory=set)
 
     def expect(self, names: Iterable[str], now: float) -> None:
-        """Wait for these objects, but for those seen or cancelled already."""
+        """Adds expected objects, except those already seen or cancelled."""
         if self.satisfied:
             return
         for name in names:
@@ -73,14 +73,14 @@ class ObjectTracker:
                 self.waiting.setdefault(name, _Wait(now))
 
     def settle(self, name: str) -> None:
-        """Stop waiting for an object: it was observed, deleted or given up on."""
+        """Stops the wait for an object that was observed, deleted or given up on."""
         if not self.satisfied:
             self.waiting.pop(name, None)
             self.seen.add(name)
             self._latch()
 
     def populate(self) -> None:
-        """Say that everything there was at start has been expected."""
+        """Records that all objects at the start have been expected."""
         self.populated = True
         self._latch()
 
@@ -91,9 +91,9 @@ class ObjectTracker:
 
 
 class Tracker:
-    """Everything that readiness waits for: a table of kinds.
+    """All expectations of readiness, by kind.
 
-    A kind is any name that people know: ``ConstraintTemplate``,
+    A kind is any readable name: ``ConstraintTemplate``,
     ``K8sRequiredLabels.constraints.gatekeeper.sh``, ``Pod``.
     """
 
@@ -104,20 +104,19 @@ class Tracker:
         self._satisfied = False
 
     def track(self, kind: str) -> None:
-        """Wait for the list of a kind; harmless when it is tracked already.
+        """Waits for the list of a kind; does nothing if the kind is tracked already.
 
-        Nothing is added once everything is satisfied: what appears later was
-        not there at start.
+        Once all kinds are satisfied, further kinds are ignored: they were absent at the start.
         """
         if not self._satisfied and kind not in self._kinds:
             self._kinds[kind] = ObjectTracker(kind, self._clock())
 
     def forget(self, kind: str) -> None:
-        """Stop waiting for a kind altogether: it is served no more."""
+        """Stops the wait for a kind that is no longer served."""
         self._kinds.pop(kind, None)
 
     def expect(self, kind: str, names: Iterable[str]) -> None:
-        """Wait for these objects of a tracked kind, and for no other: its list is complete."""
+        """Expects exactly these objects of a tracked kind: its list is complete."""
         tracker = self._kinds.get(kind)
         if tracker is not None and not tracker.populated:
             tracker.expect(names, self._clock())
@@ -133,11 +132,11 @@ class Tracker:
         self._settle(kind, name)
 
     def cancel(self, kind: str, name: str) -> None:
-        """An object was deleted, or is given up on: it is not waited for."""
+        """Cancels the wait for an object that was deleted or given up on."""
         self._settle(kind, name)
 
     def fail(self, kind: str, name: str, error: str) -> None:
-        """An object could not be used; it stays awaited, with its error. No name: the list."""
+        """Records the error of an object, which stays awaited. An empty name means the list."""
         tracker = self._kinds.get(kind)
         if tracker is None:
             return
@@ -152,7 +151,7 @@ class Tracker:
 
     @property
     def satisfied(self) -> bool:
-        """Whether everything was observed, now or earlier."""
+        """Returns whether everything was observed, now or earlier."""
         if not self._satisfied and self._kinds:
             self._satisfied = all(tracker.satisfied for tracker in self._kinds.values())
             if self._satisfied:
@@ -160,7 +159,7 @@ class Tracker:
         return self._satisfied
 
     def awaited(self) -> list[Awaited]:
-        """Return what is still missing, longest awaited first; empty once satisfied."""
+        """Returns the awaited objects, the longest wait first; empty once satisfied."""
         now = self._clock()
         missing = []
         for tracker in self._kinds.values():

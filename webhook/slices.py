@@ -1,7 +1,7 @@
-"""Sorts very many values in slices: one call in C holds the interpreter from its beginning to its end.
+"""Sorts very many values in slices: a single call in C never releases the interpreter.
 
-An object of 2 MB can have a policy find 200,000 violations. To sort their messages in one call took
-227 ms, for which all other requests waited.
+A policy can find 200,000 violations in an object of 2 MB. Sorting their messages in one call took
+227 ms, during which all other requests waited.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SLICE: Final = 16_384
-"""Values that are sorted in one call: 5 to 10 ms where they are texts in no order."""
+"""Values sorted in one call: 5 to 10 ms for unordered texts."""
 
 
 def sorted_in_slices(values: Collection[T], key: Callable[[T], Any] | None = None) -> list[T]:
-    """Return values in order, as ``sorted`` does: alike ones stay in the order that they have."""
+    """Returns the sorted values; equal values keep their order, as with ``sorted``."""
     if len(values) <= SLICE:
         return sorted(values, key=key)  # type: ignore[type-var,arg-type]  # as the caller has them
     all_values = list(values)

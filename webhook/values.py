@@ -1,10 +1,10 @@
-"""Classes that hold values: :func:`dataclasses.dataclass`, made in a third of its time.
+"""Value classes: :func:`dataclasses.dataclass`, created in a third of its time.
 
-A server is made of some two hundred such classes, and their making was a quarter of what its imports
-took: Python's writes six functions for each and compiles every one by itself. Here only ``__init__``
-is written; what else a class needs are functions that know its fields. ``dataclasses.fields``,
-``replace``, ``asdict`` and ``is_dataclass`` take these classes as their own, and the type checker
-sees nothing else.
+A server has some two hundred such classes. Their creation took a quarter of the import time:
+Python's decorator generates and compiles six functions for each. Here only ``__init__`` is
+generated; the other methods are closures over the fields. ``dataclasses.fields``, ``replace``,
+``asdict`` and ``is_dataclass`` accept these classes, and the type checker treats them as
+dataclasses.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def made(
     unsafe_hash: bool = False,
     weakref_slot: bool = False,
 ) -> Callable[[type], type]:
-    """Return the class as :func:`dataclasses.dataclass` makes it; its own functions stay.
+    """Returns the class as :func:`dataclasses.dataclass` makes it; its own methods stay.
 
-    No subclass may be frozen where its base is not, nor the other way round: nothing checks it here.
+    A subclass must be frozen exactly if its base is; this is not checked here.
     """
 
     def decorate(cls: type) -> type:
@@ -43,7 +43,7 @@ def made(
         )(cls)
         given = cls.__dict__
         for name, function in _functions(whole, frozen=frozen, eq=eq, hashes=unsafe_hash).items():
-            # A class that compares in its own way has None for its hash, where it does not say.
+            # A class with its own comparison and without its own hash has None for its hash.
             if name not in given or (name == "__hash__" and given[name] is None):
                 setattr(whole, name, function)
         return whole
@@ -78,10 +78,11 @@ def _functions(cls: type, *, frozen: bool, eq: bool, hashes: bool) -> dict[str, 
 
 
 def _init(cls: type, fields: tuple[dataclasses.Field[Any], ...], *, frozen: bool) -> Any:
-    """``__init__``, the one function that is written: its parameters are the fields."""
+    """Returns ``__init__``, the only generated function: its parameters are the fields."""
     known: dict[str, Any] = {"_set": _set, "_MISSING": _MISSING}
     descriptors: list[Any] = [getattr(cls, field.name, None) for field in fields]
-    # Of slots each is set by its own descriptor, in half of the time; another field has none yet.
+    # A slot is set by its own descriptor, in half of the time; other fields have no descriptor
+    # yet.
     by_slot = all(type(item) is MemberDescriptorType for item in descriptors)
     if frozen and by_slot:
         known |= {
@@ -117,14 +118,14 @@ def _init(cls: type, fields: tuple[dataclasses.Field[Any], ...], *, frozen: bool
     listed = ", ".join(["self", *parameters, *(["*", *keywords] if keywords else [])])
     text = f"def __init__({listed}):\n " + "\n ".join(body or ["pass"])
     namespace: dict[str, Any] = {}
-    exec(text, known, namespace)  # noqa: S102  # names of fields, and nothing else, are written
+    exec(text, known, namespace)  # noqa: S102  # only names of fields are inserted
     function = namespace["__init__"]
     function.__qualname__ = f"{cls.__qualname__}.__init__"
     return function
 
 
 def _values(names: list[str]) -> Callable[[Any], Any]:
-    """Return the values of these fields as one value to compare."""
+    """Returns a function that combines these fields into one comparable value."""
     if len(names) == 1:  # attrgetter gives the value by itself, which need not be equal to itself
         get = attrgetter(names[0])
         return lambda instance: (get(instance),)
@@ -154,7 +155,7 @@ def _repr(names: list[str]) -> Any:
 
 
 def _refusing(cls: Any, names: frozenset[str]) -> tuple[Any, Any]:
-    """Return the functions that refuse to set or delete a field, or anything that the class has no place for."""
+    """Returns the methods that refuse to set or delete attributes of a frozen class."""
 
     def set_(self: Any, name: str, value: object) -> None:
         if type(self) is cls or name in names:
@@ -170,7 +171,7 @@ def _refusing(cls: Any, names: frozenset[str]) -> tuple[Any, Any]:
 
 
 def _state(self: Any) -> list[Any]:
-    """To be copied: what is frozen cannot be set one by one."""
+    """Returns the state for copying: frozen fields cannot be set one by one."""
     return [getattr(self, field.name) for field in dataclasses.fields(self)]
 
 

@@ -1,8 +1,8 @@
-"""AdmissionReview, ``admission.k8s.io/v1`` and ``v1beta1``, both ways.
+"""AdmissionReview, ``admission.k8s.io/v1`` and ``v1beta1``: requests and responses.
 
-The two versions differ in name only. A request keeps the JSON object it came in
-(:attr:`AdmissionRequest.document`), brought to the shape that Go's encoder would
-give it: that is what policies see as ``input.review``.
+The two versions differ in name only. A request keeps its JSON object
+(:attr:`AdmissionRequest.document`) in the shape that Go's encoder would give it. Policies see this
+object as ``input.review``.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 
 
 class InvalidReview(ValueError):
-    """The body is no AdmissionReview that can be answered; the message says what is wrong."""
+    """The body is no AdmissionReview that can be answered; the message names the fault."""
 
 
 class UndecidableReview(InvalidReview):
-    """A review of what is more than can be taken: deeper, larger, or with longer numbers."""
+    """The AdmissionReview is nested too deeply, is too large, or has too long numbers."""
 
 
 # A frozen dataclass of as many fields takes 2 µs to make, three times as long as a tuple.
 class AdmissionRequest(NamedTuple):
-    """One request, as an AdmissionReview carries it.
+    """One request of an AdmissionReview.
 
-    ``document`` is the JSON of the request in Go's shape; every field below is
-    read from it. ``object`` and ``old_object`` are None where null or absent.
-    ``size`` is that of the review as it came, in bytes; 0 where it came otherwise.
-    ``stranger`` is where it came from, if it is known that no API server sent it: what it
-    says of its user cannot be trusted. ``failure_policy`` is the one of the webhook entry that
-    asks, ``fail`` or ``ignore``; empty for an entry of all constraints.
+    ``document`` is the JSON of the request in Go's shape; every field below is read from it.
+    ``object`` and ``old_object`` are None where null or absent. ``size`` is the size of the
+    received review in bytes, 0 if the request was not received. ``stranger`` is the address of a
+    client that is known not to be an API server; its user info cannot be trusted.
+    ``failure_policy`` is that of the webhook entry, ``fail`` or ``ignore``; empty for an entry of
+    all constraints.
     """
 
     document: dict[str, Any]
@@ -67,24 +67,25 @@ class AdmissionResponse(NamedTuple):
     message: str = ""
     warnings: tuple[str, ...] = ()
     decision_id: str = ""
-    """The decision's name in the decision log, told as an audit annotation: letters, digits and
-    hyphens; empty where nothing is recorded."""
+    """The decision's id in the decision log, sent as an audit annotation: letters, digits and
+    hyphens. Empty if the decision is not recorded."""
     patch: bytes | None = None
-    """A JSON Patch that makes the object what it should be, in base64; None for no change."""
+    """A JSON Patch of the mutations, in base64; None for no change."""
 
 
 TEXT_CHARACTERS_MAX: Final = 4 * 1024 * 1024
-"""Of one text in a large review: an API server takes objects of 3 MiB. To put one together is a
-single call, a millisecond for each MiB, for which all other threads wait."""
+"""The longest text in a large review, in characters: an API server takes objects of 3 MiB.
+Assembling a text is a single call of a millisecond for each MiB, during which all other threads
+wait."""
 
 
 def decode_review(
     body: bytes | bytearray, *, max_bytes: int | None = None, large: list[Any] | None = None
 ) -> AdmissionRequest:
-    """The request of an AdmissionReview; raises :class:`InvalidReview`.
+    """Returns the request of an AdmissionReview; raises :class:`InvalidReview`.
 
-    With ``large`` other threads run meanwhile, and it takes longer; there the document's large
-    arrays and objects are put, the outermost first.
+    With ``large`` other threads run meanwhile, and decoding takes longer; the document's large
+    arrays and objects are added to it, the outermost first.
     """
     try:
         if large is not None and (max_bytes is None or len(body) <= max_bytes):
@@ -98,8 +99,8 @@ def decode_review(
     return read_review(document, len(body))
 
 
-# As Go's encoder writes it: the fields of an AdmissionReview, and then of its request, in the
-# order of their types.
+# The order of Go's encoder: the fields of an AdmissionReview, then the fields of its request, in
+# the order of their types.
 _BEGINNING: Final = re.compile(
     rb'\{"kind":"AdmissionReview","apiVersion":"(admission\.k8s\.io/v1(?:beta1)?)",'
     rb'"request":\{"uid":"([^"\\]{1,256})"'
@@ -107,9 +108,9 @@ _BEGINNING: Final = re.compile(
 
 
 def origin_of(prefix: bytes | bytearray) -> tuple[str, str] | None:
-    """The ``uid`` and ``apiVersion`` of a review that is not decoded, from its beginning.
+    """Returns the ``uid`` and ``apiVersion`` at the beginning of an undecoded review.
 
-    None where an API server has not written it.
+    Returns None if an API server did not write the review.
     """
     match = _BEGINNING.match(prefix)
     if match is None:
@@ -124,23 +125,26 @@ _REQUESTER: Final = re.compile(
 
 
 def username_in(prefix: bytes | bytearray) -> str:
-    """Read the user's name from the beginning of a review that is not decoded; empty where it is not plain.
+    """Reads the user's name from the beginning of an undecoded review; empty if it is not plain.
 
-    Go's encoder writes it before the object, and no text within a text looks like it: its
-    quotes would have backslashes before them.
+    Go's encoder writes the name before the object. No text within another text looks like it,
+    because its quotes would be escaped.
     """
     match = _REQUESTER.search(prefix)
     return "" if match is None else match[2].decode("utf-8", "replace")
 
 
 def namespace_in(prefix: bytes | bytearray) -> str:
-    """The namespace that is asked about, likewise; empty for what is in none."""
+    """Reads the namespace of the request in the same way; empty for cluster-scoped objects."""
     match = _REQUESTER.search(prefix)
     return "" if match is None or match[1] is None else match[1].decode("utf-8", "replace")
 
 
 def read_review(document: Any, size: int = 0) -> AdmissionRequest:
-    """The request of a decoded AdmissionReview of so many bytes; raises :class:`InvalidReview`."""
+    """Returns the request of a decoded AdmissionReview of ``size`` bytes.
+
+    Raises :class:`InvalidReview`.
+    """
     if type(document) is not dict:
         raise InvalidReview(f"an AdmissionReview must be an object, got {_kind(document)}")
     api_version = document.get("apiVersion")
@@ -156,8 +160,8 @@ def read_review(document: Any, size: int = 0) -> AdmissionRequest:
     return read_request(request, api_version=str(api_version), size=size)
 
 
-# The fields of Go's AdmissionRequest, those that its encoder always writes with what it
-# writes for an empty one (k8s.io/api/admission/v1, AdmissionRequest).
+# Fields that Go's encoder always writes, with their empty values (k8s.io/api/admission/v1,
+# AdmissionRequest).
 _ALWAYS: Final[dict[str, Any]] = {
     "uid": "",
     "kind": {"group": "", "version": "", "kind": ""},
@@ -189,10 +193,10 @@ def read_request(
     strict: bool = False,
     size: int = 0,
 ) -> AdmissionRequest:
-    """Read a request; raises :class:`InvalidReview` where a field has a wrong type.
+    """Reads a request; raises :class:`InvalidReview` for a field of a wrong type.
 
-    Fields that Go's type does not have are dropped, as its decoder drops them;
-    when ``strict`` they are refused.
+    Fields unknown to Go's type are dropped, as its decoder drops them; with ``strict`` they are
+    refused.
     """
     if not request.keys() <= _FIELDS:
         if strict:
@@ -201,7 +205,7 @@ def read_request(
         request = {name: value for name, value in request.items() if name in _FIELDS}
     if not _ALWAYS.keys() <= request.keys():
         request = _ALWAYS | request
-    # Each field is looked at where it stands: a function for each would take as long as all of it.
+    # The checks are inline: a function call for each field would double the time.
     get = request.get
     kind = field if type(field := get("kind")) is dict else _object("kind", field) or {}
     user = field if type(field := get("userInfo")) is dict else _object("userInfo", field) or {}
@@ -257,22 +261,22 @@ def _kind(value: object) -> str:
 
 
 ANNOTATION: Final = "decision-id"
-"""Key of the audit annotation; the API server puts the webhook's name and a slash before it."""
+"""Key of the audit annotation; the API server prefixes it with the webhook's name and a slash."""
 
 _PLAIN_ANSWER: Final = (
     b'{"kind":"AdmissionReview","apiVersion":%b,"response":'
     b'{"uid":%b,"allowed":true,"status":{"metadata":{},"code":200}'
 )
-"""Of what is allowed, and nothing said."""
+"""The answer to an allowed request without warnings, patch or annotations."""
 
 _PLAIN_ANNOTATED: Final = (
     f'{_PLAIN_ANSWER.decode()},"auditAnnotations":{{"{ANNOTATION}":"%b"}}'.encode()
 )
-"""The answer to an admission that is recorded: as above, with its audit annotation."""
+"""An allowed answer to a recorded admission, with its audit annotation."""
 
 
 def encode_response(response: AdmissionResponse, api_version: str) -> bytes:
-    """The AdmissionReview that answers, in the version that asked."""
+    """Returns the AdmissionReview response in the version of the request."""
     uid, allowed, code, reason, message, warnings, decision_id, patch = response
     if allowed and code == 200 and not (message or reason or warnings):  # As most are.
         if decision_id:
@@ -282,7 +286,8 @@ def encode_response(response: AdmissionResponse, api_version: str) -> bytes:
             beginning = _PLAIN_ANSWER % (encode(api_version), encode(uid))
         if patch is None:
             return beginning + b"}}"
-        # Base64 is written as it is: the encoder would look at each of, often, 10,000 characters.
+        # Base64 is inserted without the encoder, which would inspect each of often 10,000
+        # characters.
         return b'%b,"patch":"%b","patchType":"JSONPatch"}}' % (beginning, patch)
     answer: dict[str, Any] = {"uid": uid, "allowed": allowed}
     status: dict[str, Any] = {"metadata": {}}

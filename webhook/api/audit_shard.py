@@ -1,8 +1,8 @@
-"""The share of one of several audits: the field ``audit`` of its own status of a constraint.
+"""The share of one of several audits: the field ``audit`` in the replica's status of a constraint.
 
-Each audit looks at its share of kinds and namespaces, and says what it found
-there, and among which members shares were made. The whole is the sum, once every
-member has spoken of the same shares.
+Each audit reviews its share of kinds and namespaces. It writes its results and the members among
+which the shares were divided. The total is the sum, once every member has results of the same
+shares.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def shard(
     *,
     limit: int,
 ) -> Json:
-    """A shard's results.
+    """Returns a shard's results.
 
-    ``violations`` are the first ones in the form of a constraint's status, no more
-    than ``limit``, which is that of the status too.
+    ``violations`` are the first ``limit`` violations, in the form of a constraint's status. The
+    status has the same limit.
     """
     shard: Json = {
         "auditTimestamp": timestamp,
@@ -52,7 +52,7 @@ def shard(
 
 
 def read_shard(status: Mapping[str, Any]) -> Json | None:
-    """Read the audit's share from a status; None where it has none that can be read."""
+    """Reads the audit's share from a status; None if it is absent or unreadable."""
     shard = object_of(status.get(FIELD))
     texts = (shard.get("auditTimestamp"), shard.get("members"))
     numbers = (shard.get("totalViolations"), shard.get("limit"))
@@ -64,11 +64,11 @@ def read_shard(status: Mapping[str, Any]) -> Json | None:
 
 
 def merged(shards: Mapping[str, Mapping[str, Any]], live: Collection[str]) -> Json | None:
-    """The whole audit's status fields; None while some member has not spoken of these shares.
+    """Returns the status fields of the whole audit.
 
-    ``shards`` are the members' results by the UID of their Pod, ``live`` the
-    members there are. Violations are in the order of a constraint's status: the
-    first ones, last one first.
+    None until every member has results of these shares. ``shards`` are the members' results by the
+    UID of their Pod, ``live`` the running members. Violations are in the order of a constraint's
+    status: the first ones, in reverse order.
     """
     digest = members_digest(live)
     complete = [item for uid in live if (item := shards.get(uid)) and item.get("members") == digest]

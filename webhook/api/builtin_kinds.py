@@ -1,4 +1,4 @@
-"""Kubernetes' own API: its kinds by group, those that no webhook is asked about, versions that are gone."""
+"""Kinds of Kubernetes' own API by group, kinds without webhook calls, and removed versions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NAMESPACED: Final = {
 BUILTIN_KINDS: Final = CLUSTER_SCOPED | {
     (group, kind) for group, kinds in _NAMESPACED.items() for kind in kinds.split()
 }
-"""By group and kind: those that an API server, policy reports, Gatekeeper and Waddle bring."""
+"""Kinds by group of an API server, of policy reports, of Gatekeeper and of Waddle."""
 
 BUILTIN_GROUPS: Final = frozenset(group for group, _ in BUILTIN_KINDS)
 
@@ -65,9 +65,9 @@ NEVER_ASKED: Final = frozenset(
         ),
     }
 )
-"""Of what guards admission itself the API server asks no webhook (apiserver 1.37, rules.go,
-IsExemptAdmissionConfigurationResource). Of questions about users it asks none from 1.37 on, and most
-webhooks' rules spare them before that."""
+"""Kinds for which the API server calls no webhook: its admission configuration (apiserver 1.37,
+rules.go, IsExemptAdmissionConfigurationResource). Reviews of users and tokens are exempt from 1.37
+on; most webhooks' rules exclude them before."""
 
 _GONE: Final = """
 admissionregistration.k8s.io/v1beta1 1.22 mutatingwebhookconfigurations
@@ -100,7 +100,8 @@ scheduling.k8s.io/v1beta1 1.22 priorityclasses
 storage.k8s.io/v1beta1 1.22 csidrivers csinodes storageclasses volumeattachments
 storage.k8s.io/v1beta1 1.27 csistoragecapacities
 """
-"""A version, the release that serves its resources no longer, and these; ``*`` if nothing is left of it."""
+"""A version, the release that no longer serves these resources, and the resources; ``*`` for all of
+them."""
 
 
 def _gone() -> Iterator[tuple[tuple[str, str, str], str]]:
@@ -117,9 +118,10 @@ _GONE_SINCE: Final = dict(_gone())
 
 
 def gone_since(rule: Mapping[str, Any], group: str, resource: str) -> str:
-    """The release since which no API server serves what a rule names of a group; empty if one may.
+    """Returns the release that stopped serving a rule's resources of a group.
 
-    A version alone is no guess: an API server that is newer than this table serves it neither.
+    Empty if some are served. A removed version is certain: API servers newer than this table do not
+    serve it either.
     """
     name = resource.partition("/")[0]
     releases = [

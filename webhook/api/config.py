@@ -1,7 +1,6 @@
-"""Config and SyncSet: which data policies may read, and which namespaces are left alone.
+"""Config and SyncSet: the synced data of policies, and the excluded namespaces.
 
-Both come from users and are read leniently: what has no sense has no effect, as
-in Gatekeeper.
+Users write both, and they are read leniently: invalid parts have no effect, as in Gatekeeper.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 CONFIG: Final = GroupVersionKind("config.gatekeeper.sh", "v1alpha1", "Config")
 CONFIG_NAME: Final = "config"
-"""The one Config that counts, in the webhook's own namespace."""
+"""The name of the only Config in force, in the webhook's own namespace."""
 
 WEBHOOK_PROCESS: Final = "webhook"
 MUTATION_PROCESS: Final = "mutation-webhook"
@@ -39,7 +38,7 @@ def excluded_namespaces(config: Mapping[str, Any], process: str) -> tuple[str, .
 
 
 def effectless(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Name the parts of a Config that have no effect, whatever the types of its fields."""
+    """Returns the names of the parts of a Config without effect; its fields may have any type."""
     faults = []
     if text(config, "metadata", "name") != CONFIG_NAME:
         faults.append(f"config resource must have name '{CONFIG_NAME}'")
@@ -59,7 +58,7 @@ def effectless(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def synced_kinds(document: Mapping[str, Any]) -> frozenset[GroupVersionKind]:
-    """The kinds that a Config or a SyncSet asks for."""
+    """Returns the kinds that a Config or a SyncSet lists."""
     spec = document.get("spec")
     if document.get("kind") == SYNC_SET.kind:
         entries = _list(spec, "gvks")
@@ -73,10 +72,10 @@ def synced_kinds(document: Mapping[str, Any]) -> frozenset[GroupVersionKind]:
 
 
 def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Two Configs that differ in the kinds they sync alone, as one that syncs them all; or None.
+    """Merges two Configs that differ in their synced kinds only; None if they differ in more.
 
-    Policies of a library each come with the Config that they need, all of one name. What
-    excludes namespaces is not put together: more of it would enforce less than was meant.
+    Each policy of a library brings the Config that it needs, all of one name. Excluded namespaces
+    are not merged: more exclusions would enforce less than was meant.
     """
     if _without_sync(first) != _without_sync(second):
         return None

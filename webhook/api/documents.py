@@ -38,11 +38,11 @@ _ESCAPES: Final = re.compile(
 
 
 class InvalidDocument(ValueError):
-    """A file that is no YAML or JSON of objects; the message names the line where it can."""
+    """A file is no YAML or JSON of objects; the message names the line if possible."""
 
 
 def read_documents(text: str, dialect: Dialect = "kubernetes") -> list[FileDocument]:
-    """Every YAML document of a text that is not empty; raises :class:`InvalidDocument`."""
+    """Returns every non-empty YAML document of a text; raises :class:`InvalidDocument`."""
     try:
         documents = list(yaml_reader.read(text, _DIALECTS[dialect]))
     except InvalidYaml as error:
@@ -52,7 +52,10 @@ def read_documents(text: str, dialect: Dialect = "kubernetes") -> list[FileDocum
 
 
 def read_json(text: str) -> list[FileDocument]:
-    """JSON documents, one after the other as kubectl takes them; raises :class:`InvalidDocument`."""
+    """Returns concatenated JSON documents, as kubectl reads them.
+
+    Raises :class:`InvalidDocument`.
+    """
     text = _ESCAPES.sub(_whole_escape, text) if "\\u" in text else text
     try:
         return [FileDocument(decode(text), 1)]
@@ -67,7 +70,7 @@ def read_json(text: str) -> list[FileDocument]:
 
 
 def _whole_escape(escape: re.Match[str]) -> str:
-    """An escape; half a surrogate pair is U+FFFD in Go."""
+    """Returns an escape; half of a surrogate pair becomes U+FFFD, as in Go."""
     return "\\ufffd" if escape["half"] else escape[0]
 
 
@@ -77,7 +80,7 @@ def _blanks(text: str, at: int) -> int:
 
 
 def _json_parts(text: str) -> list[tuple[str, int]]:
-    """The texts of JSON documents that stand one after the other, each with its line."""
+    """Yields the texts of concatenated JSON documents, each with its line."""
     parts: list[tuple[str, int]] = []
     decoder, at = json.JSONDecoder(parse_int=str), _blanks(text, 0)
     while at < len(text):
@@ -97,7 +100,7 @@ def read_objects(text: str, dialect: Dialect = "kubernetes") -> list[FileDocumen
 
 
 def only_objects(documents: list[FileDocument]) -> list[FileDocument]:
-    """The documents, all of which must be objects; raises :class:`InvalidDocument`."""
+    """Returns the documents; raises :class:`InvalidDocument` if any is no object."""
     for document in documents:
         if type(document.value) is not dict:
             kind = _TYPES[type(document.value)]

@@ -1,8 +1,8 @@
-"""JSON both ways: the one decoder and the one encoder.
+"""The JSON decoder and the JSON encoder of this package.
 
-orjson is the decoder, with repairs: integers beyond 64 bits stay exact, and what
-nests deeper than orjson goes is decoded all the same, more slowly
-(:mod:`webhook.api.json_decoder`). It accepts any size, so the caller names a cap.
+The decoder is orjson with two repairs. Integers beyond 64 bits stay exact. Documents too deep for
+orjson are decoded by :mod:`webhook.api.json_decoder`, more slowly. The decoder accepts any size, so
+the caller limits the size.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = ["BeyondBounds", "DecodeError", "decode", "encode"]
 
 
 def decode(body: bytes | bytearray | memoryview | str, *, max_bytes: int | None = None) -> Any:
-    """Decode one JSON document; raises :class:`DecodeError`.
+    """Decodes one JSON document; raises :class:`DecodeError`.
 
-    It is a :class:`BeyondBounds` where a document is larger or deeper, or has longer
-    numbers, than can be taken.
+    Raises :class:`BeyondBounds` for a document that is too large, too deep, or has too long
+    numbers.
     """
     if max_bytes is not None and len(body) > max_bytes:
         raise BeyondBounds(f"document of {len(body)} bytes is larger than {max_bytes}")
@@ -43,21 +43,21 @@ def decode(body: bytes | bytearray | memoryview | str, *, max_bytes: int | None 
 
 
 def encode_to_keep(value: Any, *, sort_keys: bool = False) -> bytes:
-    """Encode as :func:`encode` does, for what stays in memory."""
+    """Encodes like :func:`encode`, for values that stay in memory."""
     return compact(encode(value, sort_keys=sort_keys))
 
 
 def compact(encoded: bytes) -> bytes:
-    """Return the same bytes in as much memory as they need.
+    """Returns the same bytes without unused memory.
 
-    What orjson returns keeps the buffer that it was written to: 4 KiB however short it is, and up
-    to thirty times its length.
+    Bytes of orjson keep their output buffer: 4 KiB for a short value, and up to thirty times the
+    length.
     """
     return bytes(memoryview(encoded))
 
 
 def encode(value: Any, *, indent: bool = False, sort_keys: bool = False) -> bytes:
-    """Encode as UTF-8 JSON, however deep; integers beyond 64 bits are exact too."""
+    """Encodes a value of any depth as UTF-8 JSON; integers beyond 64 bits are exact."""
     option = (orjson.OPT_INDENT_2 if indent else 0) | (orjson.OPT_SORT_KEYS if sort_keys else 0)
     try:
         return orjson.dumps(value, option=option)
@@ -74,5 +74,5 @@ def encode(value: Any, *, indent: bool = False, sort_keys: bool = False) -> byte
             )
         except RecursionError:
             return encode_deep(value, sort_keys=sort_keys)
-        # A lone surrogate, which JSON may hold and UTF-8 may not, becomes U+FFFD as in Go.
+        # A lone surrogate is valid in JSON but not in UTF-8; it becomes U+FFFD as in Go.
         return text.encode("utf-8", "replace")

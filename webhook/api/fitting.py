@@ -1,7 +1,7 @@
-"""Cuts a status until etcd takes it: one beyond its limit would not be written at all.
+"""Cuts a status to the size that etcd accepts; a larger object would not be written at all.
 
-The same value is always cut to the same, so that of several writers none undoes another's cut.
-Numbers stay: a total says how much there is, whatever of it is shown.
+The cut is deterministic, so that no writer undoes the cut of another. Numbers stay: a total counts
+all violations, however few are listed.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from webhook.api.shapes import Json
 
 OBJECT_BYTES_MAX: Final = 1_250_000
-"""Of an object as JSON. etcd takes requests of 1.5 MiB (``--max-request-bytes``), in which its
-writers' history stands too, and what others write into its status."""
+"""The largest object, in bytes of JSON. etcd takes requests of 1.5 MiB (``--max-request-bytes``);
+these also contain managed fields and the status fields of other writers."""
 
 STATUS_BYTES_MIN: Final = 32 * 1024
 """The bytes that a status may have, however large the rest of its object is."""
 
 _CHARACTERS: Final = (1024, 256)
-"""Texts are cut to so many first: no name is longer than the last."""
+"""Lengths of the cut texts, in the order of the attempts; names are no longer than the last."""
 
 _ITEMS: Final = (1000, 100, 10, 1)
-"""Then lists to so many."""
+"""Lengths of the cut lists, in the order of the attempts, after the texts."""
 
 
 def status_room(document: Mapping[str, Any]) -> int:
-    """How many bytes the status of an object may have."""
+    """Returns the bytes available for the status of an object."""
     rest = {name: value for name, value in document.items() if name != "status"}
     return max(STATUS_BYTES_MIN, OBJECT_BYTES_MAX - len(encode(rest)))
 
 
 def fitted(value: Json, bytes_max: int) -> Json:
-    """An object of JSON that has at most so many bytes, if cutting texts and lists can bring that."""
+    """Returns a JSON object of at most so many bytes, if cutting texts and lists suffices."""
     if _fits(value, bytes_max):
         return value
     cut: Any = value
@@ -52,9 +52,9 @@ def fitted(value: Json, bytes_max: int) -> Json:
 
 
 def first_of(entries: Sequence[Json], bytes_max: int) -> list[Json]:
-    """As many of the first entries of a list as have at most so many bytes.
+    """Returns as many of the first entries of a list as fit into so many bytes.
 
-    Their texts are cut before any of them is left out.
+    Texts are cut before an entry is left out.
     """
     kept = list(entries)
     if _fits(kept, bytes_max):

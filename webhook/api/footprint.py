@@ -1,4 +1,4 @@
-"""How much memory a JSON document takes once it is decoded, told before it is."""
+"""Estimates the memory of a decoded JSON document before it is decoded."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from webhook.api.long_texts import end_of_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# What CPython 3.11 takes on 64-bit systems, as measured over documents of 6 MiB: an empty list
-# 24 times its text, {"":{}} 32 times; what is estimated here is 0.9 to 1.6 times that.
+# Memory in CPython 3.11 on 64-bit systems, measured on documents of 6 MiB: an empty list takes 24
+# times its text, {"":{}} 32 times. The estimate is 0.9 to 1.6 times the memory.
 _EMPTY_DICT: Final = 64
 _EMPTY_LIST: Final = 56
 _DICT: Final = 184
@@ -20,26 +20,26 @@ _PAIR: Final = 24
 _ITEM: Final = 8
 _SCALAR: Final = 56
 _OF_TEXT: Final = 14
-"""The memory of a scalar at most, in bytes for each byte of its text. Texts of one character are
-all there already; "ab" takes 12 times its text."""
+"""The largest memory of a scalar, in bytes for each byte of its text. Texts of one character are
+shared; "ab" takes 12 times its text."""
 
 _TEXT: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _WHOLE: Final = re.compile(rb'(?:[^"]|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
-"""Up to where every text is over."""
+"""Matches up to the end of the last complete text."""
 
 _AT_ONCE: Final = 64 * 1024
-"""Bytes looked at in one call, some tenths of a millisecond: other threads wait for it."""
+"""Bytes scanned in one call, some tenths of a millisecond: other threads wait for it."""
 
 
 def footprint(raw: bytes | bytearray, *, bound: int = 0) -> int:
-    """Bytes that the decoded document takes, about.
+    """Returns the approximate bytes of the decoded document.
 
-    What stands in texts is mistaken for structure, which makes it more; only a document that
-    would be beyond ``bound`` is looked at more closely.
+    Punctuation in texts counts as structure at first, which overestimates; documents beyond
+    ``bound`` are therefore scanned again without their texts.
     """
     bytes_estimated = _estimate(_slices(raw)) + len(raw)
     if bytes_estimated > bound:
-        # A short text stands for each: what they hold takes no more than its own length.
+        # Each text is replaced by a short one: the content takes no more than its own length.
         bytes_estimated = _estimate(_without_texts(raw)) + len(raw)
     return bytes_estimated
 
@@ -55,7 +55,7 @@ def _without_texts(raw: bytes | bytearray) -> Iterator[bytes]:
         match = _WHOLE.match(raw, start, start + _AT_ONCE)
         end = start if match is None else match.end()
         yield _TEXT.sub(b'"aa"', raw[start:end])
-        if end < len(raw) and end < start + _AT_ONCE:  # a text that does not end there
+        if end < len(raw) and end < start + _AT_ONCE:  # an incomplete text
             yield b'"aa"'
             end = end_of_text(raw, end + 1)
             if end < 0:
@@ -75,7 +75,7 @@ def _estimate(slices: Iterator[bytes | bytearray] | Iterator[bytes]) -> int:
         empty_lists += raw.count(b"[]")
     containers = dicts + lists
     filled = containers - empty_dicts - empty_lists
-    values = commas + filled  # a container has one more than it has commas
+    values = commas + filled  # a container has one member more than commas
     pairs = min(values, colons)
     text = max(0, size - 2 * containers - commas - colons)
     return (

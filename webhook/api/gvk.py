@@ -1,4 +1,4 @@
-"""Group, version and kind, and the few fields that every Kubernetes object has."""
+"""Group, version and kind, and the metadata fields common to all Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any, Final, NamedTuple
 
 
 class GroupKind(NamedTuple):
-    """An API group and a kind: what a constraint's match names and the index is keyed by."""
+    """An API group and a kind: the key of a constraint's match and of the index."""
 
     group: str
     kind: str
 
 
 class GroupVersionKind(NamedTuple):
-    """The group and kind of an object, and the version that its fields are written in."""
+    """The group and kind of an object, and the version of its fields."""
 
     group: str
     version: str
@@ -30,12 +30,15 @@ class GroupVersionKind(NamedTuple):
         return GroupKind(self.group, self.kind)
 
     def __str__(self) -> str:
-        """As Go's schema.GroupVersionKind prints itself, which messages carry."""
+        """Formats like Go's schema.GroupVersionKind, as in messages."""
         return f"{self.group}/{self.version}, Kind={self.kind}"
 
 
 def split_group_version(api_version: object) -> tuple[str, str]:
-    """``apps/v1`` as ``("apps", "v1")``; a malformed one is ``("", "")``, as in apimachinery."""
+    """Splits ``apps/v1`` into ``("apps", "v1")``.
+
+    A malformed one gives ``("", "")``, as in apimachinery.
+    """
     if type(api_version) is not str:
         return "", ""
     group, slash, version = api_version.partition("/")
@@ -45,19 +48,20 @@ def split_group_version(api_version: object) -> tuple[str, str]:
 
 
 KNOWN_MAX: Final = 1024
-"""Kinds that are remembered by what objects state: those of a large cluster, in 800 KiB at most."""
+"""The size of the cache of parsed kinds: the kinds of a large cluster, at most 800 KiB."""
 
 _KNOWN_LENGTH_MAX: Final = 128
-"""Of each text of theirs: longer ones nobody has, but whoever would fill the memory."""
+"""The longest cached text, in characters. Real ones are shorter; an attacker could fill the memory
+with longer ones."""
 
 KNOWN: Final[dict[tuple[Any, Any], GroupVersionKind]] = {}
 
 
 def gvk_of(obj: Any) -> GroupVersionKind:
-    """The group, version and kind that an object states; empty where it states none."""
+    """Returns the group, version and kind of an object; empty if the object has none."""
     stated = obj.get("apiVersion"), obj.get("kind")
     try:
-        return KNOWN[stated]  # Each review asks several times.
+        return KNOWN[stated]  # Each review calls it several times.
     except (KeyError, TypeError):  # A list or an object has no hash.
         pass
     api_version, kind = stated
@@ -71,7 +75,7 @@ def gvk_of(obj: Any) -> GroupVersionKind:
 
 
 def text(obj: Any, *path: str) -> str:
-    """The string at ``path``, or ``""`` where there is none or something else."""
+    """Returns the string at ``path``; ``""`` if it is absent or no string."""
     for name in path:
         if type(obj) is not dict:
             return ""
@@ -85,7 +89,10 @@ def name_of(obj: Any) -> str:
 
 
 def namespace_of(obj: Any) -> str:
-    """``metadata.namespace``."""
+    """Returns ``metadata.labels``: null becomes an empty text.
+
+    A value of another type voids all labels. This is apimachinery's ``unstructured.GetLabels``.
+    """
     return text(obj, "metadata", "namespace")
 
 

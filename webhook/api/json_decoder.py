@@ -1,12 +1,10 @@
-"""JSON taken apart: as deep as Go's decoder goes, exact, and a piece at a time.
+"""A JSON decoder in pieces: as deep as Go's decoder, with exact integers.
 
-orjson goes 1,024 levels deep, decodes in one go while no other thread runs, and
-turns an integer beyond 64 bits into a float. Here brackets and commas are found
-by one pattern; what lies between them is decoded by the piece, which is shallow
-and short, and put together without recursion. That takes some ten times as long as
-orjson alone, and other threads run meanwhile. Where members are small it takes twice
-as long: the end of the next piece is guessed, and orjson says whether the guess was
-right.
+orjson decodes 1,024 levels in one call without other threads, and turns integers beyond 64 bits
+into floats. Here one pattern finds brackets and commas; orjson decodes the shallow, short pieces
+between them; they are assembled without recursion. This takes some ten times as long as orjson
+alone, and other threads run meanwhile. With small members it takes twice as long: the end of the
+next piece is guessed, and orjson confirms the guess.
 """
 
 from __future__ import annotations
@@ -24,25 +22,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DEPTH_MAX: Final = 10_016
-"""Go's decoder takes 10,000 levels (encoding/json, maxNestingDepth); reviews, lists and records
-have a few around an object."""
+"""Go's decoder takes 10,000 levels (encoding/json, maxNestingDepth); reviews, lists and records add
+a few levels around an object."""
 
 PIECE_BYTES: Final = 64 * 1024
-"""Decoded at a time: half a millisecond where it is dense."""
+"""Bytes decoded in one call: half a millisecond for dense documents."""
 
 _DESCENT_BYTES: Final = 16 * 1024
-"""Of members that are open, after which they are put together here: from there on ends are guessed."""
+"""Bytes of open members after which a container is assembled here; from then on ends are guessed.
+"""
 
 _ORJSON_DEPTH: Final = 1_024
 
 _ENDS: Final = {ord("{"): b"},", ord("["): b"],", ord('"'): b'",'}
-"""How a member may end that begins so, with the comma after it; others end before any comma."""
+"""The end of a member by its first character, with the comma after it; other members end before any
+comma."""
 
 _PIECE_DEPTH: Final = 500
-"""Levels of a piece; well within what orjson and the standard library can follow."""
+"""Levels of a piece; well within the limits of orjson and the standard library."""
 
-# Possessive: nothing is remembered for going back. A text that is not over within some 32 KiB
-# matches without its end: it is followed by the piece.
+# Possessive, without backtracking. A text longer than some 32 KiB matches without its end, which
+# the next piece contains.
 _MARK: Final = re.compile(rb'[\[\]{},]|"[^"\\]{0,512}+(?:\\.[^"\\]{0,512}+){0,64}+(")?', re.DOTALL)
 
 _QUOTE: Final = ord('"')
@@ -52,24 +52,25 @@ _CLOSE: Final = {ord("["): ord("]"), ord("{"): ord("}")}
 _BLANK: Final = re.compile(rb"[ \t\n\r]*+")
 _COLON: Final = re.compile(rb"[ \t\n\r]*+:[ \t\n\r]*+")
 
-# Every digit as 0 and everything else as a blank: finding a run of digits so takes a
-# tenth of the time of a regular expression.
+# Digits become 0 and other bytes blanks: searching a run of digits takes a tenth of a regular
+# expression's time.
 _DIGITS: Final = bytes(0x30 if chr(code) in "0123456789" else 0x20 for code in range(256))
 _LONG_RUN: Final = b"0" * 19
-"""An integer of fewer digits fits 64 bits; a longer run may be inside a string, no matter."""
+"""An integer of fewer digits fits 64 bits; a longer run may also be inside a string, which is
+harmless."""
 
 _STRIDE: Final = 4
 _SOME_OF_RUN: Final = b"0" * (len(_LONG_RUN) // _STRIDE)
-"""Every fourth byte of a long run of digits, wherever the run begins. Looking for this first takes
-a third of the time; its other hits (digests in hexadecimal) are looked at whole."""
+"""Every fourth byte of a long run of digits, wherever the run begins. This search first takes a
+third of the time; its other hits (digests in hexadecimal) are checked in full."""
 
 
 class DecodeError(ValueError):
-    """The bytes are not an acceptable JSON document; the message says why and where."""
+    """The bytes are no acceptable JSON document; the message has the fault and its position."""
 
 
 class BeyondBounds(DecodeError):
-    """JSON as far as can be told, and more of it than can be taken."""
+    """The document exceeds the bounds on size, depth or numbers; it may be valid JSON."""
 
 
 class TooDeep(DecodeError):
@@ -77,7 +78,7 @@ class TooDeep(DecodeError):
 
 
 def decode_piece(raw: bytes | bytearray) -> Any:
-    """Decode what is no deeper than orjson goes.
+    """Decodes a piece within orjson's depth.
 
     Raises :class:`DecodeError`, :class:`TooDeep` among them.
     """
@@ -87,7 +88,7 @@ def decode_piece(raw: bytes | bytearray) -> Any:
         kind = next((kind for words, kind in _FAULTS if error.msg.startswith(words)), DecodeError)
         raise kind(str(error)) from None
     if _SOME_OF_RUN in raw[::_STRIDE].translate(_DIGITS) and _LONG_RUN in raw.translate(_DIGITS):
-        del value  # Not kept beside what is decoded again.
+        del value  # Not kept during the second decoding.
         try:
             return json.loads(raw)
         except RecursionError:
@@ -101,16 +102,16 @@ _FAULTS: Final = (
     ("depth limit exceeded", TooDeep),
     ("number is infinity", BeyondBounds),
 )
-"""The errors of ours by orjson's words, where these mean more than that a text is no JSON."""
+"""Error classes by the messages of orjson that mean more than invalid JSON."""
 
 
 def decode_in_pieces(
     raw: bytes | bytearray, *, text_max: int = sys.maxsize, large: list[Any] | None = None
 ) -> Any:
-    """Decode a document of any depth up to :data:`DEPTH_MAX`; raises :class:`DecodeError`.
+    """Decodes a document of any depth up to :data:`DEPTH_MAX`; raises :class:`DecodeError`.
 
-    ``large`` is given each array and object that is longer than a piece, with what is around it,
-    the outermost first.
+    ``large`` receives each array and object longer than a piece with its parents, the outermost
+    first.
     """
     begin = _after_blanks(raw, 0)
     if raw[begin : begin + 1] not in (b"[", b"{"):
@@ -124,7 +125,7 @@ def _after_blanks(raw: bytes | bytearray, at: int) -> int:
 
 
 class _Frame:
-    """A container that is put together here, not by a piece."""
+    """A container that is assembled here, not by a piece."""
 
     __slots__ = ("after_comma", "close", "filled", "key", "value")
 
@@ -134,12 +135,12 @@ class _Frame:
         self.key = key
         """Its name in the container around it."""
         self.filled = False
-        """Whether a container within it has just ended: a comma or its own end must follow."""
+        """Whether a nested container has just ended: a comma or the container's end must follow."""
         self.after_comma = False
 
 
 class _Decoder:
-    """One document on its way."""
+    """The state of one document's decoding."""
 
     def __init__(self, raw: bytes | bytearray, begin: int, text_max: int, large: list[Any]) -> None:
         self._raw = raw
@@ -166,7 +167,7 @@ class _Decoder:
         return self._frames[0].value
 
     def _follow(self, marks: Iterator[re.Match[bytes]]) -> int | None:
-        """Go on to the document's end, or to that of a long text, which is where to go on."""
+        """Decodes to the end of the document or of a long text, and returns the position."""
         raw, opens, members = self._raw, self._opens, self._members
         for mark in marks:
             at = mark.start()
@@ -193,7 +194,10 @@ class _Decoder:
         raise DecodeError("unexpected end of data")
 
     def _take_before(self, comma: int) -> bool:
-        """Take what is long enough by this comma; whether more was, and marks begin anew."""
+        """Decodes the members before this comma if they are long enough.
+
+        Returns whether any were decoded.
+        """
         if self._opens:
             self._descend()
         elif comma - self._run > PIECE_BYTES:
@@ -205,10 +209,10 @@ class _Decoder:
         return self._leap()
 
     def _leap(self) -> bool:
-        """Take members of the innermost frame as long as their ends are guessed; whether any was.
+        """Decodes members of the innermost frame while guesses of their ends hold.
 
-        What decodes between two brackets is whole members: a text or a container that
-        was not over would not.
+        Returns whether any did. Bytes between two brackets that decode are whole members: an
+        incomplete text or container would not decode.
         """
         begin, frame = self._run, self._frames[-1]
         if type(frame.value) is not list or len(self._frames) + _ORJSON_DEPTH > DEPTH_MAX:
@@ -217,7 +221,7 @@ class _Decoder:
             try:
                 members = decode_piece(b"".join((b"[", self._view[self._run : comma], b"]")))
             except DecodeError:
-                break  # A wrong guess, or wrong JSON, of which it is told where it stands.
+                break  # A wrong guess, or invalid JSON, reported at its position later.
             if not members:
                 break
             frame.value.extend(members)
@@ -226,7 +230,7 @@ class _Decoder:
         return self._run > begin
 
     def _guess(self, start: int) -> int:
-        """Where a comma may stand that ends a piece of members; -1 if none is near."""
+        """Returns the position of a comma that may end a piece of members; -1 if none is near."""
         raw = self._raw
         first = _after_blanks(raw, start)
         end = _ENDS.get(raw[first] if first < len(raw) else 0, b",")
@@ -235,7 +239,7 @@ class _Decoder:
         return position if position < 0 else position + len(end) - 1
 
     def _skip_text(self, start: int) -> int:
-        """Where a text ends that is longer than a mark."""
+        """Returns the end of a text that is longer than a mark."""
         end = end_of_text(self._raw, start + 1)
         if end < 0:
             raise DecodeError("unexpected end of data")
@@ -244,7 +248,7 @@ class _Decoder:
         return end
 
     def _take_text(self, start: int, end: int) -> None:
-        """Decode a long text, quotes included, by itself where it is a value."""
+        """Decodes a long text with its quotes; separately if it is a value."""
         run = self._members[-1]
         if self._opens:
             self._descend()
@@ -300,7 +304,7 @@ class _Decoder:
             frame.value.update(decode_piece(b"".join((b"{", between, b"}"))))
 
     def _descend(self) -> None:
-        """Put together here what is open: it is too deep, or too long, for a piece."""
+        """Assembles the open containers here: they are too deep or too long for a piece."""
         raw = self._raw
         if len(self._frames) + len(self._opens) > DEPTH_MAX:
             raise BeyondBounds(f"nested deeper than {DEPTH_MAX} levels")
@@ -341,7 +345,7 @@ class _Decoder:
         return name
 
     def _end(self, at: int, code: int) -> bool:
-        """End the innermost frame; whether it was the outermost."""
+        """Ends the innermost frame; returns whether it was the outermost."""
         frames = self._frames
         frame = frames[-1]
         if code != frame.close:
@@ -367,9 +371,9 @@ class _Decoder:
 
 
 def encode_deep(value: Any, *, sort_keys: bool = False) -> bytes:
-    """Encode a value however deep it is, on one line; raises TypeError for what is no JSON."""
+    """Encodes a value of any depth on one line; raises TypeError for values that are no JSON."""
     out: list[str] = []
-    # Each container that is open: what is left of it, and what closes it.
+    # The open containers: the remaining members and the closing bracket of each.
     stack: list[tuple[Iterator[tuple[str, Any]], str]] = [(iter((("", value),)), "")]
     while stack:
         members, close = stack[-1]
@@ -388,14 +392,14 @@ def encode_deep(value: Any, *, sort_keys: bool = False) -> bytes:
         else:
             out.append(close)
             stack.pop()
-    # A lone surrogate, which JSON may hold and UTF-8 may not, becomes U+FFFD as in Go.
+    # A lone surrogate is valid in JSON but not in UTF-8; it becomes U+FFFD as in Go.
     return "".join(out).encode("utf-8", "replace")
 
 
 def _scalar(item: Any) -> str:
     try:
         return orjson.dumps(item).decode()
-    except TypeError:  # an integer beyond 64 bits, a lone surrogate, or what is no JSON
+    except TypeError:  # an integer beyond 64 bits, a lone surrogate, or no JSON
         return json.dumps(item, ensure_ascii=False, allow_nan=False)
 
 

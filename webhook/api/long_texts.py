@@ -1,4 +1,4 @@
-"""JSON texts of megabytes, a piece at a time: no single call holds other threads up."""
+"""JSON texts of megabytes are decoded in pieces, so that no single call blocks other threads."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 import orjson
 
 LOOK_BYTES: Final = 64 * 1024
-"""Looked at in one call, some tenths of a millisecond."""
+"""Bytes scanned in one call, some tenths of a millisecond."""
 
 _ORDINARY: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 
-# Whole characters only: an escape is not cut, nor is a pair of them that stand for one.
+# Whole characters only: neither an escape nor a surrogate pair of escapes is cut.
 _CHARACTERS: Final = re.compile(
     rb"(?:[^\\]++|\\[^u]|\\u(?![dD][89abAB])....|\\u....\\u....)*+", re.DOTALL
 )
@@ -23,7 +23,10 @@ class LongText(ValueError):
 
 
 def end_of_text(raw: bytes | bytearray, start: int) -> int:
-    """Where the text is over that is open at ``start``, behind its quote; -1 where it is not."""
+    """Returns the end of the text that is open at ``start``, behind its quote.
+
+    Returns -1 if the text is incomplete.
+    """
     size = len(raw)
     while start < size:
         end = start + LOOK_BYTES
@@ -38,7 +41,7 @@ def end_of_text(raw: bytes | bytearray, start: int) -> int:
 
 
 def decode_text(raw: bytes | bytearray, start: int, end: int, most: int) -> str:
-    """The text between two quotes; raises ValueError for what is none, or longer than that."""
+    """Returns the text between two quotes; raises ValueError for an invalid or longer text."""
     parts: list[str] = []
     while start < end:
         stop = min(start + LOOK_BYTES, end)
@@ -53,7 +56,7 @@ def decode_text(raw: bytes | bytearray, start: int, end: int, most: int) -> str:
 
 
 def _cut(raw: bytes | bytearray, start: int, stop: int) -> int:
-    """Where to cut, between characters, at this byte or before it."""
+    """Returns the nearest cut between characters, at or before this byte."""
     match = _CHARACTERS.match(raw, start, stop)
     cut = start if match is None else match.end()
     while cut > start and raw[cut] & 0xC0 == 0x80:  # within a character of several bytes

@@ -1,4 +1,4 @@
-"""Values of Python as JSON has them, for policies, which know values by their types."""
+"""Converts Python values to JSON types, which policies need."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from webhook.errors import InvalidInputError
 
 
 def plain(value: Any, place: str) -> Any:
-    """The value as JSON has it; raises TypeError and ValueError for what JSON has not.
+    """Returns the value in JSON types; raises TypeError and ValueError for other values.
 
-    Policies know values by their types: of any other they would find nothing.
+    Policies distinguish values by type, and would ignore any other type.
     """
     try:
         return _converted(value, place)

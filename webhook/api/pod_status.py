@@ -1,8 +1,8 @@
-"""The objects in which each replica says what it enforces: Gatekeeper's ``*PodStatus`` kinds.
+"""Status objects of each replica: Gatekeeper's ``*PodStatus`` kinds.
 
-One object for each replica and template, constraint or Config, owned by the
-replica's Pod so that it goes when the Pod goes. Names, labels and fields are
-Gatekeeper's (apis/status/v1beta1); fields of our own are the caller's to add.
+One object for each replica and template, constraint or Config. The replica's Pod owns it, so that
+it is deleted with the Pod. Names, labels and fields are Gatekeeper's (apis/status/v1beta1); callers
+add Waddle's own fields.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ LABEL_PREFIX: Final = "internal.gatekeeper.sh/"
 POD_LABEL: Final = f"{LABEL_PREFIX}pod"
 
 SIGNATURE: Final = "signature"
-"""The field of a status that says at which stage of a roll-out its replica is."""
+"""The field of a status with the replica's stage of a roll-out."""
 
 MESSAGE_CHARACTERS_MAX: Final = 4096
-"""Of one error. An expression of 100,000 characters in a line is in what is told of it with a mark
-below; ``status.byPod`` has it from every replica, and an API server keeps no object beyond 1.5 MB."""
+"""The longest error, in characters. Errors of expressions quote the expression, which may have
+100,000 characters. ``status.byPod`` repeats the error of each replica, and an API server keeps no
+object beyond 1.5 MB."""
 
 
 LABEL_VALUE_MAX: Final = 63
-"""Characters of a label's value; a Pod's name may be longer."""
+"""The longest label value, in characters; a Pod's name may be longer."""
 
 
 class InvalidName(ValueError):
@@ -42,10 +43,11 @@ class InvalidName(ValueError):
 
 
 def pack_name(*parts: str) -> str:
-    """A status object's name: each part's dashes doubled, the parts joined by single ones.
+    """Returns a status object's name.
 
-    So that no two lists of parts share a name (Gatekeeper's DashPacker). One that would be too
-    long ends in a digest. Raises :class:`InvalidName`.
+    Dashes within a part are doubled, and single dashes join the parts. Different lists of parts
+    have different names (Gatekeeper's DashPacker). A name that is too long ends in a digest. Raises
+    :class:`InvalidName`.
     """
     for part in parts:
         if not part:
@@ -56,7 +58,7 @@ def pack_name(*parts: str) -> str:
 
 
 def pod_label(name: str) -> str:
-    """The value of the label that names a status's Pod: its name, as far as a label may be long.
+    """Returns the label value of a status's Pod: its name, cut to the length of a label.
 
     Gatekeeper cannot write statuses of a Pod with a longer name.
     """
@@ -64,7 +66,7 @@ def pod_label(name: str) -> str:
 
 
 def _shortened(name: str, characters_max: int) -> str:
-    """A name that is no longer than it may be; another for each name."""
+    """Returns a name within the length limit; different names stay different."""
     if len(name) <= characters_max:
         return name
     digest = hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
@@ -73,7 +75,7 @@ def _shortened(name: str, characters_max: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """The replica that a status belongs to: its Pod and what it was told to do."""
+    """The replica of a status: its Pod and its configured operations."""
 
     name: str
     namespace: str
@@ -90,7 +92,7 @@ class StatusError:
     location: str = ""
 
     def document(self) -> Json:
-        """As it stands in the object."""
+        """Returns the entry as it is in the object."""
         message = self.message
         if len(message) > MESSAGE_CHARACTERS_MAX:
             message = f"{message[: MESSAGE_CHARACTERS_MAX - 1]}…"
@@ -106,11 +108,11 @@ _POLICY: Final = _IN_FORCE | {"fault"}
 
 @dataclass(frozen=True, slots=True)
 class StatusKind:
-    """A kind of status object: what it is about, and what stands in it.
+    """A kind of status object: its subjects and its fields.
 
-    ``uid_field`` holds its subject's UID; ``name_label`` and ``kind_label`` name it, the latter
-    where subjects are of several kinds. ``counted_as`` is the metrics' name of what has conditions,
-    ``own_fields`` is what is written beyond Gatekeeper's fields.
+    ``uid_field`` has the UID of the subject; ``name_label`` and ``kind_label`` name it, the latter
+    if subjects are of several kinds. ``counted_as`` is the metrics' name of subjects with
+    conditions, ``own_fields`` are the fields beyond Gatekeeper's.
     """
 
     kind: str
@@ -123,11 +125,11 @@ class StatusKind:
     says_enforced: bool = False
     """Whether it has a field of whether its subject is enforced."""
     says_active: bool = False
-    """Whether it says that its subject is active, and when that and each error came to be."""
+    """Whether the status has the times of its activation and of each error."""
     error_type: str = ""
-    """The type of an error in the subject itself, where errors have one."""
+    """The type of an error in the subject itself, if errors have types."""
     is_of_namespaced: bool = False
-    """Whether its subject is in a namespace, which is a part of its name then."""
+    """Whether its subject is namespaced; the namespace is then a part of the name."""
 
 
 TEMPLATE: Final = StatusKind(
@@ -226,10 +228,10 @@ def pod_status(
     enforced: bool | None = None,
     additions: Mapping[str, Any] | None = None,
 ) -> Json:
-    """The status object of a replica for a subject. Raises :class:`InvalidName`.
+    """Returns the status object of a replica for a subject. Raises :class:`InvalidName`.
 
-    ``enforced`` is given for constraints and mutators; ``additions`` are fields of our
-    own, which the CRDs must declare or the API server prunes them.
+    ``enforced`` is given for constraints and mutators; ``additions`` are Waddle's own fields. The
+    API server prunes fields that the CRDs do not declare.
     """
     status: Json = {
         "id": pod.name,
@@ -257,11 +259,11 @@ def pod_status(
 
 
 def by_pod(statuses: Iterable[Mapping[str, Any]], kind: StatusKind, subject_uid: str) -> list[Json]:
-    """``status.byPod`` of a subject: the statuses about this very object, sorted by pod.
+    """Returns ``status.byPod`` of a subject: the statuses with its UID, sorted by Pod.
 
-    A status about an earlier object of the same name has another UID and is left
-    out. Statuses are copied whole, as Gatekeeper does, but for a shard of the
-    audit: that is merged into the subject's own results.
+    Statuses of an earlier object of the same name have another UID and are left out. Statuses are
+    copied whole, as in Gatekeeper, except for a shard of the audit, which is merged into the
+    subject's results.
     """
     current = [
         {name: value for name, value in status_of(item).items() if name != audit_shard.FIELD}

@@ -1,4 +1,4 @@
-"""A kind as the API server serves it: its paths."""
+"""The paths of a served kind at the API server."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Resource:
         return group_path(self.gvk.group, self.gvk.version)
 
     def collection(self, namespace: str = "") -> str:
-        """The path of all objects, of one namespace or of all."""
+        """Returns the path of all objects, of one namespace or of all."""
         if self.namespaced and namespace:
             return f"{self.root}/namespaces/{quote(namespace, safe='')}/{self.plural}"
         return f"{self.root}/{self.plural}"
 
     def path(self, name: str, namespace: str = "", *, subresource: str = "") -> str:
-        """The path of one object, or of a subresource of it."""
+        """Returns the path of an object, or of its subresource."""
         assert name, "the path of an object needs its name"
         assert bool(namespace) == self.namespaced, f"{self.gvk}: namespace {namespace!r}"
         suffix = f"/{subresource}" if subresource else ""
@@ -39,7 +39,7 @@ class Resource:
 
 
 def group_path(group: str, version: str) -> str:
-    """Where the resources of a group and version are served."""
+    """Returns the path of a group and version."""
     if not group:
         return f"/api/{quote(version, safe='')}"
     return f"/apis/{quote(group, safe='')}/{quote(version, safe='')}"

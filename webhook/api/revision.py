@@ -1,10 +1,9 @@
-"""PolicyRevision: a generation of a template or constraint that could be enforced, kept whole.
+"""PolicyRevision: a stored generation of a template or constraint that could be enforced.
 
-The API server has only the newest generation of an object. What a replica needs
-after a restart, when that one cannot be used, is kept in a small object of our
-own: owned by its subject, so that the garbage collector takes it along, and never
-changed once made. Only what decides is in it; the rest of the metadata is the
-subject's as it is now.
+The API server has only the newest generation of an object. A replica that restarts may need an
+older one, if the newest cannot be used. Waddle stores it in a small immutable object. Its subject
+owns it, so that the garbage collector deletes both. It has only the deciding fields; other metadata
+is that of the current subject.
 """
 
 from __future__ import annotations
@@ -36,31 +35,31 @@ ROLLBACK: Final = "waddle.dev/rollback-to"
 """The annotation of a template or constraint that names a revision, or its generation."""
 
 DECIDING_ANNOTATIONS: Final = ("metadata.gatekeeper.sh/requires-sync-data",)
-"""Annotations that are part of a revision: they say when a template may be evaluated."""
+"""Annotations in a revision: they decide when a template may be evaluated."""
 
 PLAIN_BYTES_MAX: Final = 1024
-"""Content up to this size stays readable; above, gzip halves it at least."""
+"""The largest content without compression, in bytes; gzip at least halves larger content."""
 
 CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024
-"""The bound of unpacked content, in bytes: more than the 3 MiB that an API server takes in a
+"""The largest unpacked content, in bytes: more than the 3 MiB that an API server takes in a
 request."""
 
 NAME_STEM_MAX: Final = 200
-"""Characters of a subject's kind and name in a revision's name, of 253 that there may be."""
+"""The longest kind and name of the subject in a revision's name, of 253 characters in all."""
 
 _DIGEST_DIGITS: Final = 16
 
 
 class InvalidRevision(ValueError):
-    """A PolicyRevision that cannot be read, or is not what its digest says."""
+    """A PolicyRevision cannot be read, or its content differs from its digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyRevision:
-    """A kept generation. ``content`` is packed as ``encoding`` says: ``""`` or ``gzip``.
+    """A stored generation. ``content`` is packed by ``encoding``: ``""`` or ``gzip``.
 
-    ``subject`` is the object's apiVersion, kind and name, ``is_owned`` whether that object is
-    among the owners. ``signature`` is as it is written: who wrote it may be anyone.
+    ``subject`` is the object's apiVersion, kind and name; ``is_owned`` is whether that object is
+    among the owners. ``signature`` is unverified, as it was written.
     """
 
     name: str
@@ -77,12 +76,12 @@ class PolicyRevision:
 
     @property
     def may_be_enforced(self) -> bool:
-        """Whether nobody has found that it cannot be, or is still about to find out."""
+        """Returns whether no trial refused the generation and no trial is pending."""
         return self.outcome is None or self.outcome.verdict == "passed"
 
     @property
     def signed_bytes(self) -> bytes:
-        """All that decides, as a signature is made of it: no two revisions have the same."""
+        """Returns the signed bytes: all deciding fields, unambiguously encoded."""
         outcome = None if self.outcome is None else self.outcome.document()
         return encode(
             [
@@ -93,7 +92,7 @@ class PolicyRevision:
         )
 
     def document(self, subject: Mapping[str, Any]) -> Json:
-        """The subject as it was at this generation; raises :class:`InvalidRevision`."""
+        """Returns the subject at this generation; raises :class:`InvalidRevision`."""
         kept = self._unpacked()
         metadata = subject["metadata"]
         annotations = {
@@ -127,7 +126,7 @@ class PolicyRevision:
 
 
 def content_of(document: Mapping[str, Any]) -> bytes:
-    """Return the deciding part of a template or constraint, in one form whatever its order."""
+    """Returns the deciding part of a template or constraint in canonical order."""
     annotations = document["metadata"].get("annotations") or {}
     deciding = {name: annotations[name] for name in DECIDING_ANNOTATIONS if name in annotations}
     content = {"spec": document.get("spec"), **({"annotations": deciding} if deciding else {})}
@@ -135,12 +134,12 @@ def content_of(document: Mapping[str, Any]) -> bytes:
 
 
 def digest_of(document: Mapping[str, Any]) -> str:
-    """16 hexadecimal digits of the SHA-256 of what decides: equal where that is."""
+    """Returns 16 hexadecimal digits of the SHA-256 of the deciding fields."""
     return _hash(content_of(document))
 
 
 def name_of(document: Mapping[str, Any], digest: str) -> str:
-    """A revision's name: the same whichever replica makes it, another for another object."""
+    """Returns a revision's name: equal on all replicas, different for another object."""
     metadata = document["metadata"]
     generation = metadata.get("generation", 0)
     kind = document["kind"].lower()
@@ -181,7 +180,7 @@ def revision_object(
 
 
 def read_revision(item: Mapping[str, Any]) -> PolicyRevision:
-    """A PolicyRevision as the API server has it; raises :class:`InvalidRevision`."""
+    """Reads a PolicyRevision of the API server; raises :class:`InvalidRevision`."""
     metadata = item["metadata"]
     try:
         spec = item["spec"]
@@ -207,7 +206,7 @@ def read_revision(item: Mapping[str, Any]) -> PolicyRevision:
 def _pack(content: bytes) -> tuple[str, str]:
     if len(content) <= PLAIN_BYTES_MAX:
         return "", content.decode()
-    # The time of packing is left out, so that every replica makes the same object.
+    # Without the packing time, so that every replica makes the same object.
     return "gzip", base64.b64encode(gzip.compress(content, mtime=0)).decode()
 
 

@@ -1,7 +1,7 @@
-"""The outcome of trying a generation, as the status of its PolicyRevision has it.
+"""The result of a generation's trial, in the status of its PolicyRevision.
 
-One replica tries what none has had in force, and says here what came of it before any of
-them enforces it; the others read it.
+One replica tries a generation that was never in force and writes the result here. All replicas read
+the result before they enforce the generation.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ TrialVerdict: TypeAlias = Literal["trying", "passed", "refused", "ended"]
 VERDICTS: Final[frozenset[str]] = frozenset({"trying", "passed", "refused", "ended"})
 
 FAULT_CHARACTERS_MAX: Final = 1024
-"""Of a fault: errors of the compiler quote the policy."""
+"""The longest fault, in characters: compiler errors quote the policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
-    """The outcome of a trial, who tried the generation, and what that took.
+    """The result of a trial, its replica, and its costs.
 
-    ``trying`` is said while it takes long; what has ``passed`` may be enforced; ``refused`` has a
-    fault that any replica would find; ``ended`` went beyond the bounds of a trial.
+    ``trying`` is written during a long trial; a generation that ``passed`` may be enforced;
+    ``refused`` has a fault that any replica would find; ``ended`` exceeded the bounds of a trial.
     """
 
     verdict: TrialVerdict
@@ -48,7 +48,7 @@ class TrialOutcome:
         return self.verdict != "trying"
 
     def document(self) -> Json:
-        """As the status has it; times in whole milliseconds."""
+        """Returns the status; times are in whole milliseconds."""
         return {
             "verdict": self.verdict,
             "message": self.message[:FAULT_CHARACTERS_MAX],
@@ -61,7 +61,7 @@ class TrialOutcome:
 
 
 def read_outcome(item: Mapping[str, Any]) -> TrialOutcome | None:
-    """Reads the outcome of a PolicyRevision; None where it has none that can be read."""
+    """Reads the outcome of a PolicyRevision; None if it is absent or unreadable."""
     outcome = object_of(object_of(item.get("status")).get("outcome"))
     by = object_of(outcome.get("triedBy"))
     if outcome.get("verdict") not in VERDICTS:

@@ -1,4 +1,4 @@
-"""Kinds without a namespace, for those who have files and no API server to ask."""
+"""Cluster-scoped kinds, for commands that read files without an API server."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _KINDS: Final = {
 CLUSTER_SCOPED: Final = frozenset(
     (group, kind) for group, kinds in _KINDS.items() for kind in kinds.split()
 )
-"""By group and kind: those of Kubernetes' own API, of policy reports, of Gatekeeper and of ours. A
-test asks the real API server for its kinds."""
+"""Kinds by group of Kubernetes' own API, of policy reports, of Gatekeeper and of Waddle. A test
+checks them against a real API server."""
 
 _OF_AN_INSTALLATION: Final = frozenset(
     f"{name}.gatekeeper.sh" for name in ("config", "connection", "status")
@@ -52,10 +52,10 @@ _OURS_IN_NAMESPACES: Final = frozenset({"PolicyException"})
 
 
 def is_cluster_scoped(group: str, kind: str) -> bool:
-    """Return whether a kind is known to be in no namespace; False for an unknown custom resource.
+    """Returns whether a kind is known to be cluster-scoped; False for an unknown custom resource.
 
-    Policies of Gatekeeper and Waddle are in no namespace, except PolicyException, and except the
-    groups of what belongs to an installation.
+    Policies of Gatekeeper and Waddle are cluster-scoped, except PolicyException and the groups of
+    an installation's own objects.
     """
     if group == OURS:
         return kind not in _OURS_IN_NAMESPACES

@@ -1,9 +1,7 @@
-"""Reads untrusted JSON values as the types that they should have.
+"""Reads untrusted JSON values as the expected types.
 
-The status of a constraint has no schema (Gatekeeper's CRDs keep whatever stands
-there), and whoever may write it may make it a text, a number, or a list of
-anything. Who reads it reads it here: what is of another shape is as if it were not
-there.
+The status of a constraint has no schema (Gatekeeper's CRDs keep any content). Any writer of it can
+put a text, a number or any list there. Values of an unexpected shape count as absent.
 """
 
 from __future__ import annotations
@@ -14,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEPTH_MAX: Final = 500
-"""Levels of nesting in a file: evaluations recurse over what is read. Go stops at 10,000."""
+"""The deepest nesting in a file: evaluations recurse over the content. Go stops at 10,000."""
 
 
 def object_of(value: object) -> Json:
-    """The object, or an empty one."""
+    """Returns the object; an empty one for any other value."""
     return value if type(value) is dict else {}
 
 
@@ -33,12 +31,12 @@ def texts_of(value: object) -> list[str]:
 
 
 def integer_of(value: object) -> int:
-    """A value that is an integer, and 0 for anything else, booleans among it."""
+    """Returns an integer; 0 for any other value, booleans included."""
     return value if type(value) is int else 0
 
 
 def annotations_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An object's annotations, whatever it has in their place."""
+    """Returns an object's annotations, whatever their type."""
     return object_of(object_of(document.get("metadata")).get("annotations"))
 
 
@@ -48,12 +46,12 @@ def status_of(document: Mapping[str, Any] | None) -> Json:
 
 
 def conditions_of(status: Mapping[str, Any]) -> list[Json]:
-    """The conditions in a status: objects whose type is a text."""
+    """Returns the conditions of a status: objects whose type is a text."""
     return [item for item in objects_of(status.get("conditions")) if type(item.get("type")) is str]
 
 
 def is_deleted(document: Mapping[str, Any] | None) -> bool:
-    """Whether an object is being deleted: only its finalizers keep it."""
+    """Returns whether an object is being deleted: only its finalizers keep it."""
     return document is not None and bool(
         object_of(document.get("metadata")).get("deletionTimestamp")
     )

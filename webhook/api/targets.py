@@ -1,4 +1,4 @@
-"""Documents that declare a target: a kind of file that templates and constraints are about."""
+"""Documents that declare a target: a file format that templates and constraints review."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ TARGET: Final = GroupVersionKind("targets.waddle.dev", "v1alpha1", "Target")
 
 
 def declares_target(document: Mapping[str, Any]) -> bool:
-    """Whether a document declares a target, in whatever version."""
+    """Returns whether a document declares a target, in any version."""
     return gvk_of(document).group_kind == TARGET.group_kind

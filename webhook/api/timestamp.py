@@ -10,12 +10,15 @@ _FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def text_of(seconds: float) -> str:
-    """The text of a time in seconds since the epoch; fractions are cut off."""
+    """Returns the text of a time in seconds since the epoch; fractions are cut off."""
     return dt.datetime.fromtimestamp(seconds, tz=dt.UTC).strftime(_FORMAT)
 
 
 def seconds_of(text: str) -> float:
-    """The time in seconds since the epoch; raises ``ValueError``, ``TypeError`` for no text."""
+    """Returns the time in seconds since the epoch.
+
+    Raises ``ValueError`` for other texts, ``TypeError`` for no text.
+    """
     return dt.datetime.strptime(text, _FORMAT).replace(tzinfo=dt.UTC).timestamp()
 
 

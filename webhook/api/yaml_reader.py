@@ -1,7 +1,7 @@
-"""The one reader of YAML: text as the JSON values that a tool written in Go makes of it.
+"""The only reader of YAML: it returns the JSON values that a tool written in Go would read.
 
-Tools differ in a few things, which a :class:`YamlDialect` names. Values are built from libyaml's
-events: its composer recurses in C, so that a text of brackets would end the process.
+Tools differ in details, which a :class:`YamlDialect` sets. Values are built from libyaml's events:
+its composer recurses in C, so that many brackets would end the process.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 OBJECT_DEPTH_MAX: Final = 250
-"""Of an object of Kubernetes, which more walks over; the deepest schemas in use have some forty."""
+"""The deepest nesting of a Kubernetes object, which more functions traverse. The deepest schemas in
+use have some forty levels."""
 
 NODES_MAX: Final = 5_000_000
-"""Values one document may hold once its aliases are written out: the largest policy sets hold
-some ten thousand, and a few lines of nested aliases can make billions."""
+"""The most values of one document after its aliases are expanded. The largest policy sets have some
+ten thousand; a few lines of nested aliases can make billions."""
 
 DIGITS_MAX: Final = 309
-"""Of a whole number: one of more is beyond the largest float (1.8e308), which go-yaml reads large
-ones as, and so it is a text. Python refuses to read more than 4,300 as a number."""
+"""The most digits of an integer. A longer one exceeds the largest float (1.8e308), the type that
+go-yaml reads large integers as, and so becomes a text. Python refuses to read more than 4,300
+digits."""
 
 TAG_PREFIX: Final = "tag:yaml.org,2002:"
 _MERGE: Final = f"{TAG_PREFIX}merge"
@@ -58,10 +60,10 @@ NOT_FINITE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), "-Inf"),
 }
 _NOT_FINITE_KEYS: Final = {"NaN": ".nan", "+Inf": ".inf", "-Inf": "-.inf"}
-"""The keys of such numbers in a mapping, as JSON text has them, by their names."""
+"""Mapping keys that are such numbers, as JSON texts by their names."""
 
 _SLASH_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\/")
-"""``\\/``, which is JSON, and YAML 1.2, but unknown to go-yaml; libyaml reads it."""
+"""``\\/``, valid in JSON and YAML 1.2, but unknown to go-yaml; libyaml reads it."""
 
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z", re.ASCII)
 _INTEGERS: Final = (
@@ -78,18 +80,18 @@ _TIMESTAMP: Final = re.compile(
 
 
 class InvalidYaml(ValueError):
-    """A text that is no YAML of JSON values: what is wrong, and the line (from 1; 0 if unknown)."""
+    """A text is no YAML of JSON values; with the fault and the line (from 1; 0 if unknown)."""
 
     def __init__(self, message: str, line: int = 0, *, go_line: int = 0) -> None:
         super().__init__(message)
         self.message = message
         self.line = line
         self.go_line = go_line
-        """The line that go-yaml names: of the context unless that is the first."""
+        """The line in go-yaml's message: the context's line, unless that is the first."""
 
 
 class NotFinite(InvalidYaml):
-    """A number that JSON does not have; ``value`` is how Go writes it."""
+    """A number that is not JSON; ``value`` is Go's text of it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"{text} is not a number of JSON")
@@ -97,14 +99,14 @@ class NotFinite(InvalidYaml):
 
 
 def json_float(value: float) -> int | float:
-    """A float after a pass through Go's JSON, which writes whole ones below 1e21 as integers."""
+    """Returns a float as Go's JSON would: whole numbers below 1e21 become integers."""
     if value.is_integer() and abs(value) < 1e21:
         return int(Decimal(repr(value)))  # of as few digits as tell it from others
     return value
 
 
 def key_text(key: Any, value: Any) -> str:
-    """A mapping's key in JSON, where it must be a text; raises :class:`InvalidYaml`."""
+    """Returns a mapping key as JSON text; raises :class:`InvalidYaml`."""
     del value
     kind = type(key)
     if kind is str:
@@ -117,7 +119,7 @@ def key_text(key: Any, value: Any) -> str:
 
 
 def _decoded(text: str) -> str:
-    """Decode base64 as Go does: line breaks alone may stand in it."""
+    """Decodes base64 like Go: line breaks are the only other characters allowed."""
     try:
         raw = base64.b64decode(text.translate({10: None, 13: None}), validate=True)
     except (binascii.Error, ValueError):
@@ -127,29 +129,29 @@ def _decoded(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class YamlDialect:
-    """In what the YAML of one tool differs from another's."""
+    """The differences of one tool's YAML."""
 
     old_words: bool = False
     """Whether ``yes`` and ``off`` are booleans, as YAML 1.1 has them."""
     whole_max: int = (1 << 64) - 1
-    """The largest whole number that stays exact; one beyond is read as a float."""
+    """The largest exact integer; larger ones are read as floats."""
     number: Callable[[float], Any] = json_float
-    """The function that makes the value of a float, or of an integer read as one."""
+    """The function that converts a float, or an integer read as a float."""
     dates: bool = False
-    """Whether an unquoted date is a moment, and so written in full."""
+    """Whether an unquoted date is a time, and so written in full."""
     tagged_dates: bool = False
-    """Whether ``!!timestamp`` makes a moment of a text."""
+    """Whether ``!!timestamp`` turns a text into a time."""
     merges_in_place: bool = False
-    """Whether ``<<`` overrides what stands before it, as in go-yaml's version 2."""
+    """Whether ``<<`` overrides earlier keys, as in go-yaml's version 2."""
     lone_tag_is_plain: bool = False
     """Whether ``! 5`` is a number, as in go-yaml's version 3."""
     key: Callable[[Any, Any], str] = key_text
     refuses_repeated_keys: bool = False
     refuses_long_numbers: bool = False
-    """Whether a number beyond the largest float is an error, where go-yaml makes a text of it."""
+    """Whether a number beyond the largest float is an error; go-yaml makes a text of it."""
     depth_max: int = DEPTH_MAX
     json_first: bool = False
-    """Whether a text that begins with a brace is read as JSON where it is that."""
+    """Whether a text that begins with a brace is first read as JSON."""
     charge: Callable[[int], None] | None = None
     """Called with a number of steps for each value."""
 
@@ -183,11 +185,10 @@ class YamlDialect:
         return text
 
     def tagged(self, tag: str, text: str, *, plain: bool) -> Any:
-        """Return the value of a scalar with an explicit tag; raises :class:`InvalidYaml`.
+        """Returns the value of a scalar with an explicit tag; raises :class:`InvalidYaml`.
 
-        ``!!binary`` is decoded; ``!!null``, ``!!bool``, ``!!int``, ``!!float`` and ``!!timestamp``
-        are what the scalar would be without quotes, which must be of that kind; with any other tag
-        it is a text.
+        ``!!binary`` is decoded. With ``!!null``, ``!!bool``, ``!!int``, ``!!float`` or
+        ``!!timestamp`` the unquoted scalar must be of that type. With any other tag it is a text.
         """
         if tag == "!":
             return self.scalar(text) if plain and self.lone_tag_is_plain else text
@@ -218,7 +219,7 @@ def _number_kind(text: str) -> str:
 
 
 def _moment(text: str) -> str | None:
-    """A moment as Go's JSON writes it; nothing where the text is none."""
+    """Returns a time as Go's JSON writes it; None if the text is no time."""
     match = _TIMESTAMP.fullmatch(text)
     if not match:
         return None
@@ -258,22 +259,22 @@ SUITE: Final = YamlDialect(
 
 @dataclass(frozen=True, slots=True)
 class FileDocument:
-    """One document of a file: its value and the line on which it begins, from 1."""
+    """One document of a file: its value and its first line, from 1."""
 
     value: Any
     line: int
     repeated: tuple[str, int] | None = None
-    """The first key that a mapping in it names again, and on which line; the last value counts."""
+    """The first repeated key of a mapping, and its line; the last value counts."""
 
 
 def read(text: str | bytes, dialect: YamlDialect) -> Iterator[FileDocument]:
-    """Each document of a text, as it is read; raises :class:`InvalidYaml`."""
+    """Yields each document of a text; raises :class:`InvalidYaml`."""
     for builder in _builders(text, dialect):
         yield FileDocument(builder.root, builder.line, builder.repeated)
 
 
 def read_first(text: str | bytes, dialect: YamlDialect) -> Any:
-    """The first document of a text, or null; the others must parse. Raises :class:`InvalidYaml`."""
+    """Returns the first document or null; the others must parse. Raises :class:`InvalidYaml`."""
     whole = list(_builders(text, dialect, documents_max=1))
     return whole[0].root if whole else None
 
@@ -316,7 +317,7 @@ def _builders(
 
 
 def _text_with_slash_escapes(text: str | bytes, dialect: YamlDialect) -> str:
-    """The text, where a slash in it may be escaped, which would be an error; else nothing."""
+    """Returns the text if it may contain an erroneous escaped slash; else an empty text."""
     if (b"\\/" if isinstance(text, bytes) else "\\/") not in text:  # type: ignore[operator]
         return ""
     whole = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
@@ -325,7 +326,7 @@ def _text_with_slash_escapes(text: str | bytes, dialect: YamlDialect) -> str:
 
 
 def _refuse_slash_escape(text: str, event: Any) -> None:
-    """Refuse what go-yaml does not know between quotes."""
+    """Raises for escapes between quotes that go-yaml does not support."""
     quoted = text[event.start_mark.index : event.end_mark.index]
     escape = _SLASH_ESCAPE.search(quoted)
     if escape is None:
@@ -337,7 +338,7 @@ def _refuse_slash_escape(text: str, event: Any) -> None:
 
 
 class _Open:
-    """A sequence or mapping that is being read."""
+    """An open sequence or mapping."""
 
     __slots__ = ("anchor", "before", "items", "key", "line", "merge", "merged", "pairs")
 
@@ -345,7 +346,7 @@ class _Open:
         self.items: list[Any] = []
         self.pairs: dict[str, Any] | None = {} if mapping else None
         self.merged: set[str] = set()
-        """Keys that only ``<<`` has brought, which may come once more."""
+        """Keys that only ``<<`` has set; they may occur once more."""
         self.anchor = anchor
         self.before = before
         self.key: Any = _UNSET
@@ -354,7 +355,7 @@ class _Open:
 
 
 class _Builder:
-    """The value of one document."""
+    """Builds the value of one document."""
 
     def __init__(self, dialect: YamlDialect) -> None:
         self.root: Any = None
@@ -366,7 +367,7 @@ class _Builder:
         self._count = 0
 
     def begin(self, version: tuple[int, int] | None) -> None:
-        """Take what a directive says of the version: go-yaml reads 1.1 alone."""
+        """Checks the version of a directive: go-yaml reads 1.1 only."""
         if version not in (None, (1, 1)):
             raise InvalidYaml("found incompatible YAML document")
 
@@ -391,7 +392,7 @@ class _Builder:
     def _scalar(self, event: Any, line: int) -> None:
         text, tag = event.value, event.tag
         plain = event.implicit[0]
-        # A plain `<<`, or one tagged so, as yq writes it.
+        # A plain `<<`, or a tagged `<<` as yq writes it.
         merge = text == "<<" and (plain if tag in (None, "!") else tag == _MERGE)
         try:
             if tag is not None:
@@ -466,7 +467,7 @@ class _Builder:
             self.repeated = key, line
 
     def _merge(self, open_: _Open, value: Any) -> None:
-        """Merge the mappings that ``<<`` names; of several the first wins."""
+        """Merges the mappings that ``<<`` names; the first of several wins."""
         pairs = open_.pairs if open_.pairs is not None else {}
         listed = value if type(value) is list else [value]
         for other in reversed(listed) if self._dialect.merges_in_place else listed:

@@ -1,7 +1,6 @@
-"""Audit: what is in the cluster already, reviewed as if it were admitted now.
+"""Audit: reviews the existing objects of a cluster as in an admission now.
 
-A sweep lists the kinds that constraints match, page by page, and reviews each
-object by the same snapshot and path as admission, at the audit enforcement
-point. What it finds goes to sinks: statuses, the log, the decision log, Events,
-reports. It must not know who put it together, nor files.
+A sweep lists the kinds that constraints match, page by page. It reviews each object by one snapshot
+with the code of admissions, at the audit enforcement point. Sinks receive the results: statuses,
+the log, the decision log, Events, reports. This package must not depend on its callers or on files.
 """

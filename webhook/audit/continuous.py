@@ -1,8 +1,8 @@
-"""Between sweeps: what changed is reviewed alone, and the totals follow.
+"""Between sweeps, changed objects are reviewed and the totals corrected.
 
-An object that changed is reviewed by every constraint; a constraint that changed
-has the kinds listed again that it may match. What neither tells (referential data
-or a Namespace's labels that changed, an event that was lost) the next sweep does.
+A changed object is reviewed by every constraint; for a changed constraint, the kinds that it may
+match are listed again. The next sweep covers changes without an event (of referential data or a
+Namespace's labels, lost events).
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ if TYPE_CHECKING:
 
 
 PUBLISH_SECONDS: Final = 5.0
-"""Between two writes of totals: a rollout changes hundreds of objects, and one write tells of all."""
+"""The interval of writes of totals, in seconds: a rollout changes hundreds of objects in one
+interval."""
 
 
 def changed_constraints(before: Snapshot, after: Snapshot) -> tuple[Constraint, ...]:
-    """The constraints that decide otherwise than before, or did not exist.
+    """Returns the new and the changed constraints.
 
-    Of one that is gone nothing is to be reviewed: its results go with it.
+    A deleted constraint needs no review: its results are deleted with it.
     """
-    # By identity: a client makes another object of each only where something changed.
+    # By identity: a client makes a new object only for a change.
     known = {
         (id(constraint), id(entry.evaluator))
         for entry in before.entries
@@ -58,7 +59,10 @@ def changed_constraints(before: Snapshot, after: Snapshot) -> tuple[Constraint, 
 def matcher_of_kinds(
     constraints: Iterable[Constraint], expansion: Expansion
 ) -> Callable[[GroupVersionKind], bool] | None:
-    """Return whether these may match a kind, or what it would make; None if none of them is audited."""
+    """Returns a test whether these constraints may match a kind or its implied kinds.
+
+    None if none of them is audited.
+    """
     audited = [item for item in constraints if enforcement.applies(item, (enforcement.AUDIT,))]
     if not audited:
         return None
@@ -70,7 +74,7 @@ def matcher_of_kinds(
 
 
 class Continuous:
-    """Reviews what the watches tell of, by one revision of policies. Used by one task."""
+    """Reviews watched changes by one revision of policies. Used by one task."""
 
     def __init__(
         self,
@@ -84,7 +88,10 @@ class Continuous:
         log: Logger,
         published_at: float,
     ) -> None:
-        """``scope`` and ``reviewer`` are by the revision; ``published_at`` is when totals last were."""
+        """``scope`` and ``reviewer`` are by the revision.
+
+        ``published_at`` is the time of the last totals.
+        """
         self.revision = revision
         self._scope = scope
         self._reviewer = reviewer
@@ -96,15 +103,15 @@ class Continuous:
         self.reviewed = 0
 
     def kinds_to_sweep(self, after: Revision) -> Callable[[GroupVersionKind], bool] | None:
-        """Return the kinds to look at again for policies that are others now; None for no kind.
+        """Returns the kinds to list again for changed policies; None for no kind.
 
-        They may be kinds that are not watched yet: no policy was about them before.
+        They may be kinds that are not watched yet, because no policy matched them before.
         """
         constraints = changed_constraints(self.revision.snapshot, after.snapshot)
         return matcher_of_kinds(constraints, after.expansion)
 
     async def step(self, seconds: float, publish: Callable[..., Awaitable[None]]) -> None:
-        """Wait for changes for so long, review them, and publish totals that changed."""
+        """Waits for changes for so long, reviews them, and publishes changed totals."""
         await self._watches.wait(seconds)
         waiting = self._watches.take()[::-1]
         while waiting:
@@ -119,7 +126,7 @@ class Continuous:
             await publish(totals)
 
     async def _one(self, changed: Changed) -> None:
-        """Take a change; what it raises that nobody foresaw ends here, and the next sweep looks."""
+        """Takes a change; an unexpected error ends here, and the next sweep reviews the object."""
         try:
             await self._take(changed)
         except Exception as error:  # noqa: BLE001  # the object's boundary: named, left out
@@ -132,7 +139,7 @@ class Continuous:
             )
 
     async def _take(self, changed: Changed) -> None:
-        """Review an object that changed; tell of it only where something else is found."""
+        """Reviews a changed object; tells the sinks only of changed results."""
         identity, gvk = changed.identity, changed.resource.gvk
         if not self._scope.share(gvk, identity.namespace):
             return
@@ -161,7 +168,7 @@ class Continuous:
             return
         self.reviewed += 1
         if responses.undecided or responses.faults or responses.deadline_exceeded:
-            return  # What was known of it stays, until a sweep decides.
+            return  # Its former results stay until a sweep decides.
         if not self._ledger.differs(identity, responses.results):
             return
         self._ledger.change(identity, responses.results)

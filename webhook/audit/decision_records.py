@@ -1,10 +1,9 @@
-"""The audit in the decision log: every violation, whole, between a begin and an end.
+"""The audit in the decision log: every complete violation, between a begin and an end.
 
-Records wait for room in the exporter's queue, so that a sweep is slowed down by
-a slow sidecar and never crowds out an admission's record; but not for ever: after
-:data:`PATIENCE_SECONDS` for one record the rest of the sweep does not wait any
-more, and what finds no room is dropped and counted. Records are made on the
-exporter's own event loop, some at a time.
+Records wait for room in the exporter's queue: a slow sidecar slows a sweep down, and a sweep never
+displaces an admission's record. After a wait of :data:`PATIENCE_SECONDS` for one record, the rest
+of the sweep does not wait any more; records without room are dropped and counted. Records are made
+on the exporter's own event loop, in batches.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
     from webhook.decisions.exporter.exporter import Exporter
 
 TOGETHER: Final = 32
-"""Objects whose records are made at a time: the other thread's loop is troubled once for them."""
+"""Objects in a batch of records: the other thread's loop is woken once for each batch."""
 
 
 PATIENCE_SECONDS: Final = 30.0
-"""How long a record waits for room: a sidecar that is restarted is back by then, and totals are
-more urgent than records that cannot be delivered."""
+"""The longest wait of a record for room, in seconds: a restarted sidecar is back by then, and
+totals are more urgent than undeliverable records."""
 
 
 class DecisionRecords:
@@ -62,13 +61,13 @@ class DecisionRecords:
         await self._there(self._start(start.audit_id))
 
     async def _start(self, audit_id: str) -> None:
-        # Several audits, and two sweeps of one, may begin within the second that the id tells.
+        # Several audits, or two sweeps of one, may begin within the same second of the id.
         decision_id = self._exporter.decision_id()
         self._run = f"{audit_id}-{decision_id}"
         await self._put(lambda: audit_started(decision_id, self._run))
 
     async def audited(self, audited: Audited) -> None:
-        """A record of each object with a violation, without a verdict, or allowed if that is asked."""
+        """Records each object with a violation or without a verdict, and allowed ones by option."""
         responses = audited.responses
         allows = self._exporter.settings.audit_allows and not audited.excluded
         if (
@@ -83,7 +82,7 @@ class DecisionRecords:
                 await self._flush()
 
     async def gone(self, identity: Identity) -> None:
-        """Nothing: that an object was deleted is no decision."""
+        """Does nothing: a deletion is no decision."""
 
     async def end(self, end: SweepEnd) -> None:
         """Send the rest, then ``audit_finished``."""
@@ -117,7 +116,7 @@ class DecisionRecords:
             await self._put(lambda audited=audited: self._record(audited))  # type: ignore[misc]
 
     async def _put(self, make: Callable[[], dict[str, Any]]) -> None:
-        """Make a record and queue it; a bug costs the record, is counted, and not the sweep."""
+        """Makes a record and queues it; a bug loses this record only, and is counted."""
         try:
             record = make()
             if self._patient:

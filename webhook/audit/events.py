@@ -1,9 +1,9 @@
 """Events of violations (``--emit-audit-events``), with Gatekeeper's reason, words and annotations.
 
-They are for people who look at an object, not a record: the API server drops
-them after an hour, and they are bounded here. A violation that is found again
-is the same Event, counted up; what is more than the queue holds, or than one
-sweep may make, is dropped and counted (the decision log has everything).
+Events inform people who look at an object and are no record: the API server deletes them after an
+hour, and their number is bounded here. A repeated violation increments the count of its Event.
+Events beyond the queue or the limit of a sweep are dropped and counted (the decision log has all
+violations).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ COMPONENT: Final = "gatekeeper-audit"
 """The source of Gatekeeper's Events; readers select by it."""
 
 SWEEP_EVENTS_MAX: Final = 1000
-"""Events of one sweep. Each is a write to etcd: a cluster with more violations has reports."""
+"""The most Events of one sweep. Each is a write to etcd: clusters with more have reports."""
 
 QUEUE_MAX: Final = SWEEP_EVENTS_MAX
 """Events that wait for the API server, 1.5 KB each. The sweep waits for none of them."""
 
 
 class AuditEvents:
-    """A sink that makes Events; :meth:`run` writes them in a task of its own."""
+    """A sink that makes Events; :meth:`run` writes them in its own task."""
 
     def __init__(
         self, client: ClusterClient, namespace: str, log: Logger, *, in_violating_namespace: bool
@@ -50,7 +50,7 @@ class AuditEvents:
         self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(QUEUE_MAX)
         self._of_sweep = 0
         self.outcomes: Counter[str] = Counter()
-        """Events by what became of them: written, dropped or failed."""
+        """Events by outcome: written, dropped or failed."""
 
     async def start(self, start: SweepStart) -> None:
         """A sweep has its own bound."""
@@ -58,7 +58,7 @@ class AuditEvents:
         self._of_sweep = 0
 
     async def audited(self, audited: Audited) -> None:
-        """Queue an Event of each violation, as long as there is room."""
+        """Queues an Event of each violation while there is room."""
         for result in audited.responses.results:
             if self._of_sweep >= SWEEP_EVENTS_MAX or self._queue.full():
                 self.outcomes["dropped"] += 1
@@ -67,13 +67,13 @@ class AuditEvents:
             self._queue.put_nowait(self._event(audited, result))
 
     async def gone(self, identity: Identity) -> None:
-        """Nothing: Events go by themselves."""
+        """Does nothing: Events expire."""
 
     async def end(self, end: SweepEnd) -> None:
-        """Nothing: what is queued is written."""
+        """Does nothing: queued Events are still written."""
 
     async def run(self) -> None:
-        """Write until cancelled; a bug here must not end the audit."""
+        """Writes until cancelled; a bug here must not end the audit."""
         backoff = Backoff(initial_seconds=1.0)
         while True:
             event = await self._queue.get()
@@ -124,7 +124,10 @@ class AuditEvents:
         }
 
     def _reference(self, identity: Identity, result: Result, namespace: str) -> dict[str, str]:
-        """The object; in our own namespace under a UID that says which, as in Gatekeeper."""
+        """Returns the object's reference.
+
+        In Waddle's namespace, with a UID that names it, as in Gatekeeper.
+        """
         reference = {"kind": identity.kind, "name": identity.name, "namespace": namespace}
         if self._in_violating_namespace:
             if identity.uid and identity.resource_version:
@@ -137,7 +140,7 @@ class AuditEvents:
 
 
 def _name(identity: Identity, result: Result) -> str:
-    """Return a name that is the same for the same violation, whoever finds it."""
+    """Returns the Event's name, equal for equal violations on all replicas."""
     parts = (*identity.gvk, identity.namespace, identity.name, identity.uid)
     text = "\0".join((*parts, *result.constraint.key, result.msg))
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

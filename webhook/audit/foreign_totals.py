@@ -1,4 +1,4 @@
-"""How many violations an audit found of policies of others: the API server's own, and Kyverno's."""
+"""Counts an audit's violations of the API server's own policies, and of Kyverno's."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Metric, Registry
 
 SERIES_MAX: Final = 1000
-"""Most series of a metric: beyond, those with the most violations are shown."""
+"""The most series of a metric: those with the most violations are shown."""
 
 
 class Counted(NamedTuple):
-    """A counted result, and how it is reported; ``key`` is None for a result of others."""
+    """A counted result, and its report; ``key`` is None for API server and Kyverno policies."""
 
     metric: Metric
     title: str
@@ -72,13 +72,13 @@ class ForeignTotals:
         self._counts.clear()
 
     async def audited(self, audited: Audited) -> None:
-        """Count what an object violates."""
+        """Counts the violations of an object."""
         if audited.audit_id:
             keys = map(self._counted.key, audited.responses.results)
             self._counts.update(key for key in keys if key is not None)
 
     async def gone(self, identity: Identity) -> None:
-        """Nothing: the next sweep does not come across it."""
+        """Does nothing: the next sweep does not list it."""
 
     async def end(self, end: SweepEnd) -> None:
         """Tell the numbers of a sweep of every kind."""

@@ -1,8 +1,9 @@
-"""Keeps the last results of each object until something changes that decides them.
+"""Keeps the last results of each object until a deciding input changes.
 
-An object is not reviewed again while it, its Namespace and the policies about it are unchanged. Its
-results stand under a keyed digest of object and Namespace: a number where it violates nothing, else
-JSON. Policies that depend on more are evaluated in each sweep: see :meth:`KeptResults.of`.
+An object is not reviewed again while it, its Namespace and the policies about it are unchanged. The
+key of its results is a keyed digest of object and Namespace; the value is a number without
+violations, else JSON. Policies with more inputs are evaluated in each sweep: see
+:meth:`KeptResults.of`.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ if TYPE_CHECKING:
     _Policies = tuple[tuple[Evaluator, Constraint], ...]
 
 ENTRY_BYTES: Final = 170
-"""A digest (49 bytes), and its place in a dict that grows by halves: twice, while its kind is swept."""
+"""The bytes of a digest (49), and of its entry in a dict that grows by halves: twice, during the
+sweep of its kind."""
 
 VERSION_SECONDS: Final = 3600.0
-"""How long a resource version is trusted. An API server of a newer release may show an object with
-defaults that it had not before, under the same version."""
+"""The validity of a resource version, in seconds. An API server of a newer release may add defaults
+to an object under the same version."""
 
 _OBJECT_DIGEST_BYTES: Final = 16
 _AS_IT_IS: Final = (
@@ -54,16 +56,19 @@ _AS_IT_IS: Final = (
 
 
 class _Basis(NamedTuple):
-    """The facts that results of a kind depend on, beside the object and its Namespace."""
+    """The inputs of a kind's results besides the object and its Namespace."""
 
     resource: Resource
     policies: _Policies
     inventory: Any
-    """Synced data, where a policy reads it; else None."""
+    """Synced data, if a policy reads it; else None."""
     stages: tuple[Any, ...]
 
     def is_same(self, other: _Basis) -> bool:
-        """Whether all of it is what it was; policies by identity, as a client makes them anew."""
+        """Returns whether all inputs are unchanged.
+
+        Compares policies by identity, since clients make new objects.
+        """
         return (
             self.resource == other.resource
             and self.inventory is other.inventory
@@ -82,7 +87,7 @@ class KeptKind:
     """The kept results of one kind; used by one sweep at a time."""
 
     def __init__(self, whole: KeptResults, basis: _Basis, *, by_version: bool) -> None:
-        """``by_version`` knows objects by their resource version, and else by all that they hold."""
+        """``by_version`` identifies objects by resource version, otherwise by content."""
         self.basis = basis
         self.by_version = by_version
         self.bytes = 0
@@ -92,7 +97,7 @@ class KeptKind:
             else math.inf
         )
         self._listed = 0
-        """The resource version of the last list, as a number; it is one in every API server."""
+        """The resource version of the last list, as a number, as in every API server."""
         self._whole = whole
         self._hashed = hashlib.blake2b(digest_size=_OBJECT_DIGEST_BYTES, key=whole.key)
         self._kept: dict[bytes, int | bytes] = {}
@@ -106,10 +111,10 @@ class KeptKind:
         return len(self._kept)
 
     def listed(self, version: str) -> None:
-        """A list of the kind has this resource version.
+        """Takes the resource version of a list.
 
-        One that is lower than that of a list before it comes of an etcd that was restored, where the
-        same versions come again and may be of other content: then nothing is known.
+        A lower version than before means that etcd was restored: versions then repeat with other
+        content, and all kept results are dropped.
         """
         number = int(version) if version.isascii() and version.isdecimal() else 0
         if number < self._listed:
@@ -119,11 +124,14 @@ class KeptKind:
         self._listed = number
 
     def begin(self) -> None:
-        """A sweep of the kind begins; one that did not end is forgotten."""
+        """Begins a sweep of the kind; drops an unfinished one."""
         self._fresh, self._fresh_bytes = {}, 0
 
     def digest(self, item: Object) -> bytes | None:
-        """Return the digest of an object with its Namespace; None for one whose results cannot be kept."""
+        """Returns the digest of an object with its Namespace.
+
+        None if its results cannot be kept.
+        """
         metadata = item["metadata"]
         uid, version = metadata.get("uid"), metadata.get("resourceVersion")
         if not uid or not version:
@@ -142,12 +150,12 @@ class KeptKind:
         return digest
 
     def known(self, item: Object) -> bytes | None:
-        """The digest of an object of which something is kept; its metadata will do by version."""
+        """Returns the digest of an object with kept results; by version, its metadata is enough."""
         digest = self.digest(item)
         return digest if digest in self._kept else None
 
     def recall(self, digest: bytes) -> Responses | None:
-        """Return the kept results of an object; None where it has to be reviewed."""
+        """Returns the kept results of an object; None if it must be reviewed."""
         kept = self._kept.get(digest)
         if kept is None:
             return None
@@ -162,7 +170,7 @@ class KeptKind:
         return Responses(results, evaluated=evaluated, recalled=evaluated)
 
     def keep(self, digest: bytes, responses: Responses) -> None:
-        """Keep what was found of an object, where that is all of it and there is room."""
+        """Keeps the results of an object, if they are complete and there is room."""
         if not is_settled(responses) or (responses.results and self.basis.stages):
             return
         kept: int | bytes | None = responses.evaluated
@@ -174,7 +182,7 @@ class KeptKind:
             self._note(digest, kept)
 
     def end(self) -> None:
-        """Every object of the kind was told of: what none of them had is dropped."""
+        """Ends a sweep of all objects; drops results of absent objects."""
         self._whole.bytes += self._fresh_bytes - self.bytes
         self._kept, self.bytes = self._fresh, self._fresh_bytes
         self.begin()
@@ -185,7 +193,7 @@ class KeptKind:
             self._fresh_bytes += _size(kept)
 
     def _written(self, responses: Responses) -> bytes | None:
-        """Results as JSON; None where they would not be the same again."""
+        """Returns results as JSON; None if they would not survive the conversion."""
         violations = []
         for result in responses.results:
             alike = (
@@ -207,13 +215,13 @@ class KeptKind:
 
 
 class KeptResults:
-    """The kept results of all kinds, for one sweep after the other. Used by one task."""
+    """The kept results of all kinds, for successive sweeps. Used by one task."""
 
     def __init__(self, bytes_max: int, by_version: Callable[[], bool]) -> None:
-        """``bytes_max`` bounds all of it; what has no room is reviewed in each sweep.
+        """``bytes_max`` bounds the memory; objects without room are reviewed in each sweep.
 
-        ``by_version`` says whether every sink can do with metadata now: then objects of the API
-        server's own kinds are known by their resource version.
+        ``by_version`` returns whether every sink accepts metadata now: then objects of the API
+        server's own kinds are identified by their resource version.
         """
         self.bytes_max = bytes_max
         self.bytes = 0
@@ -223,14 +231,14 @@ class KeptResults:
         self._standings: dict[int, tuple[Evaluator, bool, bool]] = {}
         self._namespaces: Mapping[str, Any] = {}
         self._numbers: dict[str, tuple[int, Any]] = {}
-        """The Namespaces that something is kept of, each state of one with a number of its own."""
+        """The Namespaces of kept results, each state with a number."""
         self._numbered = 0
         self._same: set[str] = set()
         self._used: set[int] = set()
 
     @property
     def objects(self) -> int:
-        """How many objects something is kept of."""
+        """Returns the number of objects with kept results."""
         return sum(map(len, self._kinds.values()))
 
     def begin(self, scope: Scope) -> None:
@@ -240,12 +248,12 @@ class KeptResults:
         self._used.clear()
 
     async def of(self, scope: Scope, resource: Resource) -> KeptKind | None:
-        """Return the kept results of a kind; None where its objects have to be reviewed in each sweep.
+        """Returns the kept results of a kind; None if its objects must be reviewed in each sweep.
 
-        Those are the objects that imply others, and those of kinds about which there is a policy
-        that asks a provider, the time or chance, that is in a group, or that is of others (the API
-        server's own and Kyverno's). Where one reads synced data, all is dropped when that changes.
-        While there are exceptions, of objects that violate something nothing is kept.
+        These are kinds of objects that imply others, and kinds with certain policies: those that
+        call a provider, read the time or random numbers, belong to a group, or are API server or
+        Kyverno policies. If a policy reads synced data, a change of it drops all results. While
+        there are exceptions, results with violations are not kept.
         """
         gvk = resource.gvk
         basis = await self._basis(scope, resource)
@@ -266,7 +274,7 @@ class KeptResults:
         return kept
 
     def end(self, kinds: Collection[GroupVersionKind]) -> None:
-        """A sweep of every kind has ended: of other kinds nothing is kept any more."""
+        """Ends a sweep of every kind; drops the results of other kinds."""
         for gvk in self._kinds.keys() - set(kinds):
             self._drop(gvk)
         self._standings = {key: one for key, one in self._standings.items() if key in self._used}
@@ -275,7 +283,10 @@ class KeptResults:
         }
 
     def number(self, namespace: str) -> int | None:
-        """The state that a Namespace is in; 0 for none, None where it is not known."""
+        """Returns the number of a Namespace's state.
+
+        0 without a Namespace, None if it is unknown.
+        """
         if not namespace:
             return 0
         known = self._numbers.get(namespace)
@@ -322,11 +333,11 @@ class KeptResults:
         return _Basis(resource, tuple(policies), inventory, scope.policies.stages)
 
     async def _standing(self, evaluator: Evaluator, template: Template) -> tuple[bool, bool]:
-        """Whether results of a template can be kept, and whether it reads synced data."""
+        """Returns whether results of a template can be kept, and whether it reads synced data."""
         self._used.add(id(evaluator))
         known = self._standings.get(id(evaluator))
         if known is None or known[0] is not evaluator:
-            # Here and not above: who keeps nothing shall not pay for the compiler.
+            # Imported here: without kept results the compiler is not needed.
             from webhook.constraint.drivers.reads import (  # noqa: PLC0415
                 dependencies_of_evaluator,
             )
@@ -340,16 +351,17 @@ class KeptResults:
 
 
 def is_of_the_api_server(gvk: GroupVersionKind) -> bool:
-    """Whether a kind is the API server's own: the same version of an object has the same content.
+    """Returns whether a kind is the API server's own: equal versions then have equal content.
 
-    What a CustomResourceDefinition changes, or a server behind an APIService, keeps its version.
+    Changes by a CustomResourceDefinition, or by a server behind an APIService, keep an object's
+    version.
     """
     group = gvk.group
     return gvk.group_kind in BUILTIN_KINDS and ("." not in group or group.endswith(".k8s.io"))
 
 
 def is_settled(responses: Responses) -> bool:
-    """Whether there is nothing in it but violations, by which another review would be the same."""
+    """Returns whether results have only violations, so that another review would be equal."""
     return not (
         responses.faults
         or responses.undecided

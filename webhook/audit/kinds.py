@@ -1,8 +1,7 @@
 """Finds the kinds that can be listed, and those of them that a constraint can match.
 
-One version of each resource is audited, the group's preferred one, as Gatekeeper
-does it. The API server tells all of them in two answers (aggregated discovery,
-Kubernetes 1.27).
+One version of each resource is audited, the group's preferred one, as in Gatekeeper. The API server
+returns all kinds in two responses (aggregated discovery, Kubernetes 1.27).
 """
 
 from __future__ import annotations
@@ -57,9 +56,9 @@ async def listable(client: ClusterClient) -> tuple[Resource, ...]:
 
 
 def _preferred(group: Json) -> Iterator[Resource]:
-    """A group's resources, each at the first version that serves it: versions are in preference.
+    """Returns a group's resources at their first version: versions are in order of preference.
 
-    What is of another shape is left out.
+    Entries of another shape are left out.
     """
     name = name_of(group)
     seen: set[str] = set()
@@ -77,9 +76,9 @@ def _preferred(group: Json) -> Iterator[Resource]:
 
 
 def is_matchable(snapshot: Snapshot, expansion: Expansion, gvk: GroupVersionKind) -> bool:
-    """Whether any constraint at the audit's point can match this kind, or what it implies.
+    """Returns whether a constraint at the audit's point can match this kind, or its implied kinds.
 
-    A broken one too: that it cannot be decided is something to tell of each object.
+    Broken constraints count, too: each object is then reported as undecided.
     """
     plans = (
         snapshot.plan(enforcement.AUDIT, admission.NAME, key) for key in group_kinds(expansion, gvk)
@@ -88,7 +87,7 @@ def is_matchable(snapshot: Snapshot, expansion: Expansion, gvk: GroupVersionKind
 
 
 def group_kinds(expansion: Expansion, gvk: GroupVersionKind) -> frozenset[GroupKind]:
-    """The kinds that are reviewed with an object of this kind: its own, and those it implies."""
+    """Returns the kinds reviewed with an object of this kind: its own, and the implied ones."""
     return frozenset({gvk.group_kind, *(item.group_kind for item in expansion.implied(gvk))})
 
 
@@ -98,7 +97,7 @@ def undecided(
     failed: Iterable[GroupVersionKind],
     faulty_templates: Collection[str],
 ) -> frozenset[tuple[str, str]]:
-    """The constraints that can match a kind which failed, or whose template did, by kind and name."""
+    """Returns constraints with a failed kind or template, by kind and name."""
     keys = frozenset().union(*(group_kinds(expansion, gvk) for gvk in failed))
     return frozenset(
         constraint.key
@@ -113,7 +112,7 @@ def unseen(
     seen: Iterable[GroupVersionKind],
     unseen_kinds: Iterable[GroupVersionKind],
 ) -> frozenset[tuple[str, str]]:
-    """The constraints of which nothing was looked at, though there are kinds that they can match."""
+    """Returns the constraints without reviewed objects, although kinds for them exist."""
     looked_at = frozenset().union(*(group_kinds(expansion, gvk) for gvk in seen))
     others = frozenset().union(*(group_kinds(expansion, gvk) for gvk in unseen_kinds))
     return frozenset(

@@ -1,10 +1,9 @@
-"""Remembers the violations of each object briefly, so that a change of it changes the totals.
+"""Remembers the violations of each object in short form, to correct totals after a change.
 
-A sweep fills it; between sweeps an object that changed is reviewed alone, and
-the totals of the constraints that it violates now or did before are corrected.
-Of an object that violates nothing nothing is kept. One that violates costs about
-:data:`OBJECT_BYTES` and :data:`ENTRY_BYTES` for each constraint; the first
-violations that a status shows are kept besides, no more than their limit of each.
+A sweep fills it. Between sweeps a changed object is reviewed alone, and the totals of the
+constraints that it violates now or did before are corrected. Objects without violations use no
+memory. An object with violations takes about :data:`OBJECT_BYTES`, and :data:`ENTRY_BYTES` for each
+constraint. The first violations of each constraint, which a status shows, are kept in addition.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
     from webhook.constraint.result import Result
 
 OBJECT_BYTES: Final = 300
-"""A UID (85), its place in a dict (about 100), a tuple with a hash (96)."""
+"""Bytes of a UID (85), its entry in a dict (about 100), a tuple with a hash (96)."""
 ENTRY_BYTES: Final = 72
-"""A pair of small numbers (56) and its place (16 with growth)."""
+"""Bytes of a pair of small numbers (56) and its slot (16 with growth)."""
 
 _Entry = tuple[int, tuple[tuple[int, int], ...]]
-"""A hash of the results, and how many violations of each constraint, by its number."""
+"""A hash of the results, and the number of violations of each constraint, by its number."""
 
 
 class AuditLedger:
@@ -46,33 +45,33 @@ class AuditLedger:
 
     @property
     def objects(self) -> int:
-        """How many objects violate something."""
+        """Returns the number of objects with violations."""
         return sum(map(len, self._kinds.values()))
 
     # --- a sweep -------------------------------------------------------------------------------
 
     async def start(self, start: SweepStart) -> None:
-        """Begin anew for the kinds that will be listed."""
+        """Starts empty for the kinds that will be listed."""
         self._fresh = {gvk: {} for gvk in start.kinds}
 
     async def audited(self, audited: Audited) -> None:
-        """Keep what a sweep found; what was found outside of one is :meth:`change`'s."""
+        """Keeps results of a sweep; :meth:`change` takes those outside of one."""
         if audited.audit_id and audited.responses.results:
             entry = self._entry(audited.responses.results)
             self._fresh.setdefault(audited.identity.gvk, {})[audited.identity.uid] = entry
 
     async def gone(self, identity: Identity) -> None:
-        """Nothing: the counts are corrected by :meth:`change`."""
+        """Does nothing: :meth:`change` corrects the counts."""
 
     async def end(self, end: SweepEnd) -> None:
-        """Objects of complete kinds are those that were told of; of others nothing is forgotten."""
+        """Ends a sweep: objects absent from complete kinds are dropped; others stay."""
         for gvk, fresh in self._fresh.items():
             known = self._kinds.get(gvk, {})
             self._kinds[gvk] = fresh if gvk in end.complete else {**known, **fresh}
         self._fresh = {}
 
     async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
-        """Know the totals, and no constraint that is gone."""
+        """Takes the totals, and drops deleted constraints."""
         there = {constraint.key for constraint in end.snapshot.constraints}
         self._counts = {key: count for key, count in self._counts.items() if key in there}
         self._counts |= totals
@@ -81,14 +80,14 @@ class AuditLedger:
     # --- a change ------------------------------------------------------------------------------
 
     def differs(self, identity: Identity, results: Sequence[Result]) -> bool:
-        """Whether an object's results are others than those known of it."""
+        """Returns whether an object's results differ from the recorded ones."""
         known = self._kinds.get(identity.gvk, {}).get(identity.uid)
         if known is None:
             return bool(results)
         return known[0] != _hash(results)
 
     def change(self, identity: Identity, results: Sequence[Result]) -> None:
-        """Correct the totals by what an object is found to violate now; nothing where it is gone."""
+        """Corrects the totals by an object's present results; none for a deleted object."""
         kind = self._kinds.setdefault(identity.gvk, {})
         _, before = kind.pop(identity.uid, (0, ()))
         if results:
@@ -100,7 +99,7 @@ class AuditLedger:
         for key in lost.keys() | by_constraint.keys():
             count = self._counts.get(key)
             if count is None:
-                continue  # No sweep could tell its total yet, or it has gone.
+                continue  # No sweep has its total yet, or it was deleted.
             new = by_constraint.get(key, [])
             self._correct(count, identity, lost.get(key, 0), new)
             self._dirty.add(key)
@@ -139,7 +138,7 @@ class AuditLedger:
 
 
 def _hash(results: Sequence[Result]) -> int:
-    """Return a hash that is the same for the same violations in any order, within this process."""
+    """Returns a hash, equal for equal violations in any order within this process."""
     return hash(
         frozenset((result.constraint.key, result.msg, result.actions) for result in results)
     )

@@ -1,4 +1,4 @@
-"""Finds the audits that run, and this one's share of the cluster."""
+"""Finds the running audits, and this audit's share of the cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Members:
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is no other."""
+        """Returns whether there is no other audit."""
         return len(self.uids) == 1
 
     @property
@@ -33,9 +33,9 @@ class Members:
         return members_digest(self.uids)
 
     def share(self, gvk: GroupVersionKind, namespace: str) -> bool:
-        """Whether a kind in a namespace is this audit's to look at.
+        """Returns whether a kind in a namespace is in this audit's share.
 
-        The version counts for nothing: all members must come to the same.
+        The version does not count: all members must get the same result.
         """
         if self.is_alone:
             return True
@@ -43,8 +43,8 @@ class Members:
 
 
 def members(pods: Iterable[Mapping[str, Any]], own_name: str) -> Members:
-    """The members by the Pods that audit: those that are ready and not ending.
+    """Returns the members from the audits' Pods: those that are ready and not terminating.
 
-    This one is always of them: it is here, whatever the kubelet has said so far.
+    This audit is always a member, whatever the kubelet has reported so far.
     """
     return Members(ready(pods) | {own_name}, own_name)

@@ -1,4 +1,4 @@
-"""The Namespaces of objects under audit: as policies' watches know them, or asked for."""
+"""The Namespaces of audited objects: from the policies' watches, or from the API server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 ASKED_MAX: Final = 1024
-"""Namespaces remembered that no watch knows: those that came or went while the sweep ran."""
+"""The most remembered Namespaces without a watch: those that appeared or vanished during the sweep.
+"""
 
 
 class Namespaces:
@@ -29,9 +30,10 @@ class Namespaces:
         self._answers: dict[str, Namespace | None] = {}
 
     async def get(self, name: str) -> Namespace | None:
-        """The Namespace, None where there is none: then its objects are gone too, or going.
+        """Returns the Namespace.
 
-        Raises :class:`~webhook.cluster.errors.ApiError` and
+        None without one: its objects are then deleted, too, or terminating. Raises
+        :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable`.
         """
         known: Namespace | None = self._known.get(name)

@@ -1,10 +1,9 @@
-"""All objects of a kind, page by page, so that memory does not follow their number.
+"""Lists all objects of a kind, page by page, with memory independent of their number.
 
-A page is bounded in objects and in bytes (:mod:`webhook.cluster.page_size`). A
-continue token that expires is replaced by the one that the API server gives with
-the error: the list goes on behind the last object, at the state of that moment.
-Without such a token it begins anew and leaves out what was handed over already,
-which the order of the API server's lists (by namespace and name) makes possible.
+A page is bounded in objects and in bytes (:mod:`webhook.cluster.page_size`). An expired continue
+token is replaced by the token in the API server's error: the list continues behind the last object,
+at the state of that moment. Without such a token the list starts again and skips the objects
+already returned, since the API server lists in order of namespace and name.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Object
 
 PAGES_MAX: Final = 20_000
-"""Of a list. Pages of small objects have hundreds each, and of large ones a MiB."""
+"""The most pages of a list. Pages of small objects have hundreds each, and of large ones a MiB."""
 
 LIST_SECONDS: Final = 60.0
 """Deadline of one page: the API server's own for a request."""
 
 GET_COST: Final = 15
-"""The cost of fetching one object, in units of what one costs as a part of a page."""
+"""The cost of fetching one object, relative to an object in a page."""
 
 _BEGINNINGS_MAX: Final = 5
 
@@ -45,7 +44,7 @@ class Partial:
     """How a list works that fetches metadata first."""
 
     known: Callable[[Object], bytes | None]
-    """By what an object is known whose metadata will do; None for any other."""
+    """Returns the digest of an object whose metadata is enough; None for others."""
     size: PageSize
 
 
@@ -60,7 +59,7 @@ class ListStatistics:
 
 
 class PartialObject(dict[str, Any]):
-    """An object whose metadata alone was fetched, since it is known by its digest."""
+    """An object with fetched metadata only, identified by its digest."""
 
     __slots__ = ("digest",)
 
@@ -83,10 +82,11 @@ class Pages:
         partial: Partial | None = None,
         listed: Callable[[str], None] | None = None,
     ) -> None:
-        """``size`` is that of the first page, and of what follows.
+        """``size`` is the size of the first page, and adapts for the next.
 
-        ``partial`` says for which objects metadata is enough: a :class:`PartialObject` stands for each
-        of them. ``listed`` takes each page's resource version, before its objects are looked at.
+        ``partial`` returns for which objects metadata is enough: they are returned as
+        :class:`PartialObject`. ``listed`` receives each page's resource version, before its
+        objects.
         """
         self._listed = listed
         self._partial = partial
@@ -102,10 +102,10 @@ class Pages:
         self._tokens: set[str] = set()
 
     async def __aiter__(self) -> AsyncGenerator[list[Object], None]:
-        """Each page's objects, last first: whoever pops them lets go of each in its turn.
+        """Yields each page's objects in reverse order, so that a caller can pop and free each.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
-        :class:`~webhook.cluster.errors.ApiUnreachable`, once they do not pass.
+        :class:`~webhook.cluster.errors.ApiUnreachable` for lasting errors.
         """
         while True:
             page = await self._page()
@@ -134,7 +134,7 @@ class Pages:
                 return
 
     async def _filled(self, objects: list[Object], known: Sequence[bytes | None]) -> list[Object]:
-        """Objects whose metadata will do, and all others whole; without those that are gone."""
+        """Returns a page with metadata or whole objects, as needed, without deleted ones."""
         filled: list[Object] = []
         for obj, digest in zip(objects, known, strict=True):
             if digest is not None:
@@ -157,7 +157,7 @@ class Pages:
             raise
 
     def _is_sound(self, item: Any) -> bool:
-        """Whether this is an object that can be audited; one that is not is counted."""
+        """Returns whether an object can be audited; counts it if not."""
         try:
             check_object(item)
         except ValueError:
@@ -166,7 +166,7 @@ class Pages:
         return True
 
     def _turn_page(self, path: str) -> None:
-        """Go on to the next page; raises for a list that has no end."""
+        """Continues with the next page; raises for an endless list."""
         if self._token in self._tokens:
             raise ApiUnreachable(f"{path}: the list goes in a circle")
         if len(self._tokens) >= PAGES_MAX:
@@ -189,7 +189,7 @@ class Pages:
                 return page
 
     def _go_on(self, token: str) -> None:
-        """After an expired token: with the one that came in its place, or from the beginning."""
+        """Continues after an expired token: with the replacement, or from the beginning."""
         self._token = token
         if token:
             self._statistics.continued += 1
@@ -213,7 +213,7 @@ class Pages:
 
 
 def _key(obj: Object) -> str:
-    """The object's place in the order of a list."""
+    """Returns the object's key in the order of a list."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace")
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])

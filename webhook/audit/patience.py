@@ -1,4 +1,4 @@
-"""Asking an API server that may be restarting: again and again, for a bounded time."""
+"""Repeats requests to an API server that may be restarting, for a bounded time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 PATIENCE_SECONDS: Final = 120.0
-"""A single API server that is restarted, or an etcd that elects, is back within this time; after
-it the kind has failed for this sweep, and the next sweep asks anew."""
+"""The time for a restart of a single API server, or an election of etcd, in seconds. After it the
+kind has failed for this sweep, and the next sweep tries again."""
 
 FORBIDDEN_SECONDS: Final = 10.0
-"""An API server that starts answers 403 until it has read its roles, for a few seconds. Whoever is
-refused for longer has not got the right."""
+"""An API server that starts answers 403 until it has read its roles, for some seconds. A longer
+refusal is a missing right."""
 
 _BUSY: Final = 429
 T = TypeVar("T")
@@ -35,15 +35,15 @@ async def patiently(
     seconds: float = PATIENCE_SECONDS,
     forbidden_seconds: float = FORBIDDEN_SECONDS,
 ) -> T:
-    """The answer to a question that may be repeated.
+    """Returns the result of a repeatable request.
 
-    What the API server refuses for good is raised at once, what passes is waited
-    out: raises :class:`~webhook.cluster.errors.ApiError` and
-    :class:`~webhook.cluster.errors.ApiUnreachable` after the time given.
+    Final refusals are raised at once; temporary errors are retried. Raises
+    :class:`~webhook.cluster.errors.ApiError` and :class:`~webhook.cluster.errors.ApiUnreachable`
+    after the time given.
     """
     backoff = Backoff(initial_seconds=0.5, max_seconds=10.0)
     begun = time.monotonic()
-    refused: float | None = None  # since when it answers 403 and nothing else
+    refused: float | None = None  # the start of consecutive 403 answers
     while True:
         asked_seconds = 0.0
         try:

@@ -1,8 +1,7 @@
-"""One object as if it were admitted now: the review that admission and audit share.
+"""Reviews one existing object as in an admission: shared by admission and audit.
 
-The request is Gatekeeper's: no operation and no user, the object as it is, its
-Namespace, source ``Original``; the plural of its kind is stated, which Gatekeeper
-leaves out.
+The request is Gatekeeper's: no operation and no user, the unchanged object, its Namespace, source
+``Original``. Unlike Gatekeeper's it has the plural of the kind.
 """
 
 from __future__ import annotations
@@ -54,9 +53,9 @@ class PatientLimits:
         *,
         rest: Callable[[float], None] | None,
     ) -> None:
-        """``review_seconds`` and ``evaluation_seconds`` are what an admission may take.
+        """``review_seconds`` and ``evaluation_seconds`` are an admission's limits.
 
-        ``rest`` lets admissions go first, where there are any.
+        ``rest`` gives way to admissions, if there are any.
         """
         self._seconds = review_seconds
         self._budget = Budget.of(evaluation_seconds * PATIENCE, rest=rest, guard=Guard())
@@ -67,16 +66,16 @@ class PatientLimits:
 
 
 PATIENCE: Final = 10
-"""An evaluation may take so many times what an admission's may: nobody waits for it. What takes
-more is suspended for the audit alone."""
+"""An evaluation's limit as a multiple of an admission's: no request waits for it. A slower template
+is suspended for the audit only."""
 
 
 ASKED_TOGETHER: Final = 128
-"""Requests to providers at a time: of those that one provider takes at once half are admissions'."""
+"""Concurrent requests to providers: half of a provider's limit stays for admissions."""
 
 
 async def set_aside(requests: tuple[ProviderRequest, ...]) -> ProviderAnswers:
-    """Ask nobody here: raise what is missing to the one who reviews."""
+    """Calls no provider: raises the missing requests to the caller."""
     raise Unanswered(requests)
 
 
@@ -91,7 +90,7 @@ class Reviewer:
         limits: Callable[[], Limits],
         ask: AskAsync | None = None,
     ) -> None:
-        """``limits`` gives those of a review that begins now; ``ask`` has providers answer."""
+        """``limits`` returns the limits of a review that begins now; ``ask`` calls providers."""
         self._ask = ask
         self._scope = scope
         self._policies = scope.policies
@@ -101,21 +100,20 @@ class Reviewer:
         self._logged: set[str] = set()
         self.reviewed = 0
         self.faulty_templates: set[str] = set()
-        """Kinds of constraints whose template gave no verdict on some object."""
+        """Kinds of constraints whose template had no verdict on some object."""
         self.undecided: set[tuple[str, str]] = set()
         """Constraints that matched some object and could not be decided, by kind and name."""
 
     async def review(self, resource: Resource, obj: Object) -> Responses | None:
-        """Review the object by every constraint; None where it is gone with its Namespace.
+        """Reviews the object by every constraint; None if it was deleted with its Namespace.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
-        :class:`~webhook.cluster.errors.ApiUnreachable` where the Namespace cannot
-        be read.
+        :class:`~webhook.cluster.errors.ApiUnreachable` if the Namespace cannot be read.
         """
         return await self._answered(lambda answers: self.attempt(resource, obj, answers))
 
     async def _answered(self, attempt: Callable[[AnswersSoFar], Awaitable[_FoundT]]) -> _FoundT:
-        """Try again with more answers of providers, until nothing is missing."""
+        """Retries with more answers of providers, until none is missing."""
         answers = no_answers()
         while True:
             try:
@@ -125,7 +123,7 @@ class Reviewer:
             answers = await self.ask(answers, requests)
 
     async def ask(self, known: AnswersSoFar, requests: Sequence[ProviderRequest]) -> AnswersSoFar:
-        """Have providers answer one more round: of many requests some at a time."""
+        """Calls providers for one more round, in batches."""
         answers: dict[ProviderRequest, ProviderResponse] = {}
         for at in range(0, len(requests), ASKED_TOGETHER):
             some = tuple(requests[at : at + ASKED_TOGETHER])
@@ -135,7 +133,7 @@ class Reviewer:
     async def attempt(
         self, resource: Resource, obj: Object, answers: AnswersSoFar
     ) -> Responses | None:
-        """As :meth:`review`, by what was asked so far.
+        """Reviews like :meth:`review`, with the answers so far.
 
         Raises :class:`~webhook.external_data.exchange.Unanswered` for more.
         """
@@ -143,7 +141,7 @@ class Reviewer:
             AugmentedObject(obj, None, "", "Original", resource.plural),
             point=enforcement.AUDIT,
             limits=self._limits(),
-            # The sweep has passed over what Config excludes, and what is stored was mutated.
+            # The sweep skips objects that Config excludes; stored objects are already mutated.
             excludes=False,
             mutates=False,
             reads_namespace=True,
@@ -158,7 +156,7 @@ class Reviewer:
             return None
         responses = outcome.responses
         if outcome.unexpanded:
-            # As it is admitted: for what cannot be expanded its own results stand.
+            # As in an admission: without an expansion its own results stay.
             self._tell_once(f"expansion: {outcome.unexpanded}", outcome.unexpanded, obj)
         self.reviewed += 1
         for item in responses.undecided:
@@ -170,19 +168,20 @@ class Reviewer:
         return responses
 
     async def drifts(self, obj: Object) -> tuple[Drift, ...]:
-        """Return the changes of mutators to the object, in the order of their names.
+        """Returns the changes of mutators to the object, in the order of their names.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
-        :class:`~webhook.cluster.errors.ApiUnreachable` where its Namespace cannot be read.
+        :class:`~webhook.cluster.errors.ApiUnreachable` if its Namespace cannot be read.
         """
         return await self._answered(lambda answers: self.attempt_drifts(obj, answers))
 
     async def attempt_drifts(
         self, obj: Object, answers: AnswersSoFar, plural: str = ""
     ) -> tuple[Drift, ...]:
-        """As :meth:`drifts`, by what was asked so far; ``plural`` is the resource, where it is known.
+        """Computes like :meth:`drifts`, with the answers so far.
 
-        Raises :class:`~webhook.external_data.exchange.Unanswered` for more.
+        ``plural`` is the resource, if known. Raises
+        :class:`~webhook.external_data.exchange.Unanswered` for more.
         """
         scope, gvk = self._scope, gvk_of(obj)
         foreign = scope.policies.foreign
@@ -199,7 +198,7 @@ class Reviewer:
             written = AugmentedObject(obj, namespace, OPERATION, "Original", plural)
             subject = Subject(written, point=enforcement.AUDIT, limits=self._limits())
             for stage in foreign.stages:
-                # Config takes namespaces out of what webhooks do alone.
+                # Config excludes namespaces from webhooks only.
                 if not is_unmutated or getattr(stage, "mutates", "") == "API server":
                     drifts += stage.drifts(subject, scope.snapshot)
         if is_unmutated:
@@ -212,7 +211,7 @@ class Reviewer:
             return tuple(drifts)
 
     def _tell_once(self, event: str, error: str, obj: Object) -> None:
-        """Log a fault of policy once for a sweep: it may be the same on each object."""
+        """Logs a fault of a policy once for a sweep: it may be equal on each object."""
         if event not in self._logged and len(self._logged) < 100:  # a bound of memory
             self._logged.add(event)
             self._log.warning(

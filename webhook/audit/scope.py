@@ -1,4 +1,4 @@
-"""The scope of an audit: policies of one moment, and the part of the cluster."""
+"""The scope of an audit: policies of one moment, and this audit's part of the cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def everything(gvk: GroupVersionKind, namespace: str) -> bool:
-    """The share of an audit that is alone."""
+    """Returns true: the share of a single audit."""
     del gvk, namespace
     return True
 
@@ -33,17 +33,16 @@ def _any_kind(gvk: GroupVersionKind) -> bool:
 class Scope:
     """The scope of a sweep.
 
-    ``share`` of a kind and namespace (empty for cluster-scoped objects) is whether
-    this audit is to look at it: of what is not its share it tells nobody.
-    ``kinds`` are those to look at now: of constraints that may match others, too,
-    the sweep tells no total.
+    ``share`` of a kind and namespace (empty for cluster-scoped objects) is whether this audit
+    reviews it. ``kinds`` are the kinds to list now: constraints that may match others, too, get no
+    total from this sweep.
     """
 
     policies: PolicySet
     share: Callable[[GroupVersionKind, str], bool] = everything
     kinds: Callable[[GroupVersionKind], bool] = _any_kind
     tells_drift: bool = False
-    """Whether it is told of each object what mutators would change in it."""
+    """Whether the changes that mutators would make to each object are reported."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -62,16 +61,16 @@ class Scope:
 
     @property
     def is_excluded(self) -> Callable[[str], bool]:
-        """Whether Config takes a namespace out of the audit."""
+        """Returns whether Config excludes a namespace from the audit."""
         return self.policies.exclusions.audit
 
     @property
     def is_unmutated(self) -> Callable[[str], bool]:
-        """Whether Config takes a namespace out of mutation."""
+        """Returns whether Config excludes a namespace from mutation."""
         return self.policies.exclusions.mutation
 
     def is_listed(self, gvk: GroupVersionKind) -> bool:
-        """Whether objects of a kind are looked at: some constraint, mutator or policy of others is about it."""
+        """Returns whether objects of a kind are listed: a policy of any kind matches them."""
         if is_matchable(self.snapshot, self.expansion, gvk) or self.policies.foreign.concerns(gvk):
             return True
         return self.tells_drift and (

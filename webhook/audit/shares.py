@@ -1,4 +1,4 @@
-"""Gives this audit its place among several, by the Pods that there are."""
+"""Finds this audit's place among several, from the existing Pods."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Shares:
     """The members as of the last look. Used by one task."""
 
     def __init__(self, client: ClusterClient, namespace: str, uid: str) -> None:
-        """Namespace and UID are those of our own Pod; without a UID this audit is alone."""
+        """Namespace and UID are those of Waddle's own Pod; without a UID this audit is alone."""
         self._client = client
         self._namespace = namespace
         self._uid = uid
         self.members = Members(frozenset({uid}), uid)
 
     async def look(self) -> Members:
-        """Take the audits that there are now; raises what requests raise."""
+        """Reads the present audits; raises the errors of requests."""
         self.members = await self._present()
         return self.members
 
@@ -34,7 +34,7 @@ class Shares:
         try:
             return await self._present() == self.members
         except (ApiError, ApiUnreachable):
-            return False  # What cannot be told is not published.
+            return False  # Without certainty nothing is published.
 
     def is_ours(self, gvk: GroupVersionKind, namespace: str) -> bool:
         """Whether a kind in a namespace is this audit's to look at."""

@@ -1,8 +1,7 @@
-"""The sinks of an audit: the seam to statuses, decisions, Events and reports.
+"""The sinks of an audit: the interface to statuses, decisions, Events and reports.
 
-All of it happens on the audit's own event loop. A sink is told of every object
-that was reviewed, also of those without a violation, so that what it holds of an
-object is replaced whole and nothing stale survives.
+All calls are on the audit's own event loop. A sink receives every reviewed object, including those
+without violations, so that it can replace all its data about an object.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Identity(NamedTuple):
-    """An object's identity: enough to name it, to own something by it, and to tell it from a namesake."""
+    """An object's identity: its name, its reference as an owner, and its UID."""
 
     gvk: GroupVersionKind
     namespace: str
@@ -54,10 +53,10 @@ def identity_of(obj: Mapping[str, Any]) -> Identity:
 
 @dataclass(frozen=True, slots=True)
 class SweepStart:
-    """A sweep begins: ``audit_id`` is its start as RFC 3339, which statuses carry too.
+    """The beginning of a sweep: ``audit_id`` is its time as RFC 3339, also in statuses.
 
-    ``kinds`` are those that will be listed: the ones that some constraint of
-    ``snapshot`` can match. Of any other kind there are no results any more.
+    ``kinds`` are the kinds that will be listed: those that some constraint of ``snapshot`` can
+    match. Results of other kinds are obsolete.
     """
 
     audit_id: str
@@ -67,15 +66,13 @@ class SweepStart:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """One object with everything that was found in it, by every constraint.
+    """One object with the results of every constraint.
 
-    ``audit_id`` is that of the sweep, empty where no sweep found it (a change
-    that was watched). ``object`` must not be changed, nor be kept by the thousand: pages
-    are streamed.
-    ``excluded`` says that Config takes its namespace out of the audit: it has no
-    results, whatever it had before. Constraints in ``responses.undecided``, or all
-    of a template in ``responses.faults``, have no verdict; what was known of those
-    stays. ``duration_ns`` is the review's.
+    ``audit_id`` is that of the sweep, empty for a watched change. ``object`` must not be changed,
+    nor be kept in large numbers: pages are streamed. ``excluded`` is whether Config excludes its
+    namespace from the audit: it then has no results. Constraints in ``responses.undecided``, or all
+    of a template in ``responses.faults``, have no verdict; their former results stay.
+    ``duration_ns`` is the review's duration.
     """
 
     audit_id: str
@@ -86,24 +83,21 @@ class Audited:
     excluded: bool = False
     duration_ns: int = 0
     drifts: tuple[Drift, ...] = ()
-    """The changes that mutators would make to it, where these are reported."""
+    """The changes that mutators would make to it, if drift is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepEnd:
-    """A sweep has ended.
+    """The end of a sweep.
 
-    ``complete`` are the kinds of which every object was told of (none, where the
-    kind went meanwhile); ``failed`` those with objects that were not told of, with
-    the reason; ``unreadable`` those that the audit has no right to list.
-    ``undecided`` are the constraints, by kind and name, of which the sweep cannot
-    tell a total: they can match a failed kind, or their template gave no verdict on
-    an object. ``violations`` counts results, those of failed kinds too;
-    ``reviewed`` counts objects, ``recalled`` those of them that are as they were, so that what was
-    found before stands, ``passed_over`` those of excluded namespaces, ``left_out``
-    those that could not be audited, ``stranded`` those whose Namespace is gone; ``unaudited``
-    counts both by the constraints, kind and name, that can match them: their totals are of
-    all others.
+    ``complete`` are kinds whose every object was reported (none for a kind deleted meanwhile);
+    ``failed`` are kinds with unreported objects, with the reason; ``unreadable`` are kinds that the
+    audit may not list. ``undecided`` are the constraints, by kind and name, without a total: they
+    can match a failed kind, or their template had no verdict on an object. ``violations`` counts
+    results, including failed kinds. ``reviewed`` counts objects; ``recalled`` those of them with
+    kept results; ``passed_over`` objects of excluded namespaces; ``left_out`` objects that could
+    not be audited; ``stranded`` objects without a Namespace. ``unaudited`` counts the last two by
+    the constraints, kind and name, that can match them: their totals exclude these objects.
     """
 
     audit_id: str
@@ -119,34 +113,34 @@ class SweepEnd:
     stranded: int = 0
     unaudited: Mapping[tuple[str, str], int] = field(default_factory=dict)
     is_whole: bool = True
-    """Whether it was of every kind, and not of some that changed."""
+    """Whether the sweep was of every kind, not only of changed ones."""
     violations: int = 0
     duration_ns: int = 0
 
 
 class AuditSink(Protocol):
-    """Takes the results of an audit.
+    """Receives the results of an audit.
 
-    Awaited in turn, so that a slow sink slows the sweep and nothing piles up; a
-    sink that does I/O queues it with a bound of its own. What it raises is a bug,
-    and ends the sweep: environment faults are the sink's to bear and count.
+    Calls are awaited in turn, so that a slow sink slows the sweep and nothing accumulates; a sink
+    with I/O has its own bounded queue. An exception is a bug, and ends the sweep: sinks must handle
+    and count faults of the environment.
     """
 
     async def start(self, start: SweepStart) -> None:
         """A sweep begins."""
 
     async def audited(self, audited: Audited) -> None:
-        """An object was reviewed, in a sweep or outside of one."""
+        """Receives a reviewed object, in a sweep or outside of one."""
 
     async def gone(self, identity: Identity) -> None:
-        """An object was deleted, as a watch tells; a sweep does not tell of it at all."""
+        """Receives a deletion from a watch; sweeps report no deletions."""
 
     async def end(self, end: SweepEnd) -> None:
-        """A sweep has ended; called for every one that began, unless the process is stopped."""
+        """Receives the end of a sweep; called for each beginning, unless the process is stopped."""
 
 
 class Sinks:
-    """Several sinks as one: each is told in turn."""
+    """Several sinks as one, called in turn."""
 
     def __init__(self, sinks: Sequence[AuditSink]) -> None:
         self._sinks = tuple(sinks)

@@ -1,4 +1,4 @@
-"""Where a sweep gets objects: from the API server's lists, or from synced data."""
+"""The source of a sweep's objects: the API server's lists, or synced data."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from webhook.constraint.snapshot import Snapshot
 
 CHUNK_OBJECTS: Final = 500
-"""Objects of synced data that are handed over at a time; they are in memory anyway."""
+"""Objects of synced data in a batch; they are in memory anyway."""
 
 
 SETTLED_SECONDS: Final = 60.0
-"""How long an API server is believed to know its roles, once a refusal has lasted."""
+"""The time for which an API server's roles count as loaded after a lasting refusal, in seconds."""
 
 _METHOD_NOT_ALLOWED: Final = 405
 
 
 class UnreadableKind(Exception):
-    """The audit has no right to list a kind, or nobody has."""
+    """Nobody or not the audit has the right to list the kind."""
 
 
 class AuditSource(Protocol):
-    """Gives kinds and their objects; for one sweep after the other."""
+    """Returns kinds and their objects; for successive sweeps."""
 
     async def kinds(self, snapshot: Snapshot) -> tuple[Resource, ...]:
-        """The kinds that there are, in order.
+        """Returns the existing kinds, in order.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable`.
@@ -52,17 +52,16 @@ class AuditSource(Protocol):
         resource: Resource,
         kept: KeptKind | None = None,
     ) -> AsyncGenerator[list[Object], None]:
-        """A kind's objects in lists that the caller may empty, last first.
+        """Yields a kind's objects in lists that the caller may empty, in reverse order.
 
-        ``kept`` says for which objects metadata is enough: a
-        :class:`~webhook.audit.pages.PartialObject` may stand for each of them.
+        ``kept`` returns for which objects metadata is enough: a
+        :class:`~webhook.audit.pages.PartialObject` may replace each of them.
 
-        Raises :class:`UnreadableKind`, and as :meth:`kinds`. Objects need not
-        state their kind.
+        Raises :class:`UnreadableKind`, and as :meth:`kinds`. Objects may lack their kind.
         """
 
     def unseen(self) -> frozenset[GroupVersionKind]:
-        """The kinds that there are and that are not looked at at all."""
+        """Returns existing kinds that are not reviewed at all."""
 
 
 class ListSource:
@@ -75,9 +74,9 @@ class ListSource:
         *,
         forbidden_seconds: float = FORBIDDEN_SECONDS,
     ) -> None:
-        """``page_objects`` is the most in a page, 0 for everything in one.
+        """``page_objects`` is the most in a page, 0 for all in one.
 
-        A refusal is taken for final after ``forbidden_seconds``.
+        A refusal is final after ``forbidden_seconds``.
         """
         self._client = client
         self._forbidden_seconds = forbidden_seconds
@@ -89,15 +88,18 @@ class ListSource:
         self._readable: set[GroupVersionKind] = set()
         self._sizes: dict[GroupVersionKind, PageSize] = {}
         self._partial_sizes: dict[GroupVersionKind, PageSize] = {}
-        """The page sizes of each kind: the next sweep begins where this one ended."""
+        """The page sizes of each kind: the next sweep begins with the last size."""
 
     async def look(self) -> tuple[Resource, ...]:
-        """Every kind that can be listed, which the next call of :meth:`kinds` gives too."""
+        """Returns every kind that can be listed.
+
+        The next call of :meth:`kinds` returns the same.
+        """
         self._looked = await patiently(lambda: listable(self._client))
         return self._looked
 
     def unseen(self) -> frozenset[GroupVersionKind]:
-        """None: what cannot be read is told of as it is tried."""
+        """Returns none: unreadable kinds are reported when listing fails."""
         return frozenset()
 
     async def kinds(self, snapshot: Snapshot | None = None) -> tuple[Resource, ...]:
@@ -112,7 +114,10 @@ class ListSource:
         resource: Resource,
         kept: KeptKind | None = None,
     ) -> AsyncGenerator[list[Object], None]:
-        """The kind's pages; refused for good is what was refused before, or never given."""
+        """Yields the kind's pages.
+
+        A lasting refusal is final if listing never worked or failed before.
+        """
         del snapshot
         gvk = resource.gvk
         pages = Pages(
@@ -121,7 +126,7 @@ class ListSource:
             size=self._sizes.setdefault(gvk, PageSize.first(self._page_objects)),
             statistics=self.statistics,
             forbidden_seconds=self._patience_with(gvk),
-            # Of a kind that is new to it all would have to be fetched twice.
+            # For a new kind all objects would be fetched twice.
             partial=Partial(kept.known, self._partial_size(gvk))
             if kept is not None and len(kept)
             else None,
@@ -136,7 +141,7 @@ class ListSource:
             self._refused.add(gvk)
             self._refused_at = time.monotonic()
             if gvk in self._readable:
-                # It could be read a moment ago: whether that was all is not known.
+                # It was readable a moment ago: the list may be incomplete.
                 self._readable.discard(gvk)
                 raise
             raise UnreadableKind(str(error)) from error
@@ -147,13 +152,13 @@ class ListSource:
         return self._partial_sizes.setdefault(gvk, PageSize.first(self._page_objects))
 
     def _patience_with(self, gvk: GroupVersionKind) -> float:
-        """How long a refusal may be the API server's start: found out once, it is for all kinds."""
+        """Returns how long a refusal may be the API server's start; one result is for all kinds."""
         is_settled = time.monotonic() - self._refused_at < SETTLED_SECONDS
         return 0.0 if is_settled or gvk in self._refused else self._forbidden_seconds
 
 
 class CacheSource:
-    """The synced data of the snapshot under audit: what Config and SyncSets ask for."""
+    """The synced data of the audited snapshot: the kinds of Config and SyncSets."""
 
     def __init__(
         self,
@@ -161,17 +166,17 @@ class CacheSource:
         synced: frozenset[GroupVersionKind],
         unsynced: frozenset[GroupVersionKind],
     ) -> None:
-        """``resources`` are those that can be listed, with their plurals.
+        """``resources`` are the kinds that can be listed, with their plurals.
 
-        ``synced`` are the kinds of which every object is there, ``unsynced`` those of
-        which some are not there yet: nothing is told of them.
+        ``synced`` are kinds with all objects present; ``unsynced`` kinds are incomplete, and are
+        not reported.
         """
         self._resources = {resource.gvk: resource for resource in resources}
         self._synced = synced
         self._unsynced = unsynced
 
     def unseen(self) -> frozenset[GroupVersionKind]:
-        """The kinds that nothing asks to be synced, in no version."""
+        """Returns the kinds that are not synced in any version."""
         seen = {gvk.group_kind for gvk in self._synced | self._unsynced}
         return frozenset(gvk for gvk in self._resources if gvk.group_kind not in seen)
 
@@ -211,7 +216,7 @@ class CacheSource:
 
 
 def _levels(inventory: Mapping[str, Any]) -> Iterator[tuple[bool, Mapping[str, Any]]]:
-    """The parts of the tree that hold objects by group, version and kind."""
+    """Yields the parts of the tree that have objects by group, version and kind."""
     yield False, inventory.get("cluster") or {}
     for level in (inventory.get("namespace") or {}).values():
         yield True, level

@@ -1,9 +1,8 @@
 """The audit's part of each constraint's status: ``auditTimestamp``, total and violations.
 
-Written by compare-and-swap of the status subresource: after a conflict the
-object is read again and the same results are tried again, and what others wrote
-(``byPod``) stays. A constraint that the sweep cannot tell a total of keeps what
-it had, and so does one that was changed since the sweep began.
+Written by compare-and-swap of the status subresource: after a conflict the object is read again and
+the write repeated, and fields of others (``byPod``) stay. A constraint without a total in the sweep
+keeps its former status, as does a constraint that changed since the sweep began.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ if TYPE_CHECKING:
     from webhook.log import Logger
 
 WRITES_AT_ONCE: Final = 4
-"""Statuses written at a time: a hundred take a second, and no API server notices."""
+"""Concurrent writes of statuses: a hundred take a second, a negligible load for an API server."""
 
 WRITE_SECONDS: Final = 60.0
-"""How long one status is tried; the next sweep writes it anew."""
+"""The time for one status, in seconds; the next sweep writes it again."""
 
 
 UNAUDITED: Final = "unauditedObjects"
-"""The field that says how many objects a total does not speak of; absent for none."""
+"""The field with the number of objects that a total excludes; absent for none."""
 
 
 class ConstraintStatuses:
@@ -50,7 +49,7 @@ class ConstraintStatuses:
         self.failures = 0
 
     async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
-        """Write every total; return when each is written or given up."""
+        """Writes every total; returns when each is written or given up."""
         constraints = {constraint.key: constraint for constraint in end.snapshot.constraints}
         turns = iter(totals.items())
 
@@ -81,7 +80,7 @@ class ConstraintStatuses:
                     self.writes += 1
             except (ApiError, ApiUnreachable) as error:
                 if isinstance(error, ApiError) and error.is_absent:
-                    return  # it is gone, and its results with it
+                    return  # it was deleted, with its results
                 passes = not isinstance(error, ApiError) or error.is_conflict or is_passing(error)
                 if not passes or time.monotonic() > until:
                     self.failures += 1
@@ -104,11 +103,10 @@ def with_results(
     count: Count,
     unaudited: int = 0,
 ) -> Object | None:
-    """The constraint with the audit's results, all else as it is.
+    """Returns the constraint with the audit's results and no other change.
 
-    ``unaudited`` are the objects that it can match and that could not be audited.
-    None where it is another than the one whose metadata is ``expected``, or
-    changed since: the results are not this one's.
+    ``unaudited`` are the objects that it can match and that could not be audited. None if it is not
+    the object of ``expected``, or changed since: the results are then not its own.
     """
     metadata = current["metadata"]
     if any(metadata.get(name) != expected.get(name) for name in ("uid", "generation")):
@@ -120,7 +118,7 @@ def with_results(
         status[UNAUDITED] = unaudited
     else:
         status.pop(UNAUDITED, None)
-    # Half: the rest is that of who says what replicas do. The first in order are kept.
+    # Half of the room: replicas' statuses need the rest. The first violations are kept.
     shown = first_of(count.documents()[::-1], status_room(current) // 2)[::-1]
     if shown:
         status["violations"] = shown

@@ -1,8 +1,7 @@
-"""One sweep: every object of every kind that a constraint can match, reviewed and told of.
+"""One sweep: reviews every object of every kind that a constraint can match.
 
-A sweep has one snapshot from its beginning to its end, so that its results are
-those of one state of policy. What could not be read or decided is named at its
-end; whoever publishes leaves alone what depends on it.
+A sweep uses one snapshot throughout, so that its results are of one state of policy. Its end names
+all unread and undecided parts; receivers do not publish results that depend on them.
 """
 
 from __future__ import annotations
@@ -40,18 +39,18 @@ if TYPE_CHECKING:
     from webhook.mutation.drift import Drift
 
 TOLD_MAX: Final = 100
-"""Objects that cannot be audited which one sweep names in the log; all are counted."""
+"""The most unauditable objects that one sweep logs by name; all are counted."""
 
 STRANDED_TOLD_MAX: Final = 5
-"""The most stranded objects, whose Namespace is gone, that a sweep logs by name: a Namespace that
-goes may leave many for a moment."""
+"""The most stranded objects (without a Namespace) that a sweep logs by name: a terminating
+Namespace may leave many for a moment."""
 
 TURN_SECONDS: Final = 0.02
 """How long objects are reviewed before the event loop has a turn."""
 
 
 class _Wanting(NamedTuple):
-    """Objects that were set aside, and what providers are to be asked for them."""
+    """Objects waiting for providers, and the requests to them."""
 
     objects: list[Object]
     requests: dict[ProviderRequest, None]
@@ -74,9 +73,10 @@ class Sweep:
         ask: AskAsync | None = None,
         kept: KeptResults | None = None,
     ) -> None:
-        """``limits`` gives those of each review; ``tick`` is called between them.
+        """``limits`` returns the limits of each review; ``tick`` is called between reviews.
 
-        ``ask`` has providers answer; ``kept`` is what earlier sweeps found, and gets what this does.
+        ``ask`` calls providers; ``kept`` has the results of earlier sweeps, and receives the new
+        ones.
         """
         self._kept = kept
         self._kept_kind: KeptKind | None = None
@@ -97,16 +97,16 @@ class Sweep:
         self._passed_over = 0
         self._faulty: Counter[GroupVersionKind] = Counter()
         self._stranded: Counter[GroupVersionKind] = Counter()
-        """Objects whose Namespace is gone: while it goes for a moment, or left behind by force."""
+        """Objects without a Namespace: while it terminates, or left behind by a forced deletion."""
         self._unseen: frozenset[tuple[str, str]] = frozenset()
         self._turn_ends = 0.0
 
     async def run(self) -> SweepEnd:
-        """Review everything; what came of it, which the sink has been told as well.
+        """Reviews everything; returns the end, which the sink receives as well.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
-        :class:`~webhook.cluster.errors.ApiUnreachable` where not even the kinds
-        are known: then nothing was told.
+        :class:`~webhook.cluster.errors.ApiUnreachable` if not even the kinds can be read: the sink
+        is then not called.
         """
         begun = time.monotonic_ns()
         scope = self._scope
@@ -161,7 +161,7 @@ class Sweep:
         return counts
 
     async def _kind(self, resource: Resource) -> None:
-        """Review a kind's objects; note whether that came to its end."""
+        """Reviews a kind's objects; records whether all were reviewed."""
         gvk = resource.gvk
         kept = None if self._kept is None else await self._kept.of(self._scope, resource)
         self._kept_kind = kept
@@ -190,7 +190,7 @@ class Sweep:
                     kept.end()
 
     async def _page(self, resource: Resource, page: list[Object]) -> None:
-        """Review a page's objects: those for which providers are asked again, with their answers."""
+        """Reviews a page's objects; those that need providers again with the answers."""
         wanting, answers = _Wanting([], {}), no_answers()
         while page:
             await self._one(resource, page.pop(), answers, wanting)
@@ -200,7 +200,7 @@ class Sweep:
         await self._answered(resource, wanting, answers)
 
     async def _answered(self, resource: Resource, wanting: _Wanting, answers: AnswersSoFar) -> None:
-        """Have providers answer, and review what was set aside until nothing is."""
+        """Calls providers and reviews waiting objects until none waits."""
         while wanting.objects:
             answers = await self._reviewer.ask(answers, tuple(wanting.requests))
             objects, wanting = wanting.objects, _Wanting([], {})
@@ -208,7 +208,7 @@ class Sweep:
                 await self._one(resource, objects.pop(), answers, wanting)
 
     def _look_for_unseen(self, seen: list[GroupVersionKind]) -> None:
-        """Constraints of which nothing is looked at have no total: it would be 0."""
+        """Marks constraints without reviewed objects as undecided: their total would be 0."""
         scope = self._scope
         kinds = self._source.unseen()
         self._unseen = unseen(scope.snapshot, scope.expansion, seen, kinds)
@@ -220,7 +220,7 @@ class Sweep:
             )
 
     def _strand(self, gvk: GroupVersionKind, namespace: str, name: str) -> None:
-        """An object was not reviewed since its Namespace is not there: count it, and say so."""
+        """Counts and logs an object that was not reviewed for lack of its Namespace."""
         self._stranded[gvk] += 1
         if self._stranded.total() <= STRANDED_TOLD_MAX:
             self._log.warning(
@@ -242,9 +242,9 @@ class Sweep:
     async def _one(
         self, resource: Resource, item: Object, answers: AnswersSoFar, wanting: _Wanting
     ) -> None:
-        """Review one object and tell of it; what it raises that nobody foresaw ends here.
+        """Reviews and reports one object; an unexpected error ends here.
 
-        It is set aside where providers have to be asked first.
+        The object waits if providers must be called first.
         """
         try:
             await self._object(resource, item, answers)
@@ -265,12 +265,12 @@ class Sweep:
                 )
 
     async def _object(self, resource: Resource, item: Object, answers: AnswersSoFar) -> None:
-        """Review one object and tell of it."""
+        """Reviews and reports one object."""
         gvk, metadata = resource.gvk, item["metadata"]
         namespace: str = metadata.get("namespace", "")
         if not self._scope.share(gvk, namespace):
             return
-        # Items of a built-in kind's list do not say their kind.
+        # Items of a built-in kind's list lack their kind.
         obj = {"apiVersion": gvk.group_version, "kind": gvk.kind, **item}
         digest: bytes | None = None
         if type(item) is PartialObject:
@@ -295,8 +295,8 @@ class Sweep:
             self._violations += len(known.results)
             await self._tell(obj, known, time.monotonic_ns() - begun)
             return
-        assert type(item) is not PartialObject  # Those are kept, and nothing is dropped meanwhile.
-        # First, as nothing is counted by it: with answers an object is gone through again.
+        assert type(item) is not PartialObject  # Their former results stay meanwhile.
+        # Before any count: with answers an object is reviewed again.
         drifts = await self._reviewer.attempt_drifts(obj, answers, resource.plural)
         responses = await self._reviewer.attempt(resource, obj, answers)
         if responses is None:
@@ -330,9 +330,9 @@ class Sweep:
         )
 
     async def _confirm_gone(self) -> None:
-        """Kinds that were not found: those that are served no more have no objects, for certain.
+        """Checks kinds that were not found: kinds that are no longer served have no objects.
 
-        An API server that starts may answer so too: then it serves them still.
+        A starting API server may answer so, too, although it serves them.
         """
         if not self._absent:
             return

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Metric, Registry
 
 ACTIONS = ("deny", "dryrun", "warn", "scoped", "unrecognized")
-"""The values of ``enforcement_action`` that are always there, as in Gatekeeper."""
+"""The values of ``enforcement_action`` that are always exported, as in Gatekeeper."""
 
 
 class AuditMetrics:
@@ -55,13 +55,13 @@ class AuditMetrics:
         self._registry.set(AUDIT_LAST_RUN, int(time.time()))
 
     async def audited(self, audited: Audited) -> None:
-        """Nothing: objects are counted at the end."""
+        """Does nothing: objects are counted at the end."""
 
     async def gone(self, identity: Identity) -> None:
         """Nothing."""
 
     async def end(self, end: SweepEnd) -> None:
-        """How it went."""
+        """Records the counts and duration of a sweep."""
         registry = self._registry
         registry.set(AUDIT_LAST_RUN_END, int(time.time()))
         registry.histogram(AUDIT_DURATION).observe(end.duration_ns / 1e9)
@@ -78,14 +78,14 @@ class AuditMetrics:
         self._registry.count(AUDIT_SWEEPS, "failed")
 
     async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
-        """Violations by action: of each constraint the last total that is known."""
+        """Exports violations by action: the last known total of each constraint."""
         there = {constraint.key for constraint in end.snapshot.constraints}
         self._known = {key: actions for key, actions in self._known.items() if key in there}
         self._known |= {key: count.actions for key, count in totals.items()}
         sums = Counter(dict.fromkeys(ACTIONS, 0))
         for actions in self._known.values():
             for action, number in actions.items():
-                # A constraint's own word may be any: a label may not.
+                # A constraint's action may be any text, a label may not.
                 sums[action if action in ACTIONS else "unrecognized"] += number
         self._registry.replace(
             AUDIT_VIOLATIONS, {(action,): float(number) for action, number in sums.items()}
@@ -97,7 +97,7 @@ class AuditMetrics:
         events: AuditEvents | None,
         kept: KeptResults | None = None,
     ) -> None:
-        """Bring up to date what others count."""
+        """Updates the metrics that other objects count."""
         self._count(API_WRITES, statuses.writes, "audit")
         self._count(API_WRITE_FAILURES, statuses.failures, "audit")
         self._count(AUDIT_LISTS, self._lists.continued, "continued")

@@ -1,4 +1,4 @@
-"""Sweeps one after the other, and what happens between them, for one session at the API server."""
+"""Successive sweeps, and the reviews between them, for one session at the API server."""
 
 from __future__ import annotations
 
@@ -57,13 +57,14 @@ if TYPE_CHECKING:
 
 
 MEMBERS_SECONDS: Final = 5.0
-"""How often audits look for each other: one that is gone is missed for no longer."""
+"""The interval at which audits look for each other, in seconds: the longest unnoticed absence."""
 
 AWAIT_SECONDS: Final = 0.2
-"""How often a revision of policies is looked for before the first sweep."""
+"""The interval of looking for a revision of policies before the first sweep, in seconds."""
 
 STEP_SECONDS: Final = 0.5
-"""How soon a change of policy is noticed."""
+"""The longest wait of a sweep for the watches' first lists, in seconds; it then starts without
+them."""
 
 WATCHES_SECONDS: Final = 30.0
 """How long a sweep waits for the watches' first lists; without them it sweeps all the same."""
@@ -81,8 +82,8 @@ class Results:
     ) -> None:
         """``tell`` takes a share's results, for this replica's own statuses; None for none.
 
-        ``is_current`` says whether the members are those among whom shares were made:
-        if not, what was found is no share any more, and the old total stays.
+        ``is_current`` returns whether the members of the shares are unchanged: if not, the results
+        are no longer a share, and the former total stays.
         """
         self._is_current = is_current
         self._statuses = statuses
@@ -90,7 +91,7 @@ class Results:
         self._limit = limit
         self._shared: set[ConstraintKey] = set()
         self.members: Members | None = None
-        """Among whom shares were made for this sweep; None where there never are others."""
+        """The members of this sweep's shares; None for audits that are always single."""
 
     async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
         """Write the totals, or tell this share's."""
@@ -136,7 +137,7 @@ class DriftTotals:
             self._objects.update(drift.mutator for drift in audited.drifts)
 
     async def gone(self, identity: Identity) -> None:
-        """Nothing: the next sweep does not come across it."""
+        """Does nothing: the next sweep does not list it."""
 
     async def end(self, end: SweepEnd) -> None:
         """Tell the numbers of a sweep of every kind."""
@@ -164,7 +165,7 @@ class DriftTotals:
 
 
 class ExcusedTotals:
-    """A sink of the audit: what exceptions excuse, and that they are used. Used by one task."""
+    """A sink for excused violations and the use of exceptions. Used by one task."""
 
     def __init__(self, registry: Registry, uses: ExceptionUses) -> None:
         self._registry = registry
@@ -177,7 +178,7 @@ class ExcusedTotals:
         self._counts.clear()
 
     async def audited(self, audited: Audited) -> None:
-        """Count what is excused of an object."""
+        """Counts the excused violations of an object."""
         responses = audited.responses
         if not responses.excused and not responses.results:
             return
@@ -190,7 +191,7 @@ class ExcusedTotals:
             )
 
     async def gone(self, identity: Identity) -> None:
-        """Nothing: the next sweep does not come across it."""
+        """Does nothing: the next sweep does not list it."""
 
     async def end(self, end: SweepEnd) -> None:
         """Tell the numbers of a sweep of every kind."""
@@ -216,9 +217,9 @@ class SweepOptions:
     continuous: bool
     """Whether an object that changes between sweeps is reviewed at once."""
     from_cache: bool
-    """Whether synced objects alone are reviewed, as policies have them."""
+    """Whether only synced objects are reviewed, as policies see them."""
     tells_drift: bool = False
-    """Whether it is told what mutators would change in what exists."""
+    """Whether the changes that mutators would make to existing objects are reported."""
     admission_policies: bool = False
     """Whether the API server's own policies are reviewed by, too."""
     kyverno_policies: bool = False
@@ -244,11 +245,11 @@ class Sweeps:
         ask: AskAsync | None = None,
         kept: KeptResults | None = None,
     ) -> None:
-        """``sinks`` hear of each object, ``events`` among them where there are any.
+        """``sinks`` receive each object, ``events`` among them if given.
 
-        ``limits`` gives those of a review that begins; ``tell`` takes what one share of
-        several found, for this replica's own statuses; ``ask`` has providers answer;
-        ``kept`` is what earlier sweeps found, None for having each object reviewed in each sweep.
+        ``limits`` returns the limits of a review; ``tell`` takes the results of one share of
+        several, for this replica's own statuses; ``ask`` calls providers; ``kept`` has the results
+        of earlier sweeps, None to review each object in each sweep.
         """
         self._kept = kept
         self._ask = ask
@@ -277,24 +278,24 @@ class Sweeps:
         self._ledger = AuditLedger(limit) if options.continuous else None
         self._watches = ObjectWatches(client) if options.continuous else None
         self._continuous: Continuous | None = None
-        # What changed is told to all but the totals: those are the ledger's then.
+        # Changes go to all sinks except the totals, which the ledger then corrects.
         self._of_changes = Sinks([*every, violations])
         if self._ledger is not None:
             every.append(self._ledger)
             receivers.append(self._ledger)
-        # The log comes last: who reads that a sweep has ended finds metrics and statuses so, too.
+        # The log is last: readers of a sweep's end then find metrics and statuses updated.
         every.append(Totals(limit, [*receivers, violations]))
         self._sink = Sinks([*every, violations])
 
     async def run(self) -> None:
-        """Run the parts that go on beside the sweeps."""
+        """Runs the tasks beside the sweeps."""
         if self._watches is not None:
             await self._watches.run()
 
     async def sweep_forever(self, interval_seconds: float, tick: Callable[[], None]) -> None:
-        """Sweep at the interval, or when shares move; a late sweep is followed by the next at once.
+        """Sweeps at the interval, or after a change of shares; a late sweep is followed at once.
 
-        By the policies in force, once there are any; ``tick`` is called as long as it goes on.
+        Uses the policies in force, once there are any; ``tick`` is called throughout.
         """
         while (  # noqa: ASYNC110  # another thread's
             revision := self._serving.revision
@@ -318,7 +319,7 @@ class Sweeps:
         tick: Callable[[], None],
         kinds: Callable[[GroupVersionKind], bool] = _every_kind,
     ) -> None:
-        """One sweep by a revision of policies; what fails is logged and counted."""
+        """Runs one sweep by a revision of policies; faults are logged and counted."""
         audit_id = timestamp.now()
         try:
             self._results.members = await self._shares.look()
@@ -361,7 +362,7 @@ class Sweeps:
         return Scope(policies, self._shares.is_ours, kinds, tells_drift)
 
     async def _watch(self, scope: Scope, looked: tuple[Resource, ...]) -> None:
-        """Watch what is audited, from before it is listed: no change falls between the two."""
+        """Watches audited kinds, starting before their lists: no change between the two is lost."""
         if self._watches is None:
             return
         self._watches.follow(resource for resource in looked if scope.is_listed(resource.gvk))
@@ -370,7 +371,7 @@ class Sweeps:
     # --- between sweeps ------------------------------------------------------------------------
 
     async def follow(self, until: float, tick: Callable[[], None]) -> None:
-        """Review what changes, until so late, or until shares move."""
+        """Reviews changes until a time, or until shares change."""
         looked_at = time.monotonic()
         while (now := time.monotonic()) < until:
             if now - looked_at >= MEMBERS_SECONDS:
@@ -389,7 +390,7 @@ class Sweeps:
             if (kinds_to_sweep := continuous.kinds_to_sweep(revision)) is not None:
                 await self.sweep(revision, tick, kinds_to_sweep)
                 return
-            # Where data is synced that is often others: totals are not put off each time.
+            # Synced data changes often: totals are not postponed each time.
             self._continue(revision, continuous.published_at)
             return
         if self._watches is not None and (kinds := self._watches.take_overflowed()):
@@ -399,7 +400,7 @@ class Sweeps:
         await continuous.step(seconds, self._publish)
 
     def _continue(self, revision: Revision, published_at: float) -> None:
-        """Review changes by this revision from now on; totals were published at that time."""
+        """Reviews changes by this revision from now on; totals were published at that time."""
         if self._watches is None or self._ledger is None:
             return
         scope = self._scope(revision)
@@ -418,7 +419,7 @@ class Sweeps:
 
     async def _publish(self, totals: Mapping[ConstraintKey, Count]) -> None:
         """Totals that changed between sweeps."""
-        assert self._continuous is not None  # It is the one that publishes.
+        assert self._continuous is not None  # Only this one publishes.
         end = SweepEnd(timestamp.now(), self._continuous.revision.snapshot, frozenset())
         await self._metrics.publish(end, totals)
         await self._results.publish(end, totals)

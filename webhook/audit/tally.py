@@ -1,8 +1,8 @@
-"""Violations counted by constraint, and the few of each that its status shows.
+"""Counts violations by constraint, and keeps those that its status shows.
 
-Order, limit and truncation are those of Gatekeeper's code (pkg/audit/manager.go,
-v3.23): the first violations in the order of their fields are kept, and written
-last one first; a message of more than 256 bytes is cut to 253 and an ellipsis.
+Order, limit and truncation are those of Gatekeeper's code (pkg/audit/manager.go, v3.23): the first
+violations in the order of their fields are kept, and written in reverse order; a message of more
+than 256 bytes is cut to 253 and an ellipsis.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ConstraintKey = tuple[str, str]
 
 
 class StatusViolation(NamedTuple):
-    """A violation as a constraint's status shows it; its fields are in the order of sorting."""
+    """A violation in a constraint's status; its fields are in the order of sorting."""
 
     group: str
     version: str
@@ -38,7 +38,7 @@ class StatusViolation(NamedTuple):
     enforcement_actions: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """As it stands in ``status.violations``."""
+        """Returns the entry of ``status.violations``."""
         document: dict[str, Any] = {
             "group": self.group,
             "version": self.version,
@@ -55,9 +55,9 @@ class StatusViolation(NamedTuple):
 
 
 def truncated(message: str) -> str:
-    """The message as statuses and the log have it.
+    """Returns the message for statuses and the log.
 
-    Go cuts bytes, and its encoder replaces each of a torn character by U+FFFD.
+    Go cuts bytes, and its encoder replaces each byte of a torn character by U+FFFD.
     """
     if len(message) * 4 <= MESSAGE_BYTES_MAX:
         return message
@@ -86,22 +86,22 @@ def violation(identity: Identity, result: Result) -> StatusViolation:
 
 @dataclass(slots=True)
 class Count:
-    """The violations of one constraint: how many, by action, and the first ``limit`` of them."""
+    """The violations of one constraint: the number, by action, and the first ``limit`` of them."""
 
     limit: int
     total: int = 0
     actions: Counter[str] = field(default_factory=Counter)
     first: list[StatusViolation] = field(default_factory=list)
-    """In order; never more than ``limit``."""
+    """The first violations in order; never more than ``limit``."""
 
     def add(self, violation: StatusViolation) -> None:
-        """Count a violation, and keep it if it is among the first."""
+        """Counts a violation, and keeps it if it is among the first."""
         self.total += 1
         self.actions[violation.enforcement_action] += 1
         self._keep(violation)
 
     def merge(self, other: Count) -> None:
-        """Add what another counted."""
+        """Adds another count."""
         self.total += other.total
         self.actions += other.actions
         for violation in other.first:
@@ -116,7 +116,7 @@ class Count:
             first.pop()
 
     def documents(self) -> list[dict[str, Any]]:
-        """``status.violations``: the last of those kept comes first, as in Gatekeeper."""
+        """Returns ``status.violations``: in reverse order, as in Gatekeeper."""
         return [violation.document() for violation in reversed(self.first)]
 
 
@@ -138,7 +138,7 @@ class Tally:
             self._count(key).merge(count)
 
     def get(self, key: ConstraintKey) -> Count:
-        """A constraint's count; an empty one where nothing was found."""
+        """Returns a constraint's count; an empty one without violations."""
         return self.counts.get(key) or Count(self._limit)
 
     def _count(self, key: ConstraintKey) -> Count:

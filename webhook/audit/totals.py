@@ -1,4 +1,4 @@
-"""The totals of a sweep: what was found in kinds that were wholly told of, by constraint."""
+"""The totals of a sweep by constraint, from completely reported kinds."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ class TotalsReceiver(Protocol):
     """Takes the totals of each sweep."""
 
     async def publish(self, end: SweepEnd, totals: Mapping[ConstraintKey, Count]) -> None:
-        """Take the totals of every constraint that the sweep decided, those of zero too."""
+        """Receives the totals of every constraint that the sweep decided, zero included."""
 
 
 class Totals:
     """A sink that counts. Used by one task.
 
-    Counts are kept by kind until the sweep has ended: those of a kind that was
-    not wholly told of, or that is no more, are dropped.
+    Counts are kept by kind until the sweep ends: counts of incomplete or deleted kinds are dropped.
     """
 
     def __init__(self, limit: int, receivers: Sequence[TotalsReceiver]) -> None:
@@ -35,7 +34,7 @@ class Totals:
         self._by_kind: dict[GroupVersionKind, Tally] = {}
 
     async def start(self, start: SweepStart) -> None:
-        """Begin from nothing."""
+        """Starts empty."""
         del start
         self._by_kind = {}
 
@@ -51,10 +50,10 @@ class Totals:
             tally.add(audited.identity, result)
 
     async def gone(self, identity: Identity) -> None:
-        """Nothing: a sweep does not tell of it."""
+        """Does nothing: sweeps report no deletions."""
 
     async def end(self, end: SweepEnd) -> None:
-        """Add up, and hand on what is decided."""
+        """Adds up the counts, and publishes decided totals."""
         whole = Tally(self._limit)
         for gvk in sorted(end.complete & self._by_kind.keys()):
             whole.merge(self._by_kind[gvk])

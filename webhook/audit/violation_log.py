@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ViolationLog:
-    """A sink, and a receiver of totals: one line for each sweep's begin and end, and violation."""
+    """A sink, and a receiver of totals: a line for each begin and end of a sweep, and violation."""
 
     def __init__(self, log: Logger) -> None:
         self._log = log
@@ -58,7 +58,7 @@ class ViolationLog:
         """Nothing."""
 
     async def end(self, end: SweepEnd) -> None:
-        """``audit_finished``, with what was not done."""
+        """Logs ``audit_finished``, with the parts that were not done."""
         self._write(
             "auditing is complete",
             end.audit_id,

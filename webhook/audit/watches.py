@@ -1,9 +1,8 @@
-"""Watches of what is audited: which objects changed since they were reviewed last.
+"""Watches audited kinds: finds objects that changed since their last review.
 
-No object is kept: of each its identity and version are, about
-:data:`OBJECT_BYTES`, so that a change is known from a repetition and a deletion
-that was missed is found. What changed waits in a bounded queue, the newest state
-of each object; where that is full, its kind is to be swept.
+Objects are not kept, only their identity and version, about :data:`OBJECT_BYTES`, to recognise
+changes and missed deletions. Changes wait in a bounded queue with the newest state of each object;
+if it is full, the kind is marked for a sweep.
 """
 
 from __future__ import annotations
@@ -25,37 +24,37 @@ if TYPE_CHECKING:
     from webhook.cluster.store import Change, Object
 
 OBJECT_BYTES: Final = 450
-"""Namespace, name, UID and version (about 280), their holder (72), a place in a dict (100)."""
+"""Bytes of namespace, name, UID and version (about 280), their holder (72), a dict entry (100)."""
 
 WAITING_MAX: Final = 2000
-"""Changed objects that wait: some seconds of reviews."""
+"""The most waiting objects: some seconds of reviews."""
 
 WAITING_BYTES_MAX: Final = 8 << 20
-"""Of these as JSON: decoded some 60 MiB. The kind of what does not fit is swept."""
+"""The most bytes of waiting objects as JSON: decoded some 60 MiB. Kinds beyond are swept."""
 
 WATCHES: Final = Settings(list_bytes_max=64 << 30)
-"""Of a list the identities alone are kept: what bounds it is time, and not what its objects weigh."""
+"""Only identities of a list are kept: time limits a list, not the size of its objects."""
 
 UNWATCHED: Final = frozenset(
     {("", "Event"), ("events.k8s.io", "Event"), ("coordination.k8s.io", "Lease")}
 )
-"""Kinds that change all the time and that policies hardly ever are about: swept, not watched."""
+"""Kinds that change constantly and that policies hardly ever match: swept, not watched."""
 
 
 class _Room:
-    """How many bytes of objects are held whole, wherever they are."""
+    """The bytes of whole objects in memory, over all kinds."""
 
     def __init__(self) -> None:
         self.bytes = 0
 
     def take(self, obj: Object) -> _Whole | None:
-        """The object, if there is room for it."""
+        """Returns the object, if there is room for it."""
         size = len(encode(obj))
         return _Whole(obj, size, self) if self.bytes + size <= WAITING_BYTES_MAX else None
 
 
 class _Whole:
-    """An object that is held whole; it gives its room back as nobody has it any more."""
+    """A whole object; its room is released with its last reference."""
 
     __slots__ = ("_room", "_size", "object")
 
@@ -70,7 +69,7 @@ class _Whole:
 
 
 class _Kept:
-    """An object's identity, with what the store asks of an object; whole until it is queued."""
+    """An object's identity, with the fields that the store needs; whole until it is queued."""
 
     __slots__ = ("name", "namespace", "resourceVersion", "uid", "whole")
 
@@ -89,23 +88,23 @@ class _Kept:
         return getattr(self, name, default)
 
     def take(self) -> _Whole | None:
-        """The object itself, once."""
+        """Returns the whole object, once."""
         whole, self.whole = self.whole, None
         return whole
 
 
 class Changed(NamedTuple):
-    """An object that changed: as it is now, None where it is gone."""
+    """A changed object: its present state, None for a deleted one."""
 
     resource: Resource
     identity: Identity
     object: Object | None
     whole: _Whole | None = None
-    """The object's room in memory, kept taken until it is reviewed; None where it has none."""
+    """The object's reserved memory, until it is reviewed; None without any."""
 
 
 class _Watch:
-    """One kind; receives its reflector's changes."""
+    """The watch of one kind; receives its reflector's changes."""
 
     def __init__(self, client: ClusterClient, resource: Resource, owner: ObjectWatches) -> None:
         self.resource = resource
@@ -121,7 +120,7 @@ class _Watch:
         self.task: asyncio.Task[None] | None = None
 
     def _keep(self, obj: Object) -> _Kept:
-        """Whole where it is news: the first list is a sweep's business, a later one repeats much."""
+        """Keeps new states whole: the first list belongs to a sweep, later lists mostly repeat."""
         key = key_of(obj)
         known = self.reflector.store.get(key.namespace, key.name) if self._is_synced else None
         version = obj["metadata"].get("resourceVersion")
@@ -129,7 +128,7 @@ class _Watch:
         return _Kept(obj, self._owner.room.take(obj) if self._is_synced and is_news else None)
 
     def change(self, changes: Iterable[Change]) -> None:
-        """Queue what changed after the first list."""
+        """Queues changes after the first list."""
         for change in changes:
             kept = cast("_Kept", change.object)
             whole = kept.take()
@@ -137,12 +136,12 @@ class _Watch:
                 self._owner.put(self.resource, change, kept, whole)
 
     def synced(self) -> None:
-        """A whole list is in: from now on everything is news."""
+        """Marks the first list as complete: later changes are new."""
         self._is_synced = True
 
 
 class ObjectWatches:
-    """Watches kinds, and queues what changed; :meth:`run` owns the tasks."""
+    """Watches kinds, and queues changes; :meth:`run` owns the tasks."""
 
     def __init__(self, client: ClusterClient, *, settings: Settings | None = None) -> None:
         self.settings = settings or WATCHES
@@ -167,11 +166,11 @@ class ObjectWatches:
 
     @property
     def objects(self) -> int:
-        """How many objects are known."""
+        """Returns the number of known objects."""
         return sum(len(watch.reflector.store) for watch in self._watches.values())
 
     def follow(self, resources: Iterable[Resource]) -> None:
-        """Watch exactly these kinds, but for those that are only ever swept."""
+        """Watches exactly these kinds, except those that are only swept."""
         followed = {
             resource.gvk: resource
             for resource in resources
@@ -189,7 +188,7 @@ class ObjectWatches:
                 watch.task = self._tasks.create_task(watch.reflector.run())
 
     def put(self, resource: Resource, change: Change, kept: _Kept, whole: _Whole | None) -> None:
-        """Queue a change: the newest state of the object."""
+        """Queues a change: the newest state of the object."""
         identity = Identity(resource.gvk, kept.namespace, kept.name, kept.uid, kept.resourceVersion)
         place = (resource.gvk, kept.uid)
         gone = change.kind == "delete"
@@ -203,7 +202,7 @@ class ObjectWatches:
         self._news.set()
 
     async def wait_synced(self, seconds: float) -> None:
-        """Return when every kind's first list is in, or after so many seconds."""
+        """Returns when every kind's first list is complete, or after so many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 for watch in list(self._watches.values()):
@@ -212,7 +211,7 @@ class ObjectWatches:
             return
 
     async def wait(self, seconds: float) -> None:
-        """Return when something changed, or after so many seconds."""
+        """Returns at a change, or after so many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await self._news.wait()
@@ -220,7 +219,7 @@ class ObjectWatches:
             return
 
     def take(self) -> list[Changed]:
-        """Take the changes since the last call, in the order in which each first came."""
+        """Takes the changes since the last call, in the order of their first change."""
         taken, self._waiting = list(self._waiting.values()), {}
         self._news.clear()
         return taken

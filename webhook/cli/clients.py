@@ -1,4 +1,4 @@
-"""The client that the command line decides with: the same parts as the server's."""
+"""The client of the command line's decisions: the same parts as the server's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.constraint.target import Target
 
 CACHE_VARIABLE: Final = "WADDLE_CACHE"
-"""The folder that compiled policies are kept in between runs; empty for none."""
+"""The folder of compiled policies between runs; empty for none."""
 
 
 def new_client(
@@ -37,13 +37,14 @@ def new_client(
     reviewed_targets: Collection[str] | None = None,
     trace: Callable[[RegoTrace], None] | None = None,
 ) -> Client:
-    """A client of every target and driver, with nothing in it; ``targets`` are declared ones.
+    """Returns an empty client of every target and driver; ``targets`` are declared ones.
 
-    ``reviewed_targets`` names the targets that reviews are about, None for all.
+    ``reviewed_targets`` names the targets of reviews, None for all.
 
-    ``http_hosts`` are those that policies may reach with ``http.send``, which is not there without
-    any. Without ``native_validation`` code in CEL is as if it were not there;
-    ``native_failure_policy`` holds where it has none. ``trace`` gets each evaluation in Rego.
+    ``http_hosts`` are the hosts that policies may reach with ``http.send``; without any the
+    function is absent. Without ``native_validation`` code in CEL is ignored;
+    ``native_failure_policy`` is the default failure policy. ``trace`` receives each evaluation in
+    Rego.
     """
     disabled = frozenset(disabled_builtins) | (frozenset() if http_hosts else NEEDS_A_DOOR)
     driver = RegoDriver(
@@ -65,7 +66,10 @@ def new_client(
 
 @cache
 def _trials(disabled_builtins: frozenset[str]) -> Trials:
-    """Return the trials of large policies, for all clients of a run; their process ends with this one."""
+    """Returns the trials of large policies, for all clients of a run.
+
+    Their process ends with it.
+    """
     return Trials(disabled_builtins, tell=_tell)
 
 
@@ -82,10 +86,10 @@ def _services(http_hosts: Collection[str]) -> dict[str, Any] | None:
 
 
 def compiled_policies() -> CodeCache | None:
-    """Return the compiled policies of earlier runs; None without the option, or without a safe place.
+    """Returns the compiled policies of earlier runs.
 
-    Two thirds of what a check of one object takes is compiling policies that have not changed
-    since the last one.
+    None without the option, or without a safe folder. Two thirds of the time of a check of one
+    object is compiling unchanged policies.
     """
     named = os.environ.get(CACHE_VARIABLE)
     if named == "":

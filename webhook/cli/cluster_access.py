@@ -1,4 +1,4 @@
-"""The part that commands which ask a cluster share: how it is found, and what is read from it."""
+"""Shared by commands that read a cluster: finding and reading it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 NAMESPACE: Final = "waddle-system"
 REVIEW_SECONDS: Final = 10.0
-"""Of one object: as much as an admission may have by default."""
+"""The time for one object, in seconds: an admission's default."""
 
 AGAIN_SECONDS: Final = 0.2
 """Between two questions whether a kind is served by now."""
 
 PAGE_OBJECTS: Final = 500
-"""As many as client-go asks for at once."""
+"""Objects of a page, as in client-go."""
 
 TEMPLATES: Final = table.TEMPLATES.resource
 EXTENSIONS: Final = tuple(row.resource for row in known.EXTENSIONS if row.status is not None)
@@ -49,7 +49,7 @@ _NAMESPACE: Final = click.option(
     help="The namespace that Waddle runs in.",
 )
 cluster_options: Final = together(KUBECONFIG, CONTEXT, _NAMESPACE)
-"""The options that say which cluster, and which namespace of it is Waddle's."""
+"""The options for the cluster and Waddle's namespace in it."""
 
 clusters_options: Final = together(KUBECONFIG, CONTEXTS, _NAMESPACE)
 """The options of a command that may follow several clusters."""
@@ -61,7 +61,7 @@ async def list_objects(
     namespace: str = "",
     query: Mapping[str, str] | None = None,
 ) -> list[Object]:
-    """All objects of a kind, page by page, each with its kind; none where the kind is not served.
+    """Returns all objects of a kind, page by page, each with its kind; none if it is not served.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
@@ -86,7 +86,7 @@ async def list_objects(
             if error.is_absent:
                 return []
             raise
-        # Items of a built-in kind's list do not say their kind.
+        # Items of a built-in kind's list lack their kind.
         kind = {"apiVersion": resource.gvk.group_version, "kind": resource.gvk.kind}
         objects += [kind | item for item in page["items"]]
         token = page["metadata"].get("continue")
@@ -96,7 +96,10 @@ async def list_objects(
 
 
 async def await_served(client: ClusterClient, resource: Resource, *, within_seconds: float) -> None:
-    """Return once the API server serves a kind; raises TimeoutError, and ApiError for another fault."""
+    """Waits until the API server serves a kind.
+
+    Raises TimeoutError, and ApiError for other faults.
+    """
     import asyncio  # noqa: PLC0415  # --help needs none of it
 
     from webhook.cluster.errors import ApiError  # noqa: PLC0415  # as above

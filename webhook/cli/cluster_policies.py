@@ -1,4 +1,4 @@
-"""The policies of a cluster as they are in force there: each at its stage of a roll-out."""
+"""Reads a cluster's policies in force: each at its stage of a roll-out."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 async def read_constraints(
     client: ClusterClient, policies: Client, namespace: str
 ) -> tuple[int, list[str]]:
-    """Fill a client with templates and constraints; how many templates there are, and faults.
+    """Loads templates and constraints into a client; returns the number of templates, and faults.
 
     ``namespace`` is Waddle's.
 
     Raises :class:`~webhook.cluster.errors.ApiError` and
-    :class:`~webhook.cluster.errors.ApiUnreachable`, as all here.
+    :class:`~webhook.cluster.errors.ApiUnreachable`, as all functions here.
     """
     templates = await list_objects(client, TEMPLATES)
     faults = add_each(templates, policies.add_template)
@@ -58,7 +58,7 @@ async def read_constraints(
 async def read_extensions(
     client: ClusterClient, namespace: str
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The policies beside templates and constraints, and the kinds of them that may not be listed."""
+    """Returns policies beside templates and constraints, and their kinds that may not be listed."""
     documents: list[Mapping[str, Any]] = []
     unreadable = []
     for row in EXTENSIONS:
@@ -72,7 +72,7 @@ async def read_extensions(
 
 
 async def read_kyverno(client: ClusterClient) -> list[dict[str, Any]]:
-    """Kyverno's policies in CEL, at whatever version they are served."""
+    """Returns Kyverno's policies in CEL, at any served version."""
     discovery, documents = Discovery(client), []
     for row in KYVERNO_KINDS:
         with contextlib.suppress(UnknownKind):
@@ -82,10 +82,11 @@ async def read_kyverno(client: ClusterClient) -> list[dict[str, Any]]:
 
 
 class KyvernoStanding(NamedTuple):
-    """A policy or an exception of Kyverno in a cluster: what Waddle does by it, and what is odd.
+    """The state of a Kyverno policy or exception in a cluster, with notes.
 
-    ``state`` is Usable, Audited, NotFollowed, NotAsked or Unusable. Replicas say nothing of these
-    objects: it follows from the flag of the replicas' Pods and from the webhook configurations.
+    ``state`` is Usable, Audited, NotFollowed, NotAsked or Unusable. Replicas write no status for
+    these objects: the state follows from the flag of the replicas' Pods and from the webhook
+    configurations.
     """
 
     title: str
@@ -98,9 +99,9 @@ NOT_FOLLOWED: Final = "replicas do not read it: --kyverno-policies is off"
 
 
 def kyverno_mode(pods: Iterable[Mapping[str, Any]]) -> str:
-    """Reads --kyverno-policies of Waddle's Pods; empty where no Pod has arguments.
+    """Reads --kyverno-policies of Waddle's Pods; empty if no Pod has arguments.
 
-    Where they differ, as in a roll-out, it is what those do that do most.
+    If they differ, as in a roll-out, the mode that evaluates most is returned.
     """
     flag, modes = "--kyverno-policies=", set()
     for pod in pods:
@@ -120,7 +121,7 @@ def kyverno_mode(pods: Iterable[Mapping[str, Any]]) -> str:
 async def kyverno_standings(
     client: ClusterClient, mode: str, coverage: RequestCoverage
 ) -> list[KyvernoStanding]:
-    """How each of Kyverno's policies in CEL stands, and each of its exceptions."""
+    """Returns the states of Kyverno's policies in CEL, and of their exceptions."""
     documents = await read_kyverno(client)
     return standings_of(documents, mode, coverage) if documents else []
 
@@ -128,7 +129,7 @@ async def kyverno_standings(
 def standings_of(
     documents: Iterable[dict[str, Any]], mode: str, coverage: RequestCoverage
 ) -> list[KyvernoStanding]:
-    """Returns the standings of policies at hand; ``mode`` is as of :func:`kyverno_mode`."""
+    """Returns the states of given policies; ``mode`` is as of :func:`kyverno_mode`."""
     from webhook.kyverno import validating_policy as reading  # noqa: PLC0415  # it brings CEL
     from webhook.review.kyverno_policies import KyvernoPolicies  # noqa: PLC0415  # likewise
 
@@ -154,7 +155,7 @@ def standings_of(
 def kyverno_state(
     document: Mapping[str, Any], mode: str, coverage: RequestCoverage
 ) -> tuple[str, tuple[str, ...]]:
-    """The state of a policy or an exception that can be used, and notes on it."""
+    """Returns the state of a usable policy or exception, and notes on it."""
     if mode == "off":
         return "NotFollowed", (NOT_FOLLOWED,)
     if mode == "audit":
@@ -175,9 +176,9 @@ def _named(document: Mapping[str, Any]) -> str:
 async def _verified(
     client: ClusterClient, namespace: str, documents: list[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """The objects with the records of roll-outs that count.
+    """Returns the objects with their valid records of roll-outs.
 
-    Who may not read the keys sees the stages that the statuses say.
+    Without the right to read the keys, the stages of the statuses are used.
     """
     if not any(rollout.ANNOTATION in annotations_of(item) for item in documents):
         return documents
@@ -209,7 +210,7 @@ def _staged(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def read_configuration(client: ClusterClient, namespace: str) -> list[Mapping[str, Any]]:
-    """The Config that counts, which is in Waddle's ``namespace``, and the SyncSets."""
+    """Returns the effective Config, in Waddle's ``namespace``, and the SyncSets."""
     policies: list[Mapping[str, Any]] = []
     for gvk in (config.CONFIG, config.SYNC_SET):
         policies += [
@@ -236,7 +237,7 @@ async def read_configs(
 
 
 async def list_kind(client: ClusterClient, gvk: GroupVersionKind) -> list[Object]:
-    """Every object of a kind; none where it is not served."""
+    """Returns every object of a kind; none if it is not served."""
     try:
         resource = await Discovery(client).resource(gvk)
     except UnknownKind:
@@ -245,7 +246,7 @@ async def list_kind(client: ClusterClient, gvk: GroupVersionKind) -> list[Object
 
 
 def add_each(documents: Iterable[Mapping[str, Any]], add: Callable[[Any], Any]) -> list[str]:
-    """Add what can be; what is refused is a fault, and costs only itself."""
+    """Adds all valid objects; a refused object is a fault, and affects no other."""
     faults = []
     for document in documents:
         try:

@@ -1,4 +1,4 @@
-"""``waddle completion``: a script that has a shell complete commands, options and words."""
+"""``waddle completion``: a shell script that completes commands, options and words."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def command(shell: str) -> int:
 
 
 def enable() -> None:
-    """Have what a shell asks for answered by the classes below."""
+    """Registers the classes below for completion."""
     from click.shell_completion import add_completion_class  # noqa: PLC0415
 
     for shell_class in _classes().values():
@@ -46,10 +46,10 @@ def enable() -> None:
 
 
 def _classes() -> dict[str, type[ShellComplete]]:
-    """Click's shells, which also complete files wherever a value may be one.
+    """Returns Click's shells with completion of files wherever a value may be a file.
 
-    Most options for files are texts to Click (`-`, sources of a decision log), of which it knows no
-    completion, and a shell that is told nothing completes nothing.
+    Most file options are texts to Click (`-`, sources of a decision log), without completion; a
+    shell without any candidates completes nothing.
     """
     from click.shell_completion import (  # noqa: PLC0415
         BashComplete,
@@ -78,7 +78,7 @@ def _classes() -> dict[str, type[ShellComplete]]:
         pass
 
     class Fish(Files, FishComplete):
-        # What a command does may have commas.
+        # A command's description may contain commas.
         source_template = FishComplete.source_template.replace(
             'string split ","', 'string split --max 1 ","'
         )

@@ -1,4 +1,4 @@
-"""``waddle decisions``: the decision log read by people: tail, stats, compare, replay."""
+"""``waddle decisions``: shows the decision log to people: tail, stats, compare, replay."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def compare(source: Path, *, logs: Sequence[Path], output: str) -> int:
 
 
 def describe(record: Mapping[str, Any]) -> list[str]:
-    """A record for people: one line, and one for each violation and error."""
+    """Returns a record for people: one line, and one for each violation and error."""
     clock = str(record.get("timestamp", ""))[11:23]
     if record.get("eventType") != "decision":
         shown = record.get("event") or record.get("auditID") or ""
@@ -251,7 +251,7 @@ def _open(source: Path, *, follow: bool = False) -> RecordSource:
 
 
 def _read(records: RecordSource, source: Path) -> Iterator[dict[str, Any]]:
-    """The records; raises :class:`_NoAnswer` where their source cannot be read."""
+    """Reads the records; raises :class:`_NoAnswer` for an unreadable source."""
     try:
         yield from records
     except OSError as error:

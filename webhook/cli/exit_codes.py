@@ -1,8 +1,7 @@
-"""The exit codes of every subcommand: the texts of ``--help`` and docs/commands.md say these.
+"""The exit codes of every subcommand: the texts of ``--help`` and docs/commands.md have them.
 
-0 is good, 1 that the answer is no, 2 that there is no answer; whoever only asks whether it
-is 0 never takes something unchecked for good. ``test`` and ``verify`` give 1 where
-gator does, for what cannot be checked too.
+0 is success, 1 a negative result, 2 no result; callers that only test for 0 never take an unchecked
+input for valid. ``test`` and ``verify`` give 1 as gator does, also for unchecked inputs.
 """
 
 from __future__ import annotations
@@ -222,7 +221,7 @@ CODES: Final[Mapping[str, Mapping[int, str]]] = {
         UNKNOWN: "no such object, or the cluster cannot be asked",
     },
 }
-"""By subcommand, what each code of its own means; all have those of :data:`OF_ALL`, too."""
+"""Meanings of each subcommand's own codes; all have those of :data:`OF_ALL`, too."""
 
 
 def paragraph(command: str) -> str:

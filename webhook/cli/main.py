@@ -1,6 +1,6 @@
 """``waddle``: the program's entry, and its subcommands by name.
 
-What it exits with stands in :mod:`webhook.cli.exit_codes`.
+:mod:`webhook.cli.exit_codes` has the exit codes.
 """
 
 from __future__ import annotations
@@ -119,7 +119,10 @@ def main() -> None:
 
 
 def _lacking(error: ModuleNotFoundError) -> str:
-    """Say which package is missing, and how to get it; raises the error itself where it is a fault of ours."""
+    """Reports the missing package and its installation.
+
+    Raises the error itself for an internal fault.
+    """
     extra = extra_of(error)
     if extra:
         return f"{error.name} is not installed, which this needs: {install_command(extra)}"
@@ -129,23 +132,23 @@ def _lacking(error: ModuleNotFoundError) -> str:
 
 
 def _run() -> object:
-    """Run the command; what it returned."""
+    """Runs the command; returns its result."""
     shown, errors = sys.stdout, sys.stderr
     try:
         return waddle.main(prog_name="waddle", standalone_mode=False)
     except SystemExit:
         if sys.stdout is shown:
             raise
-        # Click puts others in their place where a pipe is closed, and ends with 1: in our table
-        # that says something else.
+        # Click replaces the streams for a closed pipe, and ends with 1, which has another meaning
+        # here.
         sys.stdout, sys.stderr = shown, errors
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None
 
 
 def _is_lost(stream: TextIO) -> bool:
-    """Whether a stream cannot be written; what it still holds goes nowhere then.
+    """Returns whether a stream cannot be written; its buffered rest is then dropped.
 
-    Python would try once more at the end, and exit with a code of its own.
+    Python would try once more at the end, and exit with its own code.
     """
     try:
         stream.flush()
@@ -158,10 +161,10 @@ def _is_lost(stream: TextIO) -> bool:
 
 
 def _whole(stream: TextIO) -> TextIO:
-    """A stream whose writes are whole.
+    """Returns a stream whose writes are complete.
 
-    Where Python is told not to buffer (PYTHONUNBUFFERED, as in the image), what a
-    signal cuts short loses its rest.
+    If Python does not buffer (PYTHONUNBUFFERED, as in the image), an interrupted write loses its
+    rest.
     """
     raw = getattr(
         stream, "buffer", None

@@ -22,7 +22,7 @@ def dash_is_standard_input(_context: click.Context, _parameter: click.Parameter,
 
 
 class InputPath(click.Path):
-    """A path that is read; ``-`` is standard input."""
+    """A path to read; ``-`` is standard input."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"path_type": Path, "exists": True, **options})

@@ -17,10 +17,10 @@ BAR: Final = 20
 """The width of the bar, in characters."""
 
 REST_SECONDS: Final = 0.1
-"""The least time between two drawings: soon for an eye, little for a terminal far away."""
+"""The least time between two drawings, in seconds."""
 
 QUIET_SECONDS: Final = 1.0
-"""A run that ends earlier draws nothing."""
+"""Shorter runs draw nothing, in seconds."""
 
 _ERASED: Final = "\r\x1b[K"
 

@@ -1,4 +1,4 @@
-"""How commands ask registries: options, credentials, and what was pulled as folders."""
+"""Access of commands to registries: options, credentials, and pulled folders."""
 
 from __future__ import annotations
 
@@ -105,14 +105,14 @@ _ARTIFACT_OPTIONS = together(
 
 @dataclass(frozen=True, slots=True)
 class ArtifactSource:
-    """Where policies are pulled from, and who has to have signed them."""
+    """The reference of policies, and their required signers."""
 
     registries: Callable[[], RegistryOptions]
     verification: tuple[Path, ...]
     catalogue: Path | None
 
     def pull(self, image: str) -> Pulled:
-        """The files of an artifact; raises :class:`PullError`."""
+        """Returns the files of an artifact; raises :class:`PullError`."""
         import time  # noqa: PLC0415  # few commands are given an image
 
         from webhook.policies.catalogue import InvalidCatalogue, source_of  # noqa: PLC0415
@@ -206,12 +206,12 @@ def image_option(argument: str, code: int) -> Callable[[Callable[..., Any]], Cal
 
 
 class PullError(Exception):
-    """An artifact that could not be had; the text says which and why."""
+    """An artifact could not be pulled; the text names it and the reason."""
 
 
 @contextlib.contextmanager
 def pulled(images: Sequence[str], source: ArtifactSource) -> Iterator[list[str]]:
-    """Artifacts as folders, for a while; raises :class:`PullError`."""
+    """Yields artifacts as temporary folders; raises :class:`PullError`."""
     import tempfile  # noqa: PLC0415  # few commands are given an image
 
     from webhook.registry.errors import RegistryError  # noqa: PLC0415  # they bring aiohttp
@@ -237,7 +237,7 @@ def _options(
     mirrors: Mapping[str, tuple[str, ...]],
     insecure: tuple[str, ...],
 ) -> RegistryOptions:
-    """How registries are asked; raises ``RegistryError``."""
+    """Returns the options for registries; raises ``RegistryError``."""
     from webhook.registry.credentials import read_docker_config  # noqa: PLC0415  # see above
     from webhook.registry.transport import RegistryOptions  # noqa: PLC0415
 
@@ -246,7 +246,7 @@ def _options(
 
 
 def _read_config(path: Path) -> Any:
-    """Docker's configuration or a Secret; raises ``RegistryError``."""
+    """Reads Docker's configuration or a Secret; raises ``RegistryError``."""
     from webhook.policies.manifests import UnreadableFile, read_values  # noqa: PLC0415  # see above
     from webhook.registry.credentials import pull_secret, read_docker_config  # noqa: PLC0415
     from webhook.registry.errors import InvalidCredentials  # noqa: PLC0415

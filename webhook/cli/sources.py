@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 STDIN: Final = Path("-")
 
 _PATIENCE_SECONDS: Final = 3.0
-"""Longer than a producer in a pipeline usually takes to write its first bytes."""
+"""Seconds; longer than a producer in a pipeline usually takes to write its first bytes."""
 
 
 class CannotTest(Exception):
-    """Why a check could not be made, a line for each reason."""
+    """The reasons why a check was impossible, one a line."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("; ".join(lines))
@@ -55,12 +55,12 @@ class CannotTest(Exception):
 
 
 class NothingLeft(CannotTest):
-    """All that was given was left out, so that nothing can be said of it."""
+    """All inputs were left out, so that there is no result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A document that is no object of Kubernetes, and where it was read."""
+    """A document that is no Kubernetes object, with its file and line."""
 
     document: Document
     file: str
@@ -69,10 +69,10 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The policies and resources that were read, and documents that are no objects of Kubernetes.
+    """The policies and resources of the inputs, and documents that are no Kubernetes objects.
 
-    ``left_out`` are folders and files of test suites, and ``skipped`` files with something in
-    them that is no object.
+    ``left_out`` are folders and files of test suites, and ``skipped`` files with documents that are
+    no objects.
     """
 
     manifests: list[Manifest] = field(default_factory=list)
@@ -83,7 +83,7 @@ class Sources:
     targets: list[Manifest] = field(default_factory=list)
     """The declarations of targets for documents."""
     faults: list[str] = field(default_factory=list)
-    """The files that could not be read, where the others are read all the same."""
+    """The unreadable files, if the others are read all the same."""
 
 
 def read_sources(
@@ -152,7 +152,7 @@ def _refuse(sources: Sources, fault: str, *, keep_going: bool) -> None:
 
 
 def _standard_input(paths: Sequence[Path]) -> list[Path]:
-    """Standard input after the files, where something may come from it and nobody named it."""
+    """Reads standard input after the files, if it may have data and is not named."""
     if STDIN in paths or sys.stdin is None or sys.stdin.closed:
         return []
     try:
@@ -164,7 +164,7 @@ def _standard_input(paths: Sequence[Path]) -> list[Path]:
 
 
 def _read_standard_input() -> list[FileDocument]:
-    """All of it; says so when it waits, for a pipe that was inherited may stay open for ever."""
+    """Reads standard input; reports a wait, since an inherited pipe may stay open for ever."""
     try:
         waits = not select.select([sys.stdin.fileno()], [], [], _PATIENCE_SECONDS)[0]
     except (OSError, ValueError):
@@ -177,7 +177,7 @@ def _read_standard_input() -> list[FileDocument]:
 def _read_path(
     path: Path, sources: Sources, *, any_value: bool, keep_going: bool
 ) -> list[tuple[str, FileDocument, bool]]:
-    """The documents of a file, or of those below a folder, each with whether its file was named."""
+    """Yields the documents of a file or folder, each with whether its file was named."""
     named = path.is_file() or is_of_samples(path)
     if path.is_file() and path.suffix not in EXTENSIONS and not (any_value and has_format(path)):
         raise CannotTest(f'reading: path "{path}" must be of extensions: [{" ".join(EXTENSIONS)}]')
@@ -269,7 +269,7 @@ def _about_files(sources: Sources) -> list[str]:
 
 
 def _conflicts(manifests: Iterable[Manifest]) -> list[str]:
-    """A warning for each object that is defined again."""
+    """Returns a warning for each object with several definitions."""
     seen: dict[tuple[str, ...], Manifest] = {}
     warnings = []
     for manifest in manifests:
@@ -284,5 +284,5 @@ def _conflicts(manifests: Iterable[Manifest]) -> list[str]:
 
 
 def _are_one(first: Manifest, second: Manifest) -> bool:
-    """Whether both are the Config of their policies, and no more than what they sync differs."""
+    """Returns whether both are the policies' Config, with different synced kinds only."""
     return first.gvk == CONFIG and merged(first.document, second.document) is not None

@@ -1,4 +1,4 @@
-"""Groups of subcommands that import a subcommand only when it is asked for."""
+"""Groups of subcommands; a subcommand is imported on use."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def spelled(arguments: Sequence[str], command: click.Command) -> list[str]:
 
 
 def _value_of(option: click.Option | None, rest: Iterator[str]) -> list[str]:
-    """Return the value that follows an option, whatever it looks like."""
+    """Returns the value after an option, whatever it looks like."""
     if option is None or option.is_flag:
         return []
     value = next(rest, None)
@@ -65,7 +65,7 @@ def _switch(name: str, value: str) -> list[str]:
 
 
 COMPLETE: Final = "_WADDLE_COMPLETE"
-"""In the environment where a shell asks what may stand at a place."""
+"""The environment variable by which a shell asks for completions."""
 
 
 class Subcommands(click.Group):

@@ -1,4 +1,4 @@
-"""Writes to the terminal: styled only where it is one, and never a policy's control codes."""
+"""Writes to the terminal: styled on terminals only, and without control codes of policies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NAMED_MAX: Final = 3
-"""Files that a line about many of them names."""
+"""The most files named in one line."""
 
 
 def listed(names: Sequence[str]) -> str:
@@ -36,7 +36,7 @@ def has_colours() -> bool:
 
 
 def styled(text: str, **style: bool | str) -> str:
-    """The text in a style, where standard output is coloured."""
+    """Returns the styled text, if standard output is coloured."""
     return click.style(text, **style) if has_colours() else text  # type: ignore[arg-type]
 
 

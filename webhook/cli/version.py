@@ -1,4 +1,4 @@
-"""``waddle version``: what a report of a fault begins with."""
+"""``waddle version``: the versions for a fault report."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from webhook.cli.terminal import write
 from webhook.extras import installed_from
 
 OPA_LEVEL: Final = "1.22.4"
-"""The OPA whose Rego this is."""
+"""The OPA version of this Rego."""
 
 KUBERNETES_LEVEL: Final = "1.37"
-"""The Kubernetes whose CEL this is (docs/cel.md)."""
+"""The Kubernetes version of this CEL (docs/cel.md)."""
 
 
 _COMMIT_CHARACTERS: Final = 40
@@ -46,7 +46,7 @@ def command(*, output: str) -> int:
 
 
 def facts() -> dict[str, str]:
-    """Each fact by its name; a commit only where one is known."""
+    """Returns all facts by name; a commit only if it is known."""
     values = {"waddle": __version__}
     if revision := commit():
         values["commit"] = revision
@@ -59,12 +59,12 @@ def facts() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The commit that this was made of; an empty text where nobody knows."""
+    """Returns the commit of this installation; an empty text if it is unknown."""
     return _of_build() or _of_installation() or _of_checkout(Path(__file__).parents[2])
 
 
 def _of_build() -> str:
-    """Written beside the package when the image was built."""
+    """Reads the commit from the file that the image's build writes beside the package."""
     try:
         text = Path(__file__).parents[1].joinpath("commit").read_text(encoding="ascii").strip()
     except (OSError, ValueError):
@@ -73,13 +73,13 @@ def _of_build() -> str:
 
 
 def _of_installation() -> str:
-    """As pip and uv note it of what they install from a repository (PEP 610)."""
+    """Reads the commit that pip and uv record for installations from a repository (PEP 610)."""
     noted = installed_from().get("vcs_info", {}).get("commit_id", "")
     return noted if _is_commit(noted) else ""
 
 
 def _of_checkout(root: Path) -> str:
-    """The commit that is checked out, read without git; it need not be there."""
+    """Returns the checked-out commit, read without git; it need not exist."""
     try:
         git = root / ".git"
         if git.is_file():  # a work tree beside others

@@ -1,4 +1,4 @@
-"""``waddle wait``: until all replicas enforce what was just applied."""
+"""``waddle wait``: waits until all replicas enforce the applied objects."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from webhook.webhook_rules.coverage import CoverageState
 
 CONFIGURATION_SECONDS: Final = 1.0
-"""Between two looks at the configurations, while they send nothing that the object is for."""
+"""The interval of reading configurations that send no request of the object, in seconds."""
 
 _HELP = """Wait until every replica of Waddle enforces each KIND/NAME as it is now.
 
@@ -114,7 +114,7 @@ def command(
 
 
 class _Named(NamedTuple):
-    """An object to wait for; ``namespace`` is empty where its kind is in none."""
+    """An object to wait for; ``namespace`` is empty for a cluster-scoped kind."""
 
     resource: Resource
     namespace: str
@@ -126,7 +126,7 @@ class _Named(NamedTuple):
 
 
 def _named(text: str) -> _Named:
-    """Read ``KIND/NAME``; the kind may carry its group, as kubectl prints it."""
+    """Reads ``KIND/NAME``; the kind may include its group, as kubectl prints it."""
     kind, _, name = text.partition("/")
     kind, _, group = kind.partition(".")
     rows = KYVERNO_KINDS if group.lower() == KYVERNO_GROUP else (*EXCEPTION_KINDS, *KYVERNO_KINDS)
@@ -155,7 +155,7 @@ def _resource(kind: str, group: str) -> Resource:
 async def _wait_for_all(
     client: ClusterClient, awaited: Sequence[_Named], namespace: str, seconds: float
 ) -> int:
-    """Wait, print each object's last state, and return the exit code."""
+    """Waits, prints each object's last state, and returns the exit code."""
     waits = [_Wait(client, named, namespace) for named in awaited]
     results: list[int] = []
     try:
@@ -168,7 +168,7 @@ async def _wait_for_all(
 
 
 class _Wait:
-    """One object, followed until it is enforced."""
+    """One object, watched until it is enforced."""
 
     def __init__(self, client: ClusterClient, named: _Named, namespace: str) -> None:
         """``namespace`` is Waddle's."""
@@ -191,7 +191,7 @@ class _Wait:
         self._news.set()
 
     def tell_timeout(self, seconds: float) -> int:
-        """Tell what was missing at the end; returns the exit code."""
+        """Reports what was missing at the end; returns the exit code."""
         if self._result is not None:
             return self._result
         complain(f"{self._shown}: not enforced within {seconds:g} s: {self._why()}")
@@ -203,7 +203,7 @@ class _Wait:
         return next((error for error in errors if error), self._fault) if unsynced else self._fault
 
     async def run(self) -> int:
-        """The exit code, once it is known."""
+        """Returns the exit code, once it is known."""
         code = await self._first_look()
         if code is None:
             self._watches = self._make_watches()
@@ -216,7 +216,7 @@ class _Wait:
         return code
 
     async def _first_look(self) -> int | None:
-        """An object that does not exist is not waited for: what is misspelt never comes."""
+        """Refuses an object that does not exist: a misspelt name never appears."""
         from webhook.backoff import Backoff  # noqa: PLC0415  # see command
         from webhook.cluster.errors import ApiError, ApiUnreachable  # noqa: PLC0415
 
@@ -320,7 +320,7 @@ class _Wait:
         return "usable, and asked; replicas do not say which generation they have", ""
 
     async def _asking(self, document: Object) -> CoverageState | None:
-        """How far the API server asks about the object, as its configurations are now."""
+        """Returns how many of the object's requests the configurations send now."""
         from webhook.policies.request_coverage import is_judged  # noqa: PLC0415  # see command
 
         if not is_judged(document):
@@ -340,7 +340,7 @@ class _Wait:
         return read_coverage(standing, self._namespace, read)
 
     async def _pause(self) -> None:
-        """Until something is heard of the object, or a configuration may be another one."""
+        """Waits for an event of the object, or a possible change of configurations."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CONFIGURATION_SECONDS):
                 await self._news.wait()
@@ -348,7 +348,7 @@ class _Wait:
     def _look(self, document: Object, kind: StatusKind) -> Convergence:
         uid_field = kind.uid_field
         uid = document["metadata"]["uid"]
-        # Constraints of other kinds may have this name; the UID tells them apart.
+        # Constraints of other kinds may have this name; the UID distinguishes them.
         statuses = [
             item
             for item in self._watches["statuses"].store
@@ -358,13 +358,13 @@ class _Wait:
 
 
 def _status_kind(resource: Resource) -> StatusKind | None:
-    """The kind of the statuses of each replica; None for exceptions, which have one for all."""
+    """Returns the status kind of replicas; None for exceptions, which share one status."""
     row = kind_of(resource.gvk)
     return pod_status.CONSTRAINT if row is None else row.status
 
 
 def _of_exception(document: Object) -> tuple[str, str]:
-    """How an exception is in force, and why not: one of them is empty."""
+    """Returns how an exception is in force, or why not: one text is empty."""
     if is_deleted(document):
         return "", "it is being deleted"
     standing = ExceptionStanding.of(document)

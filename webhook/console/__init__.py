@@ -1,6 +1,6 @@
-"""Pages that show what is in force, what it finds and who enforces it; nothing here writes.
+"""Pages that show policies in force, their results and replicas; they never write.
 
-A source (files or a cluster) makes one picture of all that is shown. Pages are made of the picture
-alone, and drawn by templates that escape every value. Who may read what is asked of the API
-server, by :mod:`webhook.console.rights`. ``waddle console --policies policies/`` starts one.
+A source (files or a cluster) makes one picture of all data. Pages depend on the picture only, and
+templates escape every value. :mod:`webhook.console.rights` asks the API server for the visitors'
+rights. ``waddle console --policies policies/`` starts a console.
 """

@@ -1,4 +1,4 @@
-"""The console's answers: each page as HTML or JSON, forms, files of violations, and events."""
+"""The console's responses: each page as HTML or JSON, forms, files of violations, and events."""
 
 from __future__ import annotations
 
@@ -46,43 +46,46 @@ FORM_BYTES_MAX: Final = 8 * TEXT_CHARACTERS_MAX
 
 FORM_SECONDS: Final = 30.0
 EVENTS_MAX: Final = 64
-"""Browsers that follow at once; another one is told to look again by itself."""
+"""The most browsers with an event stream; further ones poll."""
 
 DENIALS_SECONDS: Final = 30.0
 DENIALS_MAX: Final = 100
-"""People for whom denials are remembered, each with 60 numbers."""
+"""The most visitors with cached denials, each with 60 numbers."""
 
 EVENT_SECONDS: Final = 15.0
 """Between two signs of life."""
 
 STREAM_SECONDS: Final = 600.0
-"""Of one stream; a browser begins another by itself."""
+"""The duration of one stream, in seconds; the browser then opens another."""
 
 NOBODYS: Final = Picture("", "", "", "")
-"""The picture for a visitor whose rights are not known."""
+"""The picture for a visitor with unknown rights."""
 
 _HIDDEN_FAULT: Final = "a policy could not decide"
 
 
 class Objects(Protocol):
-    """Where an object is read as it is now."""
+    """The reader of single objects in their present state."""
 
     async def right(self, place: NamedObject) -> Right | None:
-        """By which somebody may read it; None where nobody is asked. Raises NotReadable."""
+        """Returns the right to read it; None if rights are not checked. Raises NotReadable."""
 
     async def read(self, place: NamedObject) -> dict[str, Any]:
-        """The object; raises NotReadable."""
+        """Returns the object; raises NotReadable."""
 
 
 class Source(Protocol):
-    """Where policies in force come from."""
+    """The source of policies in force."""
 
     def policies(self) -> PolicySet | None:
-        """The policies in force, compiled; None where there are none yet. One thread at a time asks."""
+        """Returns the compiled policies in force; None before there are any.
+
+        One thread at a time calls it.
+        """
 
     @property
     def objects(self) -> Objects | None:
-        """Where single objects are read; None before anything is."""
+        """Returns the reader of single objects; None before the first picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +97,9 @@ class ConsoleOptions:
     as_sarif: Callable[[Picture, Sequence[ShownViolation]], str] | None = None
     login: Login | None = None
     rights: Rights | None = None
-    """The rights of visitors; there is one where there is a login."""
+    """The rights of visitors; present with a login."""
     clusters: Sequence[ShownCluster] = ()
-    """All that this process shows, where it shows several."""
+    """All clusters of this process, if there are several."""
 
 
 @dataclass(slots=True)
@@ -112,7 +115,7 @@ class Console:
     streams: int = 0
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     denials: dict[Visitor | None, tuple[float, dict[str, Any]]] = field(default_factory=dict)
-    """By who asks, and when they were counted."""
+    """Denials by visitor, with the time of their count."""
 
     def application(self) -> ASGIApp:
         """The ASGI application."""
@@ -159,7 +162,7 @@ class Console:
         return await self.options.rights.seen(visitor, self.shown.picture)
 
     async def _may(self, request: Request, right: Right) -> bool:
-        """Whether whoever asks has a right: all have where nobody signs in."""
+        """Returns whether the visitor has a right; always true without a login."""
         visitor, rights = _visitor(request), self.options.rights
         return rights is None or (visitor is not None and await rights.may(visitor, right))
 
@@ -173,7 +176,7 @@ class Console:
         return self._answer(request, picture, "overview", "/", document)
 
     async def _denials(self, request: Request) -> dict[str, Any]:
-        """Denials a minute over the last hour of the log; looked for twice a minute at most."""
+        """Returns denials a minute over the last hour of the log; read twice a minute at most."""
         nothing: dict[str, Any] = {"denialsPerMinute": [], "newestMinute": 0}
         if self.options.decisions is None:
             return nothing
@@ -229,7 +232,10 @@ class Console:
     async def _live(
         self, request: Request, picture: Picture, document: pages.ObjectDocument
     ) -> dict[str, Any]:
-        """Review an object as it is now by the policies in force; an ``error`` where that cannot be done."""
+        """Reviews an object's present state by the policies in force.
+
+        Returns an ``error`` on failure.
+        """
         objects = self.source.objects
         gvk = gvk_of(document)
         if objects is None or not gvk.kind or not document["name"]:
@@ -248,7 +254,7 @@ class Console:
         return self._of_what_is_seen(outcome, picture)
 
     def _of_what_is_seen(self, outcome: dict[str, Any], picture: Picture) -> dict[str, Any]:
-        """An outcome without what policies say that whoever asks may not read."""
+        """Returns an outcome without messages about policies that the visitor may not read."""
         if self.options.rights is None:
             return outcome
         for review in outcome.get("reviews", ()):
@@ -273,7 +279,7 @@ class Console:
         return self._answer(request, picture, "decisions", "/decisions", document)
 
     def _record_reader(self, request: Request) -> Callable[[Right], bool] | None:
-        """Whether whoever asks may read something, to be asked by another thread."""
+        """Returns a function that checks the visitor's rights from another thread."""
         loop = asyncio.get_running_loop()
         if self.options.rights is None:
             return None
@@ -310,7 +316,7 @@ class Console:
         return self._answer(request, picture, "playground", "/playground", document)
 
     async def _recorded(self, request: Request) -> decisions.Recorded:
-        """The newest decisions that can be tried again by who asks."""
+        """Returns the newest decisions that the visitor may replay."""
         if self.options.decisions is None:
             raise HTTPException(400, "no decision log was given to this console (--decisions)")
         may = self._record_reader(request)
@@ -395,17 +401,17 @@ class Console:
             return as_json(document, 500)
         return PlainTextResponse(document["error"], 500)
 
-    # --- what moves ---------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------
 
     async def _events(self, request: Request) -> Response:
         del request
         if self.streams >= EVENTS_MAX:
-            # 204 is what tells a browser not to come again by itself.
+            # After 204 a browser does not reconnect by itself.
             return Response(status_code=204)
         return StreamingResponse(self._stream(), media_type="text/event-stream")
 
     async def _stream(self) -> AsyncIterator[str]:
-        """The number of the picture, and again when it is another; silence is broken by comments."""
+        """Streams the picture's number at each change, with comments in between."""
         self.streams += 1
         try:
             number = self.shown.number
@@ -451,7 +457,7 @@ def _query(request: Request) -> pages.Query:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """The fields of a form, as browsers send it; or of a JSON object of texts."""
+    """Returns the fields of a browser's form, or of a JSON object of texts."""
     body = bytearray()
     try:
         async with asyncio.timeout(FORM_SECONDS):

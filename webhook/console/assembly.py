@@ -1,4 +1,4 @@
-"""A picture of a cluster, made of its objects: pure, whatever anybody wrote into them."""
+"""Builds a cluster's picture from its objects: pure, and safe for any content."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class ClusterObjects:
     revisions: Sequence[Object] = ()
     reports: Sequence[Object] | None = None
     foreign: Sequence[Object] = ()
-    """Policies of others: the API server's own, and Kyverno's."""
+    """The API server's own policies, and Kyverno's."""
     around: Sequence[Object] = ()
-    """The objects that say which policies decide a request: configurations, Config and
+    """The objects that decide which policies a request reaches: configurations, Config and
     Namespaces."""
     sync_sources: Sequence[Object] = ()
     """The Config and SyncSets."""
@@ -85,7 +85,7 @@ class ClusterObjects:
 
 
 def picture_of(objects: ClusterObjects, foreign: ForeignRows | None = None) -> Picture:
-    """The picture of these objects; ``foreign`` remembers what it read of others' policies."""
+    """Returns the picture of these objects; ``foreign`` caches compiled foreign policies."""
     replicas = sorted(
         (one for one in map(replica, objects.pods) if not one.finished), key=lambda one: one.name
     )
@@ -230,7 +230,7 @@ def _state(converged: Convergence) -> PictureState:
 def _revisions(
     objects: Iterable[Object],
 ) -> tuple[dict[str, list[PolicyRevision]], list[str]]:
-    """Kept revisions by the UID of what they are of, the newest first; and what is none."""
+    """Returns stored revisions by the UID of their subject, the newest first; and invalid ones."""
     by_uid: dict[str, list[PolicyRevision]] = {}
     unreadable = []
     for item in objects:
@@ -248,7 +248,7 @@ def _revisions(
 def _violations(
     objects: ClusterObjects, policies: Mapping[tuple[str, str], ShownPolicy]
 ) -> tuple[tuple[ShownViolation, ...] | None, tuple[str, ...], str]:
-    """Violations of reports, else of statuses; what is missing of them; why there are none."""
+    """Returns violations of reports, else of statuses; gaps; and why there are none."""
     if objects.reports is not None:
         rows = [row for report in objects.reports for row in report[ROWS]]
         rows.sort(key=gravity)
@@ -282,7 +282,7 @@ def _in_status(
 
 @lru_cache(maxsize=10_000)
 def carrier(group: str, plural: str, namespace: str) -> Right:
-    """By which the reports of a namespace are read; one value for all of them."""
+    """Returns the right to read the reports of a namespace; one shared value for all of them."""
     return Right(group, plural, namespace)
 
 
@@ -323,7 +323,7 @@ def _subjects(document: Object, result: Object) -> Iterable[ReportSubject]:
 
 
 def _since(result: Object) -> int:
-    """When it was found first; a result that is found again keeps its time."""
+    """Returns the time of the first finding; repeated results keep it."""
     return integer_of(object_of(result.get("timestamp")).get("seconds"))
 
 

@@ -1,6 +1,7 @@
-"""A picture of a cluster, followed by watches that this process has to itself.
+"""Follows a cluster by watches of this process, and makes its picture.
 
-Nobody leads: each console watches what it shows. What it may not read is missing, and said to be.
+There is no leader: each console has its own watches. Data that it may not read is missing, and
+marked as missing.
 """
 
 from __future__ import annotations
@@ -71,12 +72,12 @@ TEMPLATES: Final = table.TEMPLATES.gvk
 REVISIONS: Final = GroupVersionKind(GROUP, VERSION, KIND)
 STATUSES: Final = tuple(status_resource(kind).gvk for kind in STATUS_KINDS)
 OWN: Final = frozenset((*STATUSES, PODS.gvk, CONFIG))
-"""Kinds that are followed in Waddle's namespace alone."""
+"""Kinds that are watched in Waddle's namespace only."""
 
 CONFIGURATIONS: Final = WEBHOOK_CONFIGURATIONS.gvk
 MUTATING: Final = MUTATING_CONFIGURATIONS.gvk
 AROUND: Final = (CONFIGURATIONS, MUTATING, CONFIG, NAMESPACE)
-"""Kinds that say who is asked about policies."""
+"""Kinds that decide which requests reach policies."""
 
 FIXED: Final = (
     *(TEMPLATES, CONSTRAINT_GROUPS.gvk, *(row.gvk for row in EXTENSIONS), REVISIONS, *STATUSES),
@@ -85,7 +86,7 @@ FIXED: Final = (
 ADMISSION_POLICIES: Final = tuple(
     row for row in table.ADMISSION_POLICY_KINDS if row is not table.ANSWERS
 )
-"""The API server's own: which version of them is served differs among API servers."""
+"""The API server's own policy kinds: their served version differs among API servers."""
 
 PLURALS: Final = {
     **{
@@ -102,7 +103,7 @@ PLURALS: Final = {
     MUTATING: MUTATING_CONFIGURATIONS.plural,
     **{one.gvk: one.plural for api in APIS.values() for one in api.resources},
 }
-"""Of the kinds whose plural is not the kind in lower case."""
+"""Plurals that differ from the kind in lower case."""
 
 SETTLE_SECONDS: Final = 0.5
 """The pause after a change, in seconds: changes within it are one picture."""
@@ -111,10 +112,10 @@ OWN_SECONDS: Final = 1.0
 """At least between two readings of the API server's own policies."""
 
 SHARE: Final = 10
-"""How much longer than a picture takes nothing is drawn: while an audit writes, pages must answer."""
+"""The pause after a picture, as a multiple of its time: pages must answer while an audit writes."""
 
 LOOK_SECONDS: Final = 5.0
-"""Between two questions whether the API server is there."""
+"""The interval of checks whether the API server answers, in seconds."""
 
 ANSWER_SECONDS: Final = 5.0
 CERTIFICATE_SECONDS: Final = 60.0
@@ -122,7 +123,7 @@ CERTIFICATE_SECONDS: Final = 60.0
 
 
 class _Reports:
-    """The reports of one kind, as they are kept here."""
+    """The stored reports of one kind."""
 
     def __init__(self, client: ClusterClient, resource: Any, changed: asyncio.Event) -> None:
         self.gvk = resource.gvk
@@ -133,12 +134,12 @@ class _Reports:
         )
 
     def change(self, changes: Iterable[Change]) -> None:
-        """They are in the store; the picture is to be made anew."""
+        """Notes a change: a new picture is needed."""
         del changes
         self._changed.set()
 
     def synced(self) -> None:
-        """All are known."""
+        """Notes that all reports are known."""
         self._changed.set()
 
 
@@ -172,9 +173,9 @@ class ClusterSource:
         self._objects: dict[GroupVersionKind, dict[Key, Object]] = {}
         self._changed = asyncio.Event()
         self._configured = asyncio.Event()
-        """A webhook configuration is another one."""
+        """Set when a webhook configuration changes."""
         self._own_changed = asyncio.Event()
-        """One of the API server's own policies is another one."""
+        """Set when one of the API server's own policies changes."""
         self._unreachable = ""
         self._shown_waiting: list[str] = []
         self._reports: list[_Reports] = []
@@ -220,7 +221,7 @@ class ClusterSource:
     # --- what is known ------------------------------------------------------------------------
 
     async def _foreign_kinds(self, discovery: Discovery) -> list[GroupVersionKind]:
-        """The policies of others that are shown, each in a version that is served."""
+        """Returns the shown foreign policy kinds, each in a served version."""
         rows = (
             *ADMISSION_POLICIES,
             *(table.KYVERNO_KINDS if self._foreign.kyverno != "off" else ()),
@@ -263,7 +264,7 @@ class ClusterSource:
         ]
 
     async def _ask(self, client: ClusterClient) -> None:
-        """Notice that the API server is gone before any watch does."""
+        """Detects a lost API server before any watch does."""
         since = ""
         while True:
             try:
@@ -281,7 +282,7 @@ class ClusterSource:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _look_at_certificates(self) -> None:
-        """See what the webhook shows to whoever connects to it."""
+        """Reads the webhook's serving certificate as a client does."""
         while True:
             known = list(self._objects.get(CONFIGURATIONS, {}).values())
             own_certificates = [
@@ -304,7 +305,7 @@ class ClusterSource:
                     await self._configured.wait()
 
     async def _read_own(self, client: ClusterClient) -> None:
-        """Read the API server's own policies with their parameters, whose kinds are not followed."""
+        """Reads the API server's own policies and their parameters, which are not watched."""
         while True:
             self._own_changed.clear()
             # What was read stays where the API server does not answer, or may not be asked.
@@ -384,7 +385,7 @@ class ClusterSource:
         return statistics | {one.gvk: one.reflector.statistics() for one in self._reports}
 
     def _waiting(self, statistics: Mapping[GroupVersionKind, ReflectorStatistics]) -> list[str]:
-        """The kinds of which it is not known yet what there is."""
+        """Returns the kinds whose first list is missing."""
         return sorted(str(gvk) for gvk in self._fixed if not _is_known(statistics.get(gvk)))
 
     # --- policies in force, for the playground ------------------------------------------------

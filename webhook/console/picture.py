@@ -1,4 +1,4 @@
-"""The picture of a console at one moment: values, made by a source and never changed."""
+"""The picture of a console at one moment: immutable values of a source."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class ShownPolicy:
     title: str = ""
     description: str = ""
     owner: str = ""
-    """The team that is responsible for it. All four are a constraint's own, or its template's."""
+    """The responsible team. All four fields are the constraint's own, or its template's."""
     generation: int | None = None
     resource_version: str = ""
     audited: int = 0
-    """When the last audit asked it about all objects, in seconds since 1970; 0 if none has."""
+    """The last audit of all objects by it, in seconds since 1970; 0 for none."""
     faults: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
     """Warnings about a policy that can be used, but is probably wrong."""
@@ -82,7 +82,7 @@ class ShownPolicy:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Kind and name: what no two policies share."""
+        """Kind and name: unique for each policy."""
         return self.kind, self.name
 
 
@@ -102,7 +102,7 @@ class ShownViolation:
     severity: str = ""
     place: str = ""
     since: int = 0
-    """When it was found first, in seconds since 1970; 0 where nothing says so."""
+    """The time of the first finding, in seconds since 1970; 0 if unknown."""
     carrier: Right | None = None
     """By which a policy report is read that tells of it."""
 
@@ -161,19 +161,19 @@ class Picture:
     faults: tuple[str, ...] = ()
     """The faults of files as a whole, and of objects that are no policies."""
     kinds: tuple[Mapping[str, Any], ...] = ()
-    """How each kind that is followed is doing."""
+    """The state of each watched kind."""
     certificates: tuple[ShownCertificate, ...] = ()
     namespace: str = ""
-    """The one that Waddle runs in."""
+    """Waddle's namespace."""
     context: str = ""
-    """The kubeconfig's context of this cluster, where one was named."""
+    """The kubeconfig's context of this cluster, if it is named."""
     carriers: tuple[Right, ...] = ()
-    """By which all policy reports are read, where violations are told by these."""
+    """The rights to read all policy reports, if these have the violations."""
     sync: SyncFacts | None = None
     """The facts about synced data; None where they may not be seen, or there is no cluster."""
     sees_pods: bool = True
     hidden: tuple[str, ...] = ()
-    """Rights that whoever asks would need to see the rest."""
+    """The rights that the visitor lacks for the rest."""
     by_key: Mapping[tuple[str, str], ShownPolicy] = field(default_factory=dict, repr=False)
     answers: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The results derived from the picture so far, by question; two of one picture are equal."""
@@ -197,7 +197,7 @@ class ShownCluster:
 
 
 def clusters_of(contexts: Iterable[str]) -> tuple[ShownCluster, ...]:
-    """Each context's path: its name, without what a path cannot hold, and unlike the others'."""
+    """Returns each context's path: its name without characters invalid in a path, made unique."""
     taken: list[str] = []
     listed = []
     for name in contexts:
@@ -212,39 +212,36 @@ def clusters_of(contexts: Iterable[str]) -> tuple[ShownCluster, ...]:
 
 
 class Shown:
-    """The picture in force, swapped whole, and who waits for the next one. Used on one loop."""
+    """The picture in force, replaced whole, and its waiters. Used on one loop."""
 
     def __init__(self) -> None:
         self.picture = EMPTY
         self.number = 0
         self.ended = False
-        """Whether nothing more will be shown: the process ends."""
+        """Whether no further picture follows: the process ends."""
         self._changed = asyncio.Event()
 
     def swap(self, picture: Picture) -> None:
-        """Show this from now on, and wake who waits."""
+        """Replaces the picture, and wakes the waiters."""
         self.picture = picture
         self.number += 1
         self._changed.set()
         self._changed = asyncio.Event()
 
     def end(self) -> None:
-        """Show nothing more, and let go who waits."""
+        """Ends the pictures, and releases the waiters."""
         self.ended = True
         self._changed.set()
 
     async def changed(self, seen: int) -> int:
-        """Return once another picture is shown than the one of this number, or none will be.
-
-        The new number.
-        """
+        """Returns the new number once the picture changes from this number, or pictures end."""
         while self.number == seen and not self.ended:
             await self._changed.wait()
         return self.number
 
 
 class NotReadable(Exception):
-    """An object cannot be had; the text says why."""
+    """An object cannot be read; the text has the reason."""
 
 
 @dataclass(frozen=True, slots=True)

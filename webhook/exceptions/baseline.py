@@ -1,8 +1,8 @@
-"""Makes exceptions of the present violations of a policy, so that it can deny new ones from now on.
+"""Makes exceptions of a policy's present violations, so that it can deny new ones.
 
-Objects that a controller makes come and go under other names. Their exception is by the object that
-somebody wrote: a Deployment for its ReplicaSets and Pods. It is for the constraint as a whole, so
-that what runs can be updated; another object with the same violation is refused.
+Objects of a controller are replaced under other names. Their exception names the object that a user
+wrote: a Deployment for its ReplicaSets and Pods. It is for the constraint as a whole, so that
+running objects can be updated; another object with the same violation is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.exceptions.writing import ExceptionTerms
 
 LABEL: Final = f"{GROUP}/baseline"
-"""Of every exception of a baseline: to list them, and to delete them together."""
+"""The label of every exception of a baseline: to list them, and to delete them together."""
 
 
 class TopOwner(NamedTuple):
@@ -34,7 +34,7 @@ class TopOwner(NamedTuple):
 
 
 class StandingViolation(NamedTuple):
-    """An object that violates a constraint; ``owner`` is None where no controller made it."""
+    """An object that violates a constraint; ``owner`` is None without a controller."""
 
     constraint: Constraint
     group: str
@@ -45,7 +45,7 @@ class StandingViolation(NamedTuple):
 
 
 def closed(violations: Iterable[StandingViolation]) -> list[str]:
-    """The constraints that allow no exceptions, so that what violates them is left as it is."""
+    """Returns the constraints that allow no exceptions; their violations get none."""
     return sorted(
         {
             "/".join(one.constraint.key)
@@ -56,7 +56,7 @@ def closed(violations: Iterable[StandingViolation]) -> list[str]:
 
 
 def baseline(violations: Iterable[StandingViolation], terms: ExceptionTerms) -> list[Json]:
-    """An exception for each constraint, and what somebody wrote, by the kinds that violate it."""
+    """Returns an exception for each constraint and top owner, by the violating kinds."""
     exceptions: dict[str, Json] = {}
     for one in violations:
         if allows(one.constraint.document, of_cluster=True):
@@ -96,7 +96,7 @@ def _exception(one: StandingViolation, terms: ExceptionTerms) -> Json:
 
 
 def _named(one: StandingViolation) -> Json:
-    """By which name and labels an object is known, and those that take its place."""
+    """Returns the name and labels that match an object and its replacements."""
     owner = one.owner
     if owner is None or not one.name.startswith(f"{owner.name}-"):
         return {"name": name_pattern(one.name)}
@@ -107,7 +107,7 @@ def _named(one: StandingViolation) -> Json:
 
 
 def _name(one: StandingViolation, *, is_own: bool) -> str:
-    """Return the exception's name: the same each time, and for several Pods of one Deployment."""
+    """Returns the exception's name: deterministic, and shared by the Pods of one Deployment."""
     owner = one.owner
     by = one.name if owner is None or "*" not in _named(one)["name"] else owner.name
     identity = [*one.constraint.key, one.group, one.kind, by, "" if is_own else one.namespace]
@@ -115,7 +115,7 @@ def _name(one: StandingViolation, *, is_own: bool) -> str:
 
 
 def selector_labels(document: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """The labels that an owner's selector asks for by equality."""
+    """Returns the labels that an owner's selector requires by equality."""
     spec = document.get("spec")
     selector = spec.get("selector") if type(spec) is dict else None
     labels = selector.get("matchLabels") if type(selector) is dict else None

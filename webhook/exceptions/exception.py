@@ -1,4 +1,4 @@
-"""An exception as it was read: what it is about, what it excuses, and from when to when."""
+"""A compiled exception: its objects, its effect, and its period."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SubjectTests:
     group: Callable[[str], bool]
 
     def includes(self, info: Mapping[str, Any]) -> bool:
-        """Whether somebody is one of them."""
+        """Returns whether a user is among the subjects."""
         groups = info.get("groups") or ()
         return self.user(info.get("username") or "") or any(map(self.group, groups))
 
@@ -76,7 +76,7 @@ class PolicyException:
     violation: Callable[[Result], bool] | None = field(default=None, repr=False)
     parts: Parts | None = field(default=None, repr=False)
     conditions: Callable[[dict[str, Any]], bool] | None = field(default=None, repr=False)
-    """Raises :class:`~webhook.cel.errors.EvaluationError` where it cannot be known."""
+    """Raises :class:`~webhook.cel.errors.EvaluationError` if it cannot be decided."""
 
     @property
     def namespace(self) -> str:

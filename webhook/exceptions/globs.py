@@ -1,4 +1,4 @@
-"""Names and texts in which ``*`` stands for anything, wherever it stands."""
+"""Matches names and texts with ``*`` for any text, at any place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def glob(pattern: str) -> Callable[[str], bool]:
-    """The test of one pattern; it takes time by the text's length, however many ``*`` there are."""
+    """Returns the test of one pattern; its time is linear in the text, for any number of ``*``."""
     first, *rest = pattern.split("*")
     if not rest:
         return pattern.__eq__
@@ -30,7 +30,7 @@ def glob(pattern: str) -> Callable[[str], bool]:
 
 
 def any_glob(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """The test whether one of the patterns matches."""
+    """Returns the test whether one of the patterns matches."""
     tests = tuple(glob(pattern) for pattern in patterns)
     return lambda text: any(test(text) for test in tests)
 

@@ -1,4 +1,4 @@
-"""Parts of an object, and the object without them."""
+"""Removes parts from an object."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _POD_SPECS: Final = (
     ("spec", "template", "spec"),
     ("spec", "jobTemplate", "spec", "template", "spec"),
 )
-"""Where Pods, workloads and CronJobs have a Pod's spec."""
+"""The paths of a Pod's spec in Pods, workloads and CronJobs."""
 
 _LISTS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Containers by their names or images, and whatever stands at some locations."""
+    """Containers by their names or images, and fields by location."""
 
     container: Callable[[str], bool] | None = None
     image: Callable[[str], bool] | None = None
     paths: tuple[Location, ...] = ()
 
     def taken_from(self, obj: dict[str, Any]) -> dict[str, Any] | None:
-        """The object without these parts, which shares the rest with it; None where it has none."""
+        """Returns the object without these parts, sharing the rest; None if it has none of them."""
         without = obj
         for path in self.paths:
             without = _without(without, path)
@@ -62,7 +62,7 @@ class Parts:
 def _changed(
     obj: dict[str, Any], place: Sequence[str], change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> dict[str, Any]:
-    """The object with what stands at a place changed; itself where nothing is there, or changes."""
+    """Returns the object with a changed place; itself without a change."""
     if not place:
         return change(obj)
     inner = obj.get(place[0])
@@ -73,7 +73,7 @@ def _changed(
 
 
 def _without(value: Any, path: Sequence[Field | ListItem]) -> Any:
-    """The value without what stands at a path."""
+    """Returns the value without the value at a path."""
     node, rest = path[0], path[1:]
     if type(node) is Field:
         if type(value) is not dict or node.name not in value:

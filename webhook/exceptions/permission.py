@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.exceptions.exception import PolicyException
 
 VERB: Final = "except"
-"""The verb that a user must be allowed on a constraint to except anything from it."""
+"""The verb that a user needs on a constraint to create exceptions from it."""
 
 _ALLOWS: Final[dict[Any, frozenset[bool]]] = {
     None: frozenset({True}),
@@ -30,23 +30,23 @@ _ALLOWS: Final[dict[Any, frozenset[bool]]] = {
 
 
 class ExceptionFault(NamedTuple):
-    """Why an exception may not be made; ``code`` is the answer's."""
+    """Why an exception is refused; ``code`` is the response's status code."""
 
     code: int
     message: str
 
 
 def allows(document: Mapping[str, Any], *, of_cluster: bool) -> bool:
-    """Whether a constraint allows exceptions of the cluster, or of namespaces.
+    """Returns whether a constraint allows exceptions of the cluster, or of namespaces.
 
-    An annotation that says neither ``none``, ``cluster`` nor ``all`` allows none.
+    An annotation other than ``none``, ``cluster`` or ``all`` allows none.
     """
     annotations = (document.get("metadata") or {}).get("annotations") or {}
     return of_cluster in _ALLOWS.get(annotations.get(ANNOTATION), frozenset())
 
 
 def closed_by(item: PolicyException, constraints: Iterable[Constraint]) -> ExceptionFault | None:
-    """Why the constraints that it names do not allow it, if one of them does not."""
+    """Returns why a named constraint does not allow the exception, if one does not."""
     is_of_cluster = item.excuse.kind == CLUSTER_KIND
     for constraint in constraints:
         kind, name = constraint.key
@@ -75,7 +75,7 @@ def _allowed(constraint: Constraint) -> str:
 
 
 def is_left_to_api_server(constraint: Constraint) -> bool:
-    """Whether nobody but a policy of the API server's own decides by it at admission."""
+    """Returns whether only an API server policy decides by it at admission."""
     if constraint.enforcement_action != "scoped" or enforcement.WEBHOOK in constraint.points:
         return False
     spec = constraint.document.get("spec") or {}
@@ -89,7 +89,7 @@ def is_left_to_api_server(constraint: Constraint) -> bool:
 def fault_of_times(
     item: PolicyException, now: float, longest_seconds: float
 ) -> ExceptionFault | None:
-    """Why its times are not to be admitted; ``longest_seconds`` is 0 for any length."""
+    """Returns why its period is refused; ``longest_seconds`` is 0 for any length."""
     if item.ends <= now:
         return ExceptionFault(422, f"spec.expires is in the past: {item.excuse.expires}")
     if longest_seconds and item.ends - max(now, item.begins) > longest_seconds:
@@ -101,7 +101,7 @@ def fault_of_times(
 
 
 def access_to(kind: str, name: str) -> Json:
-    """The right that somebody needs to except anything from a constraint."""
+    """Returns the right that a user needs for an exception from a constraint."""
     attributes = {"group": names.CONSTRAINTS, "resource": kind.lower(), "verb": VERB, "name": name}
     if kind == GROUP_KIND:
         attributes |= {"group": GROUP, "resource": f"{kind.lower()}s"}

@@ -1,7 +1,7 @@
-"""The stage of a review that excuses what was found.
+"""The stage of a review that excuses violations.
 
-It looks at exceptions only where something was violated. They are found by the constraint, the
-namespace and the name of the object, so that what it takes does not grow with their number.
+Only violations cause a search of exceptions. They are found by constraint, namespace and name of
+the object, so that the time is independent of their number.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from webhook.review.policy_set import Examination
 
 AGAIN_MAX: Final = 16
-"""Reviews of one object without parts of it: each takes as long as the first, and sixteen exceptions
-that are about parts of the same object are many."""
+"""Repeated reviews of one object without parts: each takes as long as the first, and sixteen are
+many."""
 
 _STRENGTH: Final = {"dryrun": 1, "warn": 2, "deny": 3}
 
 _LENIENT: Final[tuple[ExcuseEffect, ...]] = ("skip", "dryrun", "warn")
-"""The effects, the most lenient first: of several exceptions that one counts."""
+"""The effects, the most lenient first: the most lenient of several exceptions applies."""
 
 _BEFORE_EXCUSE: Final = Result._fields.index("excuse")
 
@@ -47,7 +47,7 @@ _Table: TypeAlias = "dict[tuple[str, str], list[PolicyException]]"
 
 
 class _Place:
-    """The exceptions for one namespace, or for any: by the name of the object, and how it begins."""
+    """The exceptions for one namespace, or for any: by the object's name or its prefix."""
 
     __slots__ = ("_beginnings", "_lengths", "_names", "_rest")
 
@@ -57,10 +57,10 @@ class _Place:
         self._lengths: list[int] = []
         """The lengths of beginnings, in order."""
         self._rest: _Table = {}
-        """The exceptions for any name, and those for names by other patterns."""
+        """The exceptions for any name, and for names by other patterns."""
 
     def add(self, item: PolicyException) -> None:
-        """Put one in its place."""
+        """Adds an exception at its place."""
         if item.object_name:
             table = self._names.setdefault(item.object_name, {})
         elif item.name_beginning:
@@ -73,7 +73,7 @@ class _Place:
             table.setdefault(key, []).append(item)
 
     def of(self, view: View) -> list[_Table]:
-        """The tables of what may be about an object."""
+        """Returns the tables of exceptions that may match an object."""
         tables = [] if (named := self._names.get(view.name)) is None else [named]
         for text in {view.name, view.generate_name} if view.generate_name else (view.name,):
             for length in self._lengths:
@@ -87,16 +87,16 @@ class _Place:
 
 
 class Deferred(Exception):
-    """A review without parts takes too long here."""
+    """A review without parts takes too long on this thread."""
 
 
 class Excusing:
-    """All exceptions, as a stage. Immutable but for what it learns of conditions that fail."""
+    """All exceptions, as a stage. Immutable except for recorded faults of conditions."""
 
     def __init__(self, exceptions: Iterable[PolicyException]) -> None:
         self.exceptions = tuple(exceptions)
         self._places: dict[str | None, _Place] = {}
-        """By the namespace of the object; None for whichever it is."""
+        """By the namespace of the object; None for any namespace."""
         for item in self.exceptions:
             self._places.setdefault(item.place, _Place()).add(item)
         self.by_title = {item.excuse.title: item for item in self.exceptions}
@@ -104,7 +104,7 @@ class Excusing:
         """The last fault in the conditions of each exception, by its title."""
 
     def __call__(self, examined: Examination, responses: Responses) -> Responses:
-        """Excuse what exceptions are about; all else stays as it is."""
+        """Excuses violations with a matching exception; others are unchanged."""
         if not responses.results:
             return responses
         value = examined.value
@@ -113,7 +113,7 @@ class Excusing:
             return responses  # A document is no object of a cluster.
         view = View(obj, gvk_of(obj))
         if not view.kind or (view.group == GROUP and view.kind in KINDS):
-            return responses  # What is said of exceptions is excused by none.
+            return responses  # Faults of exceptions are never excused.
         place = _place_of(value, view)
         tables: list[_Table] = []
         for of in (None,) if place is None else (place, None):
@@ -128,7 +128,7 @@ class Excusing:
 
 
 class _Case:
-    """The findings of one object, on the way to the answer."""
+    """The findings of one object during the stage."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class _Case:
         place: str | None,
         faults: dict[str, str],
     ) -> None:
-        """``faults`` takes what goes wrong in conditions."""
+        """``faults`` receives the errors of conditions."""
         self._examined = examined
         self._responses = responses
         self._view = view
@@ -149,7 +149,7 @@ class _Case:
         """Whether an exception's match and conditions hold, by its identity."""
         self._subject: MatchSubject | None = None
         self._gone: dict[tuple[int, ...], Mapping[tuple[str, str], Counter[_Violation]]] = {}
-        """The violations that are gone without the parts of some exceptions, by constraint."""
+        """The violations that vanish without the parts of some exceptions, by constraint."""
 
     def excused(self, tables: Sequence[_Table]) -> Responses:
         """Return the responses without excused results; ``tables`` have the exceptions that may match."""
@@ -172,7 +172,7 @@ class _Case:
         return responses._replace(results=results, excused=(*responses.excused, *excused))
 
     def _candidates(self, result: Result, tables: Sequence[_Table]) -> list[PolicyException]:
-        """The exceptions for its constraint, those by its name first, that may be about the object."""
+        """Yields exceptions that may match the object, those by its name first."""
         key, items = result.constraint.key, []
         for of in (key, (key[0], ANY)):
             for table in tables:
@@ -182,7 +182,7 @@ class _Case:
         return items
 
     def _with_excuse(self, result: Result, candidates: Sequence[PolicyException]) -> Result:
-        """A violation with the most lenient exception that excuses it, and its action as it is then."""
+        """Returns a violation with its most lenient exception, and the resulting action."""
         whole: list[PolicyException] = []
         partly: list[PolicyException] = []
         document = result.constraint.document
@@ -195,7 +195,7 @@ class _Case:
             if item.violation is None or item.violation(result):
                 (whole if item.parts is None else partly).append(item)
                 if not conditional and item.parts is None and item.excuse.effect == "skip":
-                    # None is more lenient, nor is there a fault of others to be told.
+                    # No effect is more lenient, and other exceptions cannot add faults.
                     return _weakened(result, item)
         excusing = [*whole, *(self._by_parts(result, partly) if partly else ())]
         for effect in _LENIENT:
@@ -209,7 +209,7 @@ class _Case:
             return False
         namespace = item.excuse.namespace
         if namespace and (namespace != self._place or self._view.is_namespace):
-            return False  # Whoever may do as they like in a namespace may not with it.
+            return False  # Rights in a namespace do not include rights on the Namespace itself.
         value = self._examined.value
         if item.subjects is not None and not (
             type(value) is AugmentedReview
@@ -253,13 +253,13 @@ class _Case:
     # --- parts --------------------------------------------------------------------------------------
 
     def _by_parts(self, result: Result, items: Sequence[PolicyException]) -> list[PolicyException]:
-        """Returns the exceptions without whose parts a violation is gone; all where it takes them all."""
+        """Returns the exceptions whose parts cause a violation; all if it needs them all."""
         alone = [item for item in items if self._goes_without(result, (item,))]
         if alone or len(items) == 1:
             return alone
         if not self._goes_without(result, tuple(items)):
             return []
-        # It takes several of them, and the strictest says what becomes of it.
+        # It needs several exceptions, and the strictest effect applies.
         return [max(items, key=lambda item: _LENIENT.index(item.excuse.effect))]
 
     def _goes_without(self, result: Result, items: tuple[PolicyException, ...]) -> bool:
@@ -273,10 +273,10 @@ class _Case:
         return gone.get(result.constraint.key, Counter())[_violation(result)] > 0
 
     def _found_gone(self, parts: Sequence[Parts]) -> dict[tuple[str, str], Counter[_Violation]]:
-        """Return the results that are gone when some parts are left out, by constraint.
+        """Returns the results that vanish without some parts, by constraint.
 
-        Of a constraint that finds anything new then, or cannot be decided, nothing counts as gone:
-        its messages may tell of what is left in other words.
+        If a constraint then has new results, or is undecided, none of its results count: its
+        messages may describe the rest in other words.
         """
         value = _without(self._examined.value, parts)
         if value is None:
@@ -297,7 +297,7 @@ class _Case:
 
 
 def _place_of(value: Any, view: View) -> str | None:
-    """The namespace that an object counts as being in; None for none. A Namespace is in its own."""
+    """Returns the namespace of an object; None for none. A Namespace is in itself."""
     if view.is_namespace:
         return view.name
     named = value.request.namespace if type(value) is AugmentedReview else ""
@@ -319,7 +319,7 @@ def _by_constraint(results: Iterable[Result]) -> dict[tuple[str, str], Counter[_
 
 
 def _without(value: Any, parts: Sequence[Parts]) -> Any:
-    """Return the review without some parts of its objects; None where it has none of them."""
+    """Returns the review without some parts of its objects; None if it has none of them."""
     if type(value) is AugmentedObject:
         reviewed = _taken(value.object, parts)
         return None if reviewed is value.object else value._replace(object=reviewed)
@@ -340,11 +340,11 @@ def _taken(obj: dict[str, Any], parts: Sequence[Parts]) -> dict[str, Any]:
 
 
 def _weakened(result: Result, item: PolicyException) -> Result:
-    """A violation as an exception leaves it: never with a stronger action than it had."""
+    """Returns a violation with an exception's effect: never with a stronger action than before."""
     effect = item.excuse.effect
     if effect == "skip" or not any(
         _STRENGTH.get(action, 0) > _STRENGTH[effect] for action in result.actions
     ):
-        # Every excused violation is made anew: ``_replace`` takes twice as long.
+        # Every excused violation is constructed directly: ``_replace`` takes twice as long.
         return Result._make((*result[:_BEFORE_EXCUSE], item.excuse, result.existing))
     return result._replace(enforcement_action=effect, scoped_actions=(), excuse=item.excuse)

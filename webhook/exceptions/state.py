@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 ExceptionState: TypeAlias = Literal["Pending", "Active", "Unused", "Expired", "Invalid"]
 
 UNUSED_SECONDS: Final = 30 * 24 * 3600.0
-"""After this without anything to excuse an exception counts as unused: a month has the jobs and
-roll-outs that come once in one."""
+"""The time after which an unused exception counts as unused, in seconds: monthly jobs and roll-outs
+run within it."""
 
 USE_SECONDS: Final = 60.0
 """Between two writes of when an exception was used last."""
 
 NOTICE_SECONDS: Final = 7 * 24 * 3600.0
-"""So long before its end an Event says that it ends."""
+"""The time before its end at which an Event announces it, in seconds."""
 
 
 _ENDS: Final = "it ends at"
@@ -70,7 +70,7 @@ class ExceptionFacts:
 
     @property
     def is_unread(self) -> bool:
-        """Whether nothing is known yet, not even a fault."""
+        """Returns whether nothing is known yet, not even a fault."""
         return self.item is None and not self.error
 
 
@@ -105,7 +105,7 @@ def judge(document: Mapping[str, Any], facts: ExceptionFacts, now: float) -> Exc
 def _notes(
     item: PolicyException, constraints: Mapping[tuple[str, str], Constraint], condition_fault: str
 ) -> Iterator[str]:
-    """Why it may not excuse all that it is meant to."""
+    """Yields reasons why it may excuse less than intended."""
     if missing := missing_constraints(item, constraints):
         yield f"there is no constraint {', '.join(missing)}"
     if condition_fault:
@@ -115,7 +115,7 @@ def _notes(
 def warnings_after_reviews(
     excusing: Excusing, constraints: Mapping[tuple[str, str], Constraint]
 ) -> Iterator[tuple[PolicyException, str]]:
-    """Return each exception that excuses less than it says, with the reason."""
+    """Returns each exception that excuses less than it states, with the reason."""
     for item in excusing.exceptions:
         if (fault := closed_by(item, constraints.values())) is not None:
             yield item, fault.message
@@ -126,7 +126,7 @@ def warnings_after_reviews(
 def missing_constraints(
     item: PolicyException, constraints: Mapping[tuple[str, str], Constraint]
 ) -> list[str]:
-    """The constraints that it names and that there are not."""
+    """Returns the named constraints that do not exist."""
     kinds = {kind for kind, _ in constraints}
     return [
         f"{kind}/{name}"
@@ -138,7 +138,7 @@ def missing_constraints(
 def _nothing_to_excuse(
     item: PolicyException, constraints: Mapping[tuple[str, str], Constraint]
 ) -> str | None:
-    """Why none of its constraints can be excused from; None where one can."""
+    """Returns why none of its constraints allows an exception; None if one does."""
     missing = missing_constraints(item, constraints)
     if len(missing) == len(item.constraints):
         return f"there is no constraint {', '.join(missing)}"
@@ -156,9 +156,9 @@ def _nothing_to_excuse(
 
 
 def next_status(document: Mapping[str, Any], facts: ExceptionFacts, now: float) -> Json | None:
-    """The whole status that an exception should have; None where it has that.
+    """Returns the new status of an exception; None if it is unchanged.
 
-    When it was used last is written where a minute has gone by, or something else changes.
+    The time of the last use is written after a minute, or with another change.
     """
     before = status_of(document)
     verdict = judge(document, facts, now)
@@ -178,13 +178,13 @@ def next_status(document: Mapping[str, Any], facts: ExceptionFacts, now: float) 
 
 
 def state_of(status: Mapping[str, Any]) -> str:
-    """The state that a status says; empty for none."""
+    """Returns the state in a status; empty for none."""
     state = status.get("state")
     return state if type(state) is str else ""
 
 
 def ended_at(document: Mapping[str, Any]) -> float:
-    """When an exception ends by its own text; infinite where it does not, or says no time."""
+    """Returns the end in an exception's text; infinite without a valid time."""
     try:
         return reading.seconds_of(document["spec"]["expires"])
     except (KeyError, TypeError, ValueError):
@@ -192,7 +192,7 @@ def ended_at(document: Mapping[str, Any]) -> float:
 
 
 def news_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> ExceptionNews | None:
-    """Return the news that an Event tells where one status follows another."""
+    """Returns the news for an Event, from one status to the next."""
     state, message = state_of(after), str(after.get("message", ""))
     if _tells_its_end(after) and not _tells_its_end(before):
         return ExceptionNews("Expiring", message, is_warning=True)
@@ -202,13 +202,13 @@ def news_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> ExceptionNew
 
 
 def _tells_its_end(status: Mapping[str, Any]) -> bool:
-    """Whether a status says that the exception is about to end."""
+    """Returns whether a status announces the end of the exception."""
     notes = str(status.get("message", "")).split(_BETWEEN)
     return any(note.startswith(_ENDS) for note in notes)
 
 
 def seconds_to_change(item: PolicyException | None, keep_seconds: float, now: float) -> float:
-    """How long it is until something is to be said, or done, about it by the clock alone."""
+    """Returns the time until the next change by the clock alone, in seconds."""
     if item is None:
         return math.inf
     moments = [item.begins, item.ends - NOTICE_SECONDS, item.ends]

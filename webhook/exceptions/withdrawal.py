@@ -1,7 +1,7 @@
-"""Withdraws bindings of the API server's own policies while exceptions hold.
+"""Withdraws bindings of the API server's own policies while exceptions are in force.
 
-Such a policy knows no exceptions, and its expressions no clock. While an exception from a constraint
-is in force, or begins within the hour, the webhook alone decides by it.
+Such a policy has no exceptions, and its expressions have no clock. While an exception from a
+constraint is in force, or begins within the hour, only the webhook decides by it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def withdrawn_for(
     exceptions: Iterable[PolicyException], document: Mapping[str, Any], now: float
 ) -> str:
-    """Why a constraint's binding is withdrawn; an empty text where it is not."""
+    """Returns why a constraint's binding is withdrawn; empty if it is not."""
     kind, name = document["kind"], document["metadata"]["name"]
     for item in exceptions:
         if (
@@ -37,7 +37,7 @@ def withdrawn_for(
 
 
 def seconds_to_change(exceptions: Iterable[PolicyException], now: float) -> float:
-    """How long it is until one more, or one less, has bindings withdrawn; infinite for never."""
+    """Returns the time until the set of withdrawn bindings changes; infinite for never."""
     moments = [
         moment - now
         for item in exceptions

@@ -1,8 +1,8 @@
-"""Keeps providers' answers by provider and key for a while. Any thread may read and write.
+"""Keeps providers' answers by provider and key for a while. Thread-safe.
 
-As Gatekeeper's, but bounded, and errors are kept for a shorter time than values: whoever mends what
-a provider complained of need not wait for minutes. What is half as old as it may get is asked for
-again in the background, so that what is used all the time never has anybody wait.
+As in Gatekeeper, but bounded. Errors are kept for a shorter time than values, so that a repair has
+effect soon. Entries beyond half of their time are requested again in the background, so that
+frequently used ones never make a review wait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webhook.external_data.response import ProviderAnswer
 
 BYTES_MAX: Final = 32 * 1024 * 1024
-"""Of all that is kept, as Python holds it: 60,000 verdicts about images."""
+"""The size limit in bytes of Python's memory: 60,000 verdicts about images."""
 
 ENTRY_BYTES: Final = 450
 """The memory of an entry beside its key, value and error, in bytes: measured over 10,000 short
@@ -32,14 +32,15 @@ DECODED_FACTOR: Final = 8
 usual mix."""
 
 LARGEST_PART: Final = 16
-"""An item that would take more than this part of the bound is not kept: it would drive out all else."""
+"""An entry larger than this part of the limit is not kept: it would displace all others."""
 
 REFRESH_PART: Final = 0.5
-"""The part of its time after which an entry that is used is asked for again."""
+"""The part of its time after which a used entry is requested again."""
 
 FRESH_SECONDS: Final = 10.0
-"""How old a value may be for a mutator, whose provider Gatekeeper asks each time: so a provider that
-takes longer than the webhook may wait is heard at the next try, and no later one finds it old."""
+"""The maximum age of a value for a mutator, in seconds; Gatekeeper calls the provider each time. A
+provider slower than the webhook's timeout is thus effective at the next try, and never with an old
+value."""
 
 
 class _Entry(NamedTuple):
@@ -57,7 +58,7 @@ class Lookup(NamedTuple):
     missing: tuple[str, ...]
     is_idempotent: bool
     aging: tuple[str, ...]
-    """Of those that are known what is to be asked for again."""
+    """The known keys to request again."""
 
 
 class ResponseCache:
@@ -71,7 +72,7 @@ class ResponseCache:
         bytes_max: int = BYTES_MAX,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is kept with ``value_seconds`` of 0, and no errors with ``error_seconds`` of 0."""
+        """``value_seconds`` or ``error_seconds`` of 0 disables keeping values or errors."""
         self._value_seconds = value_seconds
         self._error_seconds = min(error_seconds, value_seconds)
         self._bytes_max = bytes_max
@@ -79,12 +80,12 @@ class ResponseCache:
         self._lock = threading.Lock()
         self._entries: OrderedDict[tuple[str, str], _Entry] = OrderedDict()
         self._refreshed: dict[tuple[str, str], float] = {}
-        """When an entry was last asked for again, of those that were."""
+        """The times of repeated requests, by entry."""
         self.bytes = 0
         self.evicted = 0
 
     def look(self, provider: str, keys: Sequence[str], *, fresh: bool = False) -> Lookup:
-        """Looks up keys; with ``fresh`` only values that have just been answered count."""
+        """Looks up keys; with ``fresh`` only recent answers count."""
         if not self._entries:
             return Lookup((), tuple(keys), True, ())
         now = self._clock()
@@ -116,7 +117,7 @@ class ResponseCache:
         return entry
 
     def _is_aging(self, provider: str, key: str, entry: _Entry, now: float) -> bool:
-        """Whether to ask for an entry again; once in the second half of its time."""
+        """Returns whether to request an entry again; once in the second half of its time."""
         if entry.error or not entry.is_idempotent:
             return False
         if now - entry.received < self._value_seconds * REFRESH_PART:
@@ -127,7 +128,7 @@ class ResponseCache:
         return True
 
     def keep(self, provider: str, answer: ProviderAnswer, *, refreshes: bool = False) -> None:
-        """Keep what a provider said of keys; one that was asked for again keeps its value beside an error."""
+        """Keeps a provider's answers; an entry requested again keeps its value beside an error."""
         if not self._value_seconds:
             return
         now = self._clock()
@@ -152,13 +153,13 @@ class ResponseCache:
                     self.evicted += 1
 
     def forget(self, provider: str) -> None:
-        """Keep nothing that a provider said: it is another now."""
+        """Drops all answers of a changed provider."""
         with self._lock:
             for name in [name for name in self._entries if name[0] == provider]:
                 self._drop(name)
 
     def sweep(self) -> None:
-        """Let go of what is too old, so that what nobody asks for again takes no room."""
+        """Drops expired entries, so that unused ones take no room."""
         now = self._clock()
         with self._lock:
             entries = tuple(self._entries.items())
@@ -171,7 +172,7 @@ class ResponseCache:
                     self._drop(name)
 
     def providers(self) -> set[str]:
-        """The providers of whom something is kept."""
+        """Returns the providers with kept answers."""
         with self._lock:
             return {provider for provider, _ in self._entries}
 
@@ -191,7 +192,7 @@ def _size(provider: str, item: AnsweredKey) -> int:
 
 
 def answered_items(items: Iterable[AnsweredKey]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Responses and errors as a call gets them: pairs of a key and what was said of it."""
+    """Returns responses and errors of a call: pairs of a key and its answer."""
     responses: list[tuple[str, Any]] = []
     errors: list[tuple[str, str]] = []
     for item in items:

@@ -56,11 +56,11 @@ as much beside each other, and a handshake takes as long as twenty requests.
 
 
 OnAnswer: TypeAlias = "Callable[[ProviderAnswer | Exception, int], None]"
-"""Takes an answer and its status, or why there is none: a :class:`ProviderFault`, or a bug."""
+"""Receives an answer and its status, or the fault: a :class:`ProviderFault`, or a bug."""
 
 
 class ProviderCall:
-    """One request, until it is answered, fails, or its time is over."""
+    """One request, until it is answered, fails, or times out."""
 
     __slots__ = (
         "_client",
@@ -76,7 +76,7 @@ class ProviderCall:
     def __init__(self, client: ProviderClient, data: bytes, tell: OnAnswer) -> None:
         self.data = data
         self.is_answered = False
-        """Whether the answer has begun: what fails from then on fails to be read."""
+        """Whether the answer has begun: later faults are faults of reading."""
         self.connection: ProviderConnection | None = None
         self.task: asyncio.Task[ProviderConnection] | None = None
         """Opens a connection for it."""
@@ -88,7 +88,7 @@ class ProviderCall:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Returns whether no caller waits any more."""
         return self._is_over
 
     def begin(self) -> None:
@@ -96,14 +96,14 @@ class ProviderCall:
         self.is_answered = True
 
     def end(self, answer: ProviderAnswer | Exception, status: int = 0) -> None:
-        """Tell what came of it, once."""
+        """Reports the outcome, once."""
         if not self._is_over:
             tell = self._tell
             self._finish()
             tell(answer, status)
 
     def cancel(self) -> None:
-        """End it, and tell nobody."""
+        """Ends the call without a report."""
         if not self._is_over:
             self._finish()
             self._client.drop(self)
@@ -115,10 +115,10 @@ class ProviderCall:
 
 
 class ProviderClient:
-    """Asks one provider, as long as it stays as it is. For one event loop."""
+    """The client of one unchanged Provider. For one event loop."""
 
     def __init__(self, provider: DataProvider, pair: ClientPair | None) -> None:
-        """``pair`` is shown where the provider asks for a certificate."""
+        """``pair`` is the client certificate for providers that request one."""
         self.provider = provider
         self._pair = pair
         self._shown: object = None
@@ -129,15 +129,15 @@ class ProviderClient:
         self._used = 0
         """Connections that are in use, or being opened."""
         self._waiting: deque[ProviderCall] = deque()
-        """Calls for which there is no connection."""
+        """Calls without a connection."""
         self._idle: list[ProviderConnection] = []
         self._is_retired = False
         self._buffer = read_buffer()
 
     def ask(self, keys: Sequence[str], tell: OnAnswer) -> ProviderCall:
-        """Ask for keys at once, over a connection that is kept where there is one.
+        """Sends keys at once, over an open connection if there is one.
 
-        ``tell`` is called with the answer and its HTTP status, or with what went wrong.
+        ``tell`` receives the answer and its HTTP status, or the fault.
         """
         call = ProviderCall(self, _request(self._head, keys), tell)
         if self._used < CONNECTIONS_PER_PROVIDER:
@@ -147,13 +147,13 @@ class ProviderClient:
         return call
 
     def retire(self) -> None:
-        """Keep no connection any more: those in use end with their answers."""
+        """Closes idle connections; those in use end with their answers."""
         self._is_retired = True
         while self._idle:
             self._idle.pop().close()
 
     def prune(self) -> None:
-        """Close connections that nobody has used for long."""
+        """Closes long unused connections."""
         now = time.monotonic()
         old = [one for one in self._idle if now - one.idle_since >= IDLE_SECONDS]
         self._idle = [one for one in self._idle if one not in old and one.is_open]
@@ -170,7 +170,7 @@ class ProviderClient:
         self.drop(call)
 
     def drop(self, call: ProviderCall) -> None:
-        """Give up what a call that is over had: its connection would bring its answer to the next."""
+        """Closes the connection of a cancelled call: its answer would reach the next call."""
         if call.connection is not None:
             call.connection.close()
             self._release(call)
@@ -180,7 +180,7 @@ class ProviderClient:
             self._waiting.remove(call)
 
     def _begin(self, call: ProviderCall) -> None:
-        """Send a request on a connection that was used before, or have one opened."""
+        """Sends a request on an open connection, or opens one."""
         self._used += 1
         kept = self._kept()
         if kept is not None:
@@ -199,7 +199,7 @@ class ProviderClient:
         )
 
     def _opened(self, call: ProviderCall, task: asyncio.Task[ProviderConnection]) -> None:
-        """A connection is there for a call, or there is none."""
+        """Takes a new connection for a call, or the fault of opening it."""
         call.task = None
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if error is None and not call.is_over:
@@ -224,7 +224,7 @@ class ProviderClient:
         """A connection has brought an answer, or an end."""
         if isinstance(answer, Exception):
             if is_kept and not call.is_answered and isinstance(answer, EOFError | ConnectionError):
-                # It may have been closed before it was asked: Go asks anew, too.
+                # The peer may have closed it before the request: Go retries, too.
                 call.connection = None
                 self._open_for(call)
                 return
@@ -246,7 +246,7 @@ class ProviderClient:
             self._read_beside(call, answer)
 
     def _read_beside(self, call: ProviderCall, answer: WholeAnswer) -> None:
-        """Read a large answer on another thread: others are answered on this one."""
+        """Reads a large answer on another thread, so that others are answered meanwhile."""
         reading = asyncio.get_running_loop().run_in_executor(None, _read, answer.body)
 
         def read(done: asyncio.Future[ProviderAnswer | Exception]) -> None:
@@ -261,7 +261,7 @@ class ProviderClient:
         self._freed()
 
     def _freed(self) -> None:
-        """There is room for another connection: the next call has it, a turn later."""
+        """Gives the free connection slot to the next call, in the next turn of the loop."""
         self._used -= 1
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._next)
@@ -281,7 +281,7 @@ class ProviderClient:
         return None
 
     def _show_pair(self) -> None:
-        """Show the pair that is served now from the next handshake on."""
+        """Uses the present certificate pair from the next handshake on."""
         pair = self._pair
         if pair is None or pair.version is self._shown:
             return
@@ -328,7 +328,7 @@ class ProviderClient:
 
 
 def _nobody(answer: ProviderAnswer | Exception, status: int) -> None:
-    """Drop an answer for which nobody waits."""
+    """Drops an answer without a waiting caller."""
 
 
 def _request(head: bytes, keys: Sequence[str]) -> bytes:
@@ -352,7 +352,7 @@ def _read(body: bytes) -> ProviderAnswer | Exception:
 
 
 def _context(provider: DataProvider) -> ssl.SSLContext:
-    """TLS as Gatekeeper has it: each certificate of the bundle is trusted, and no other is."""
+    """Returns TLS as in Gatekeeper: trusts exactly the certificates of the bundle."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -370,7 +370,7 @@ def _head(url: Url) -> bytes:
         f"Host: {url.host.encode('idna').decode() if not url.host.isascii() else url.host}",
         f"User-Agent: waddle/{__version__}",
         "Content-Type: application/json",
-        # What is small compressed may be anything decompressed.
+        # Small compressed data may decompress to any size.
         "Accept-Encoding: identity",
     ]
     if url.user is not None:

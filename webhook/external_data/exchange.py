@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 ASKED_KEYS_MAX: Final = 1_000
-"""Keys of one request: what asks for more is answered with a failure, and nobody is asked."""
+"""The most keys of one request: a larger one fails without a call."""
 
 REQUESTS_MAX: Final = 64
 """Requests that one evaluation notes before it ends: those go out at once, and it is tried again. A
@@ -21,16 +21,16 @@ ROUNDS_MAX: Final = 4
 as its slowest provider, and an API server waits ten seconds."""
 
 UNKNOWN_PROVIDER: Final = 400
-"""The status where there is no such provider, or it cannot be spoken to, as Gatekeeper has it."""
+"""The status for an unknown or unusable provider, as in Gatekeeper."""
 
 NOT_SENT: Final = 500
-"""The status of what was not sent, as Gatekeeper has it."""
+"""The status of a request that was not sent, as in Gatekeeper."""
 
 _NOBODY: Final = -1
 
 
 class ProviderRequest(NamedTuple):
-    """The question of one call: a provider's name, and its keys as they were given, in their order."""
+    """The request of one call: a provider's name, and its keys in the given order."""
 
     provider: str
     keys: tuple[str, ...]
@@ -50,18 +50,18 @@ class ProviderResponse(NamedTuple):
     system_error: str = ""
     is_idempotent: bool = False
     is_cached: bool = False
-    """Whether nobody was asked, since all was known."""
+    """Whether the cache had all keys, so that the provider was not called."""
     milliseconds: float = 0.0
-    """How long the provider took."""
+    """The duration of the provider's answer."""
 
 
 ProviderAnswers: TypeAlias = "Mapping[ProviderRequest, ProviderResponse]"
 
 Answering: TypeAlias = "Callable[[ProviderRequest], ProviderResponse | None]"
-"""Gives the answer to a request; None where it has to be asked first."""
+"""Returns the answer to a request; None if it is unknown yet."""
 
 Ask: TypeAlias = "Callable[[tuple[ProviderRequest, ...]], ProviderAnswers]"
-"""Has requests answered, all of them, beside each other."""
+"""Answers all requests concurrently."""
 
 AskAsync: TypeAlias = "Callable[[tuple[ProviderRequest, ...]], Awaitable[ProviderAnswers]]"
 
@@ -80,21 +80,21 @@ def failure(message: str, status_code: int = NOT_SENT) -> ProviderResponse:
 
 
 def nobody(provider: str, advice: str = "") -> ProviderResponse:
-    """The answer where there is nobody who could be asked: whoever asks comes to no verdict.
+    """Returns the failure without any available provider: the review has no verdict.
 
-    ``advice`` says what to do about it.
+    ``advice`` is the remedy.
     """
     message = f"nobody answers for the provider {provider} here"
     return ProviderResponse(None, None, _NOBODY, f"{message}: {advice}" if advice else message)
 
 
 def is_nobody(response: ProviderResponse) -> bool:
-    """Whether there was nobody to ask."""
+    """Returns whether no provider was available."""
     return response.status_code == _NOBODY
 
 
 def nobodys(requests: Sequence[ProviderRequest], advice: str = "") -> ProviderAnswers:
-    """The answers of nobody to all requests."""
+    """Returns failures for all requests, without any available provider."""
     return {request: nobody(request.provider, advice) for request in requests}
 
 
@@ -104,16 +104,16 @@ TOO_MANY_ROUNDS: Final = failure(
 
 
 def answering(answers: ProviderAnswers, rounds: int) -> Answering:
-    """Answers by what is known after so many rounds; after the last all that is missing failed."""
+    """Answers from the known answers; after the last round all missing ones fail."""
     if rounds < ROUNDS_MAX:
         return answers.get
     return lambda request: answers.get(request, TOO_MANY_ROUNDS)
 
 
 class ReviewMoment:
-    """The one time and the one chance of a review, however often it is evaluated.
+    """The fixed time and random seed of a review, however often it is evaluated.
 
-    Keys may be made of them: with another time in each round none would ever be answered.
+    Keys may contain them: with a new time in each round, no request would ever be answered.
     """
 
     __slots__ = ("_taken", "begun")
@@ -122,10 +122,10 @@ class ReviewMoment:
 
     def __init__(self) -> None:
         self.begun: tuple[Any, Any] | None = None
-        """The value under review and what was found of it, where only answers are missing."""
+        """The value under review and its results, if only answers are missing."""
 
     def take(self) -> tuple[int, int]:
-        """Nanoseconds since 1970, and a seed: as they were when first asked for."""
+        """Returns nanoseconds since 1970 and a seed, both fixed at the first call."""
         try:
             return self._taken
         except AttributeError:

@@ -1,7 +1,7 @@
-"""A Provider: where keys are asked for, and by whose certificates it is known.
+"""A Provider: its URL and its certificate authorities.
 
-What is accepted, and the words of a refusal, are those of Gatekeeper's cache of providers
-(frameworks, pkg/externaldata/cache.go). Only HTTPS, and no authority but those of ``caBundle``.
+Validation and error messages are those of Gatekeeper's cache of providers (frameworks,
+pkg/externaldata/cache.go). Only HTTPS, and no authority except those of ``caBundle``.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ KIND: Final = "Provider"
 
 USE: Final = "waddle.dev/use"
 REQUIRED: Final = "required"
-"""The annotation of a Provider that not everybody may have asked, and its value."""
+"""The annotation, with its value, of a Provider whose use is restricted."""
 
 TIMEOUT_SECONDS: Final = 5.0
 """Of a Provider without ``spec.timeout``, or with 0: Gatekeeper's own default in mutation. In
 validation it gives such a request no time at all."""
 
 TIMEOUT_SECONDS_MAX: Final = 30.0
-"""An admission waits no longer, and nobody keeps an answer that took longer for the next."""
+"""The longest timeout, in seconds: an admission waits no longer, and later answers are dropped."""
 
 BUNDLE_CERTIFICATES_MAX: Final = 1024
 """More than any store of roots has."""
@@ -42,18 +42,18 @@ class InvalidProvider(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class DataProvider:
-    """A Provider as it can be asked; ``authorities`` are certificates in DER."""
+    """A usable Provider; ``authorities`` are certificates in DER."""
 
     name: str
     url: str
     timeout_seconds: float
     authorities: tuple[bytes, ...]
     is_guarded: bool = False
-    """Whether who brings in what asks it needs the verb ``use`` on it."""
+    """Whether authors of its callers need the verb ``use`` on it."""
 
 
 class ClientPair(Protocol):
-    """The pair that is shown to providers that ask for one."""
+    """The client certificate pair for providers that request one."""
 
     @property
     def version(self) -> object:
@@ -102,7 +102,7 @@ def _is_guarded(document: Mapping[str, Any]) -> bool:
 
 
 def providers_by_name(providers: Iterable[DataProvider]) -> dict[str, DataProvider]:
-    """All that can be asked, as a policy set has them."""
+    """Returns all usable providers, for a policy set."""
     return {provider.name: provider for provider in providers}
 
 
@@ -119,7 +119,10 @@ _KINDS: Final[dict[type, str]] = {dict: "object", str: "string", int: "integer"}
 
 
 def _authorities(bundle: str) -> tuple[bytes, ...]:
-    """The certificates of a bundle. The first block has to be one; others that are none do not count."""
+    """Returns a bundle's certificates.
+
+    The first block must be a certificate; other blocks that are none are ignored.
+    """
     # Here and not above: who needs the names of kinds alone needs no certificates.
     from webhook.rego.builtins.keys import pem  # noqa: PLC0415
 

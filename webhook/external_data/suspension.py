@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FAULTS_MAX: Final = 5
-"""Faults in a row: one admission may ask four times at once, and be the only one to see a restart."""
+"""Faults in a row: one admission may call four times at once, and be the only one during a restart.
+"""
 
 BACKOFF_SECONDS: Final = 1.0
 """The first back-off: a provider that restarts is back in a second or two."""
@@ -27,7 +28,7 @@ BACKOFF_SECONDS: Final = 1.0
 BACKOFF_SECONDS_MAX: Final = 30.0
 
 BACKOFF_JITTER: Final = 0.2
-"""The part of a back-off that is left to chance: replicas must not try all at once."""
+"""The random part of a back-off: replicas must not retry simultaneously."""
 
 USERS_MAX: Final = 256
 """Users whose faults are remembered; of more those that were longest without one are forgotten."""
@@ -35,14 +36,14 @@ USERS_MAX: Final = 256
 
 @dataclass(slots=True)
 class _Row:
-    """Faults in a row, and what came of them."""
+    """Consecutive faults, and their consequences."""
 
     faults: int = 0
     openings: int = 0
     retry_at: float = 0.0
     message: str = ""
     is_tried: bool = False
-    """Whether a trial was let through that has not ended."""
+    """Whether a trial request is under way."""
 
     @property
     def is_open(self) -> bool:
@@ -51,22 +52,25 @@ class _Row:
 
 @dataclass(slots=True)
 class Suspension:
-    """Whether one provider is asked. For one thread."""
+    """Decides whether one provider is called. For one thread."""
 
     clock: Callable[[], float] = time.monotonic
     chance: Callable[[], float] = random.random
     _all: _Row = field(default_factory=_Row)
     _requesters: set[str] = field(default_factory=set)
-    """The users who are in the row of all."""
+    """The users in the common row of faults."""
     _own: dict[str, _Row] = field(default_factory=dict)
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has it asked."""
+        """Returns whether the provider is suspended for all users."""
         return self._all.is_open
 
     def refusal(self, requester: str) -> str:
-        """Why it is not asked for a user now; empty where it is. After a back-off one is let through."""
+        """Returns why a user's call fails now; empty if it is sent.
+
+        One call passes after a back-off.
+        """
         now = self.clock()
         for row, whom in ((self._all, ""), (self._own.get(requester), " for this user")):
             if row is None or not row.is_open:
@@ -84,7 +88,7 @@ class Suspension:
         return ""
 
     def answered(self, requester: str) -> None:
-        """It answered, whatever it said."""
+        """Records any answer."""
         if self._all.faults:
             self._all = _Row()
             self._requesters.clear()
@@ -92,7 +96,7 @@ class Suspension:
             self._own.pop(requester, None)
 
     def failed(self, requester: str, message: str, *, connected: bool) -> None:
-        """It did not; ``connected`` says that it had the request, and maybe not for its own fault."""
+        """Records a fault; ``connected`` is whether the provider received the request."""
         row = self._all
         if not connected or not requester or requester not in self._requesters:
             self._fail(row, message)
@@ -109,7 +113,7 @@ class Suspension:
     def _fail(self, row: _Row, message: str) -> None:
         row.faults += 1
         row.message = message
-        # What was under way when it was suspended tells nothing new: only a trial's fault does.
+        # Faults of calls from before the suspension are no news: only the trial's fault counts.
         if row.faults >= FAULTS_MAX and (row.is_tried or not row.is_open):
             row.openings += 1
             row.is_tried = False

@@ -44,9 +44,9 @@ _RESERVED: Final = re.compile(
 
 
 def fault_of_texts(source: CelSource) -> str:
-    """A name or message that no policy may have; or an empty text.
+    """Returns a name or message that no policy may have; or an empty text.
 
-    It is refused by pkg/apis/admissionregistration/validation of Kubernetes, and the webhook takes it.
+    Kubernetes refuses it in pkg/apis/admissionregistration/validation; the webhook accepts it.
     """
     for variable in source.variables:
         if not _IDENTIFIER.fullmatch(variable.name) or _RESERVED.fullmatch(variable.name):
@@ -83,12 +83,12 @@ IGNORES: Final = (
 
 
 class NotExpressible(Exception):
-    """No policy of Kubernetes' own can say the same; the text says why."""
+    """No API server policy can express it; the text has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyCode:
-    """The part of a template that goes into policies."""
+    """The part of a template for policies."""
 
     kind: str
     operations: tuple[str, ...]
@@ -97,9 +97,9 @@ class PolicyCode:
 
 
 def read_code(template: Mapping[str, Any], *, fails: bool = True) -> PolicyCode | None:
-    """The CEL of a template that can be used; None for one that has none.
+    """Returns the CEL of a usable template; None without CEL.
 
-    ``fails`` is what holds where it has no failurePolicy.
+    ``fails`` is the default of failurePolicy.
     """
     whole = read_template(template)
     read = next((one for one in whole.parts if one.target == ADMISSION), None)
@@ -119,7 +119,7 @@ def template_policy_name(template: str) -> str:
 
 
 def constraint_name(kind: str, name: str) -> str:
-    """The name of a constraint's binding, and of its policy where it has one of its own."""
+    """Returns the name of a constraint's binding, and of its own policy if it has one."""
     whole = f"{NAME_PREFIX}{kind.lower()}-{name}"
     if len(whole) <= OBJECT_NAME_MAX:
         return whole
@@ -130,7 +130,7 @@ def constraint_name(kind: str, name: str) -> str:
 def template_policy(
     template: Mapping[str, Any], code: PolicyCode, scope: PolicyScope, version: str
 ) -> tuple[Json, str]:
-    """The policy of a template and what is to be told of it.
+    """Returns the policy of a template, and warnings.
 
     Raises :class:`NotExpressible` and :class:`~webhook.generation.scope.NoOperation`.
     """
@@ -146,7 +146,7 @@ def template_policy(
 def constraint_policy(
     constraint: Mapping[str, Any], code: PolicyCode, scope: PolicyScope, version: str
 ) -> tuple[Json, str]:
-    """The policy of a template with one constraint written into it, likewise."""
+    """Returns the policy of a template with one constraint inserted; raises the same errors."""
     given = constraint.get("spec") or {}
     _check(code, alone=True)
     matched = conditions.of_match(given.get("match") or {})
@@ -227,7 +227,7 @@ def _check_conditions(all_conditions: list[Json]) -> None:
 
 
 def _check(code: PolicyCode, *, alone: bool) -> None:
-    """Refuse expressions that mean something in the webhook and nothing in a policy."""
+    """Raises for expressions with a meaning in the webhook only."""
     # Before anything is compiled: hardly a template reads it.
     reads = INVENTORY in repr(code.source)
     if code.source.match_conditions or alone or reads:

@@ -1,8 +1,8 @@
-"""The policies that Kyverno writes for pod controllers, of one that is about Pods alone.
+"""Rewrites a policy about Pods only for pod controllers, as Kyverno does.
 
-The expressions are rewritten as text, as Kyverno does it: ``object.spec`` becomes the template's
-spec, and ``object.metadata`` the template's metadata, but for the namespace, which templates seldom
-have (pkg/cel/autogen of Kyverno 1.18).
+The expressions are rewritten as text, as in Kyverno: ``object.spec`` becomes the template's spec,
+and ``object.metadata`` the template's metadata, except the namespace, which templates seldom have
+(pkg/cel/autogen of Kyverno 1.18).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """A kind that makes Pods, and where it has their template."""
+    """A kind that creates Pods, and the path of its template."""
 
     group: str
     kind: str
@@ -36,15 +36,15 @@ CONTROLLERS: Final = {
     "jobs": Controller("batch", "Job", _TEMPLATE),
     "cronjobs": Controller("batch", "CronJob", "spec.jobTemplate.spec.template"),
 }
-"""By their resources; all of version v1."""
+"""By resource; all of version v1."""
 
 _NOT_THE_TEMPLATES: Final = r"(?!\.namespace(?![A-Za-z0-9_]))"
 
 
 def generated_specs(spec: Json) -> list[Json]:
-    """The specs for pod controllers, by their resources; none where the policy is not about Pods.
+    """Returns the specs for pod controllers, by resource; none if the policy is not about Pods.
 
-    A spec with mutations is rewritten as Kyverno rewrites those of MutatingPolicies.
+    A spec with mutations is rewritten as in MutatingPolicies.
     """
     if not _is_about_pods(object_of(spec.get("matchConstraints"))):
         return []
@@ -63,7 +63,7 @@ def generated_specs(spec: Json) -> list[Json]:
 
 
 def _is_about_pods(matched: Json) -> bool:
-    """Whether it matches Pods, nothing else, and leaves none of them out by what they are."""
+    """Returns whether the spec matches only Pods, and all of them."""
     rules = objects_of(matched.get("resourceRules"))
     selector = object_of(matched.get("objectSelector"))
     if any(selector.get(name) for name in ("matchLabels", "matchExpressions")):
@@ -93,14 +93,15 @@ def _generated(spec: Json, template: str, resources: list[str], operations: list
 
 
 def _rewritten(value: Any, template: str) -> Any:
-    """A value in whose texts Pods are templates."""
+    """Returns a value with its texts rewritten from Pods to templates."""
     if isinstance(value, dict):
         return {name: _rewritten(part, template) for name, part in value.items()}
     if isinstance(value, list):
         return [_rewritten(part, template) for part in value]
     if not isinstance(value, str):
         return value
-    # One after the other, as Kyverno does: what the first has written the second does not meet.
+    # One after the other, as in Kyverno: a later replacement does not see the output of an earlier
+    # one.
     for part in ("spec", "metadata"):
         value = re.sub(
             rf"\b(object|oldObject)\.{part}{_NOT_THE_TEMPLATES}", rf"\1.{template}.{part}", value
@@ -115,9 +116,9 @@ _ROOT: Final = re.compile(r"\s*Object\s*\{")
 
 
 def _mutating(spec: Json, template: str) -> Json:
-    """A spec of a MutatingPolicy whose conditions and apply configurations are about templates.
+    """Returns a MutatingPolicy's spec with conditions and apply configurations about templates.
 
-    Variables and JSON Patches stay as they are (pkg/cel/policies/mpol/autogen).
+    Variables and JSON Patches are unchanged (pkg/cel/policies/mpol/autogen).
     """
     conditions = [
         {**one, "expression": _of_template(one.get("expression"), template)}
@@ -134,7 +135,7 @@ def _mutating(spec: Json, template: str) -> Json:
 
 
 def _of_template(expression: Any, template: str) -> Any:
-    """An expression about Pods as one about templates: what it writes as ``Object{…}`` stands in one."""
+    """Returns an expression about templates; its ``Object{…}`` is placed in a template."""
     if type(expression) is not str:
         return expression
     rewritten = _PARTS.sub(rf"\1.{template}.\2", expression)

@@ -1,7 +1,7 @@
-"""Writes a rule of a ClusterPolicy as conditions and validations in CEL.
+"""Converts a rule of a ClusterPolicy to conditions and validations in CEL.
 
-A pattern, conditions of deny, and ``foreach`` over lists become one expression. Read in Kyverno 1.19:
-pkg/engine/handlers/validation.
+A pattern, conditions of deny, and ``foreach`` over lists become one expression. Source: Kyverno
+1.19: pkg/engine/handlers/validation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LISTS: Final = frozenset(
     ("containers", "ephemeralContainers", "initContainers", "rules", "subjects", "volumes")
 )
-"""Fields of builtin kinds that are lists. What stands elsewhere may be one object."""
+"""List fields of builtin kinds. Other fields may be single objects."""
 
 _NESTED_MAX: Final = 5
 _OF_FOREACH: Final = frozenset(
@@ -30,14 +30,14 @@ _OF_FOREACH: Final = frozenset(
 
 
 class Check(NamedTuple):
-    """A condition that has to hold, and one for when it counts; "" holds always."""
+    """A condition that must hold, and its precondition; "" holds always."""
 
     held: str
     condition: str = ""
 
 
 def validations_of(validate: Json, queries: Queries) -> tuple[list[str], list[Json]]:
-    """Conditions without which the rule is skipped, and what must hold.
+    """Returns preconditions of the rule, and the conditions that must hold.
 
     Raises :class:`~webhook.kyverno.patterns.Unwritable`.
     """
@@ -96,7 +96,7 @@ def _of(where: str, name: str) -> str:
 
 
 def _any_pattern(patterns: list[Json], at: str) -> Check:
-    """One pattern has to hold. The rule is skipped where each is skipped."""
+    """Requires one of the patterns. The rule is skipped if each pattern is skipped."""
     every = [pattern_of(one, at) for one in patterns]
     groups = [both(*(f"({one})" for one in each.conditions)) for each in every]
     held = [
@@ -111,14 +111,14 @@ def _any_pattern(patterns: list[Json], at: str) -> Check:
 
 
 def _all_of(entries: list[Json], where: str, queries: Queries) -> Check:
-    """Writes the checks of every entry of ``foreach``; an entry without items is skipped."""
+    """Combines the checks of all ``foreach`` entries; an entry without items is skipped."""
     every = [_each(one, f"{where}[{at}]", queries) for at, one in enumerate(entries)]
     held = " && ".join(f"({one.held})" for one in every)
     return Check(held, " || ".join(f"({one.condition})" for one in every))
 
 
 def _each(entry: Json, where: str, queries: Queries) -> Check:
-    """Whether every item of a list is as an entry of ``foreach`` asks, and whether one is asked."""
+    """Returns whether every item of a list passes a ``foreach`` entry, and whether any counts."""
     if more := sorted(entry.keys() - _OF_FOREACH):
         raise Unwritable(f"{where}.{more[0]}")
     if len(queries.elements) >= _NESTED_MAX:
@@ -141,7 +141,7 @@ def _each(entry: Json, where: str, queries: Queries) -> Check:
 
 
 def _items(entry: Json, where: str, queries: Queries) -> tuple[str, str]:
-    """The list that an entry goes through, and when it is there."""
+    """Returns the list of an entry, and the condition for its existence."""
     text = str(entry.get("list") or "")
     if not text:
         raise Unwritable(f"{where}.list is missing")
@@ -163,7 +163,7 @@ def _items(entry: Json, where: str, queries: Queries) -> tuple[str, str]:
 
 
 def _item(entry: Json, where: str, queries: Queries, name: str) -> Check:
-    """Writes the check of one item, and when it counts."""
+    """Returns the check of one item, and its precondition."""
     preconditions = ""
     if entry.get("preconditions"):
         preconditions = conditions_of(
@@ -184,7 +184,7 @@ def _item(entry: Json, where: str, queries: Queries, name: str) -> Check:
 
 
 def take_variable(entry: Json, where: str, queries: Queries) -> None:
-    """A variable of a rule's context, where it is computed from the request alone.
+    """Adds a variable of a rule's context, if it depends on the request only.
 
     Raises :class:`~webhook.kyverno.patterns.Unwritable`.
     """
@@ -199,7 +199,7 @@ def take_variable(entry: Json, where: str, queries: Queries) -> None:
 
 
 def _variable(given: Json, queries: Queries) -> Term:
-    """The value of a variable: ``jmesPath``, of ``value`` where there is one, else ``default``."""
+    """Returns the value of a variable: ``jmesPath``, of ``value`` if present, else ``default``."""
     value = term_of(given["value"], queries) if "value" in given else None
     term = value
     if path := given.get("jmesPath"):

@@ -1,7 +1,7 @@
-"""Conditions of Kyverno (``deny``, ``preconditions``) as expressions of CEL.
+"""Converts Kyverno's conditions (``deny``, ``preconditions``) to CEL expressions.
 
-Read in Kyverno 1.19: pkg/engine/variables/operator. What an operator says depends on the kinds of
-the key and of the value, which are known when the policy is written, or asked in the expression.
+The meaning of an operator depends on the types of the key and of the value. These are known at
+conversion, or tested in the expression. Source: Kyverno 1.19: pkg/engine/variables/operator.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WITHIN: Final = {
     "AnyNotIn": ("exists", True),
     "AllNotIn": ("all", True),
 }
-"""Of how many of several keys it has to hold, and whether they have to be elsewhere."""
+"""For several keys: for how many it must hold, and whether the others must be elsewhere."""
 
 _COMPARED: Final = {
     "GreaterThan": ">",
@@ -44,17 +44,17 @@ _IS_NUMBER: Final = "(type({0}) == int || type({0}) == double || type({0}) == ui
 
 
 class RequiredCondition(NamedTuple):
-    """Whether a condition holds, and when all that it asks for is there; "" is always."""
+    """A condition, and the precondition that its inputs exist; "" is always."""
 
     held: str
     reached: str = ""
 
 
 def conditions_of(given: Any, where: str, queries: Queries, *, skips_missing: bool = False) -> str:
-    """Conditions in ``any`` and ``all``; a bare list is of ``all``. Each is asked in turn.
+    """Returns conditions in ``any`` and ``all``, in order; a bare list means ``all``.
 
-    An error in one is an error of all, whatever the others say, as Kyverno asks them in order. With
-    ``skips_missing`` nothing holds where a key is missing. Raises
+    An error in one is an error of all, whatever the others are, because Kyverno evaluates them in
+    order. With ``skips_missing`` nothing holds if a key is missing. Raises
     :class:`~webhook.kyverno.patterns.Unwritable`.
     """
     blocks = objects_of(given) if type(given) is list else [object_of(given)]
@@ -75,7 +75,7 @@ def conditions_of(given: Any, where: str, queries: Queries, *, skips_missing: bo
 
 
 def _in_turn(parts: list[RequiredCondition], *, is_all: bool, skips_missing: bool = False) -> str:
-    """Conditions one after the other, where an earlier one may be an error."""
+    """Combines conditions in order; an earlier one may be an error."""
     if skips_missing:
         parts = [RequiredCondition(both(reached, f"({held})"), reached) for held, reached in parts]
     if not any(
@@ -123,7 +123,7 @@ def _held(condition: Json, where: str, key: Term, value: Term, queries: Queries)
 
 
 def term_of(value: Any, queries: Queries) -> Term:
-    """A key or a value, in which variables may stand; raises Unwritable."""
+    """Returns a key or a value, which may contain variables; raises Unwritable."""
     if type(value) is list and "{{" in str(value):
         made = [term_of(one, queries) for one in value]
         if any(one.kind in {"list", "map", "object"} for one in made):
@@ -146,7 +146,8 @@ def term_of(value: Any, queries: Queries) -> Term:
     return joined(terms)
 
 
-# --- one of several -------------------------------------------------------------------------------
+# --- membership
+# -----------------------------------------------------------------------------------
 
 
 def _within(operator: str, key: Term, value: Term, queries: Queries) -> str:
@@ -177,7 +178,7 @@ def _not(text: str, *, is_not: bool) -> str:
 
 
 def _scalar(text: str, key: Term, value: Term, queries: Queries, *, is_old: bool) -> str | None:
-    """Whether one key is among the values; None where the values are of no kind for it."""
+    """Returns whether one key is among the values; None if no value has a comparable type."""
     if value.kind == "list":
         return _among(text, key, value, queries)
     if value.kind != "string":
@@ -234,13 +235,13 @@ def _each_exactly(operator: str, items: str, value: Term, name: str) -> str:
 
 
 def _refuse_json(text: str) -> None:
-    """Kyverno reads a text that is JSON as a list."""
+    """Raises for JSON texts, which Kyverno reads as lists."""
     if re.fullmatch(r"\s*([\[{\"].*|-?[0-9].*|true|false|null)\s*", text, re.DOTALL):
         raise Unwritable(f"a value that Kyverno reads as JSON: {text}")
 
 
 def _among(text: str, key: Term, value: Term, queries: Queries) -> str:
-    """Whether a key and one of the values are the same; either may be a pattern."""
+    """Returns whether a key equals one of the values; either may be a pattern."""
     if type(value.fixed) is not list:
         name = queries.name()
         other = name if value.items == "string" else f"string({name})"
@@ -272,7 +273,7 @@ def _has_glob(text: str, held: str) -> str:
 
 
 def _as_pattern(pattern: str, text: str, queries: Queries) -> str:
-    """Whether a text is as a pattern says that is known only then."""
+    """Matches a text with a pattern that is only known at evaluation."""
     del queries
     return _has_glob(pattern, f"{text}.matches({_glob(pattern)})")
 
@@ -350,7 +351,7 @@ def _equals(key: Term, value: Term, queries: Queries) -> str:
 
 
 def _number_equals(name: str, value: Term) -> str:
-    """Writes whether a value that is no text equals a text or a number."""
+    """Returns whether a non-text value equals a text or a number."""
     if value.kind == "number":
         return f"{name} == {value.text}"
     number = _number_of(value)
@@ -369,7 +370,7 @@ def _number_of(value: Term) -> str:
 
 
 def _text_equals(text: str, value: Term) -> str:
-    """Whether a text equals a value of the policy: durations and quantities by what they mean."""
+    """Returns whether a text equals a policy's value; durations and quantities by amount."""
     is_duration = f"{text}.matches('{_DURATION}')"
     if value.kind == "number":
         if type(value.fixed) is not int:
@@ -389,7 +390,7 @@ def _text_equals(text: str, value: Term) -> str:
 
 
 def _texts_equal(text: str, other: str) -> str:
-    """Whether two texts are equal that are both known only then."""
+    """Returns whether two texts are equal that are only known at evaluation."""
     are_durations = f"{text}.matches('{_DURATION}') && {other}.matches('{_DURATION}')"
     same = f"isQuantity({other}) && quantity({text}).compareTo(quantity({other})) == 0"
     alike = f"({text} == {other} || {_has_glob(other, f'{text}.matches({_glob(other)})')})"
@@ -400,7 +401,7 @@ def _texts_equal(text: str, other: str) -> str:
 
 
 def _equal_of_any(key: Term, value: Term, queries: Queries) -> str:
-    """Whether two values are equal whose kinds are known only then."""
+    """Returns whether two values are equal whose types are only known at evaluation."""
 
     def compared(name: str, other: str) -> str:
         return (
@@ -449,8 +450,8 @@ def _compared(operator: str, key: Term, value: Term, queries: Queries) -> str:
 
 
 def _text_compared(operator: str, text: str, value: Term) -> str:
-    """A text beside a number: it may be a duration, or a number itself."""
-    # Go cuts off what is less than a second.
+    """Compares a text with a number: the text may be a duration or a number."""
+    # Go truncates fractions of a second.
     duration = f"duration({text}) {operator} duration('{int(value.fixed)}s')"
     return (
         f"({text}.matches('{_DURATION}') ? {duration}"

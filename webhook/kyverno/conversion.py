@@ -1,7 +1,7 @@
-"""Rules of Kyverno's ClusterPolicies as ValidatingPolicies in CEL: those that can be written so.
+"""Converts rules of Kyverno's ClusterPolicies to ValidatingPolicies in CEL, if possible.
 
-A rule with ``validate.cel``, a pattern, or conditions of ``deny`` becomes one policy; what cannot be
-written is named. Read in Kyverno 1.18: pkg/engine/validate, pkg/engine/anchor, pkg/engine/pattern.
+A rule with ``validate.cel``, a pattern, or conditions of ``deny`` becomes one policy; inconvertible
+parts are named. Source: Kyverno 1.18: pkg/engine/validate, pkg/engine/anchor, pkg/engine/pattern.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RESOURCE: Final = frozenset(
     ]
 )
 _OTHERS: Final = ("mutate", "generate", "verifyImages")
-"""The kinds of a rule that may stand in place of ``validate``."""
+"""Rule types other than ``validate``."""
 
 _QUOTED: Final = re.compile(
     r"""\\?"?request\\?"?\.\\?"(object|oldObject)|request\.(object|oldObject)\.\\?"(spec|metadata)"""
@@ -54,13 +54,14 @@ _KIND: Final = re.compile(
     r"(?:[/.](?P<below>[a-z]+))?"
 )
 _CONNECTED: Final = frozenset(("attach", "exec", "portforward", "proxy"))
-"""Subresources that nobody creates: requests connect to them."""
+"""Subresources without creation: requests connect to them."""
 
 _EITHER: Final = "(object != null ? object : oldObject)"
-"""The object, or the one that is deleted; autogen leaves it alone, as Kyverno leaves selectors."""
+"""The object, or the deleted one; autogen does not rewrite it, as Kyverno does not rewrite
+selectors."""
 
 _VERSIONS: Final = {"autoscaling": "v2", "flowcontrol.apiserver.k8s.io": "v1"}
-"""Of builtin groups; of others v1."""
+"""Versions of builtin groups; v1 for others."""
 
 
 def converted(document: Json) -> Iterator[tuple[str, Json | Unwritable]]:
@@ -126,7 +127,7 @@ def _policy(document: Json, spec: Json, rule: Json, name: str) -> Json:
 
 
 def _check_convertible(spec: Json, rule: Json, validate: Json) -> None:
-    """Refuse what a policy of one rule cannot say: another kind of rule, or fields over all rules."""
+    """Raises for other rule types, and for fields over all rules of a policy."""
     if not validate:
         other = next((f"`{one}`" for one in _OTHERS if rule.get(one)), "no `validate`")
         raise Unwritable(f"it has {other}, and only `validate` is converted")
@@ -141,7 +142,7 @@ def _check_convertible(spec: Json, rule: Json, validate: Json) -> None:
 
 
 def rule_policy_name(document: Json, rule: str) -> str:
-    """The name of what a rule becomes: the policy's, with the rule's where it has several."""
+    """Returns the name of a converted rule: the policy's, with the rule's if it has several."""
     own_name = name_of(document)
     if len(objects_of(object_of(document.get("spec")).get("rules"))) == 1:
         return own_name
@@ -162,11 +163,12 @@ def _autogen(document: Json) -> Json:
     return {"autogen": {"podControllers": {"controllers": names}}}
 
 
-# --- what a rule is about -------------------------------------------------------------------------
+# --- matches of a rule
+# ----------------------------------------------------------------------------
 
 
 def _is_of_pods(rule: Json) -> bool:
-    """Whether it is about Pods, whose controllers Kyverno asks as well."""
+    """Returns whether the rule is about Pods, so that Kyverno applies it to controllers, too."""
     block = object_of(rule.get("match"))
     filters = [*objects_of(block.get("any")), *objects_of(block.get("all")), block]
     kinds = [kind for one in filters for kind in object_of(one.get("resources")).get("kinds") or ()]
@@ -174,7 +176,7 @@ def _is_of_pods(rule: Json) -> bool:
 
 
 def _matched(rule: Json, *, is_deleted: bool) -> tuple[Json, list[str]]:
-    """The matchConstraints, and what they cannot say as conditions."""
+    """Returns the matchConstraints, and further conditions."""
     block = object_of(rule.get("match"))
     are_alternatives = not objects_of(block.get("all"))
     filters = filters_of(block, "match")
@@ -199,7 +201,7 @@ def _matched(rule: Json, *, is_deleted: bool) -> tuple[Json, list[str]]:
 
 
 def _excluded(rule: Json) -> list[str]:
-    """Conditions of what is left out."""
+    """Returns conditions for excluded objects."""
     block = object_of(rule.get("exclude"))
     if not block:
         return []
@@ -218,10 +220,10 @@ def _excluded(rule: Json) -> list[str]:
 
 
 def for_requester(document: Json, requester: Json) -> Json:
-    """Return a ClusterPolicy as one requester meets it: what its rules say of roles is decided.
+    """Returns a ClusterPolicy for one requester: conditions on roles are decided.
 
-    ``requester`` has ``userInfo``, ``roles`` and ``clusterRoles``. Where it is empty, rules match
-    whoever it is, and exclude nobody, as in Kyverno's tests.
+    ``requester`` has ``userInfo``, ``roles`` and ``clusterRoles``. If it is empty, rules match
+    every user, and exclude none, as in Kyverno's tests.
     """
     spec = object_of(document.get("spec"))
     rules = [_rule_for(one, requester) for one in objects_of(spec.get("rules"))]
@@ -240,7 +242,7 @@ def _rule_for(rule: Json, requester: Json) -> Json:
         kept = [one for one in read if one is not None]
         matches = len(kept) == len(filters) if joint == "all" else bool(kept)
         if name == "exclude":
-            # A filter that names nothing else excludes whatever there is.
+            # A filter without other fields excludes everything.
             excludes_all = matches and not (any(kept) if joint == "all" else all(kept))
             is_met = is_met and not excludes_all
             kept = [one for one in kept if one and matches and not excludes_all]
@@ -254,7 +256,7 @@ def _rule_for(rule: Json, requester: Json) -> Json:
 
 
 def _filter_for(one: Json, requester: Json, *, excludes: bool) -> Json | None:
-    """A filter without what is known of the requester; None where that does not match."""
+    """Returns a filter without conditions on the requester; None if these do not match."""
     if not requester:
         if excludes and any(one.get(field) for field in _SUBJECTS):
             return None
@@ -266,7 +268,7 @@ def _filter_for(one: Json, requester: Json, *, excludes: bool) -> Json | None:
 
 
 def filters_of(block: Json, where: str) -> list[Json]:
-    """The filters of a match or exclude; raises :class:`Unwritable` where it names nothing."""
+    """Returns the filters of a match or exclude; raises :class:`Unwritable` if it is empty."""
     filters = objects_of(block.get("any")) or objects_of(block.get("all"))
     if filters:
         return filters
@@ -276,7 +278,7 @@ def filters_of(block: Json, where: str) -> list[Json]:
 
 
 def resources_of(one: Json, where: str, *, may_be_all: bool = False) -> Json:
-    """Writes a filter's resources as rules; raises :class:`Unwritable`."""
+    """Returns a filter's resources as rules; raises :class:`Unwritable`."""
     for field in _ROLES:
         if one.get(field):
             raise Unwritable(f"{where}.{field}: roles are known to the API server alone")
@@ -307,7 +309,7 @@ def _rules(resources: Json, default: list[str]) -> Iterator[Json]:
 
 
 def _resource_of(group: str, name: str) -> str:
-    """The resource of a kind; of a kind that is not builtin it is guessed, as English has it."""
+    """Returns the resource of a kind; for other than builtin kinds an English plural."""
     is_guess = group == "*" and re.search("[aeiou]y$", name) is not None
     return f"{name.lower()}s" if is_guess else plural_of(name)
 
@@ -321,9 +323,9 @@ def kind_of(text: str) -> tuple[str, str, str]:
 
 
 def parsed_kind(text: str) -> tuple[str, str, str, str]:
-    """Group, version, kind and subresource; raises :class:`Unwritable`.
+    """Returns group, version, kind and subresource; raises :class:`Unwritable`.
 
-    A kind of no builtin group is of any group, and of any version, as in Kyverno.
+    A kind of no builtin group is of any group and version, as in Kyverno.
     """
     match = _KIND.fullmatch(text)
     if match is None:
@@ -345,7 +347,7 @@ def parsed_kind(text: str) -> tuple[str, str, str, str]:
 
 
 def _of_kinds(resources: Json, is_asked: bool) -> list[str]:
-    """The condition of a filter's kinds, where its rules do not say enough."""
+    """Returns the condition on a filter's kinds, if its rules are not precise enough."""
     kinds = [str(one) for one in resources.get("kinds") or ()]
     if not kinds or "*" in kinds:
         return []
@@ -360,7 +362,7 @@ def _of_kinds(resources: Json, is_asked: bool) -> list[str]:
 
 
 def _conditions(one: Json) -> list[str]:
-    """Writes conditions on an object beside its kind, and on the user."""
+    """Returns conditions on the object besides its kind, and on the user."""
     resources = object_of(one.get("resources"))
     conditions = []
     if name := resources.get("name"):
@@ -388,7 +390,7 @@ def _conditions(one: Json) -> list[str]:
 
 
 def _is_subject(subject: Json) -> str:
-    """Whether the one who asks is a subject, whose name may be a pattern."""
+    """Returns whether the user is a subject, whose name may be a pattern."""
     kind, name = subject.get("kind"), str(subject.get("name") or "")
     username = "request.userInfo.?username.orValue('')"
     if kind == "User":
@@ -430,7 +432,8 @@ def _selected(labels: str, selector: Json, where: str) -> str:
     return " && ".join(parts) or "true"
 
 
-# --- when it is asked -----------------------------------------------------------------------------
+# --- operations of a rule
+# -------------------------------------------------------------------------
 
 
 def _preconditions(rule: Json, queries: Queries) -> list[str]:
@@ -440,10 +443,10 @@ def _preconditions(rule: Json, queries: Queries) -> list[str]:
 
 
 def _asks_of_deletions(rule: Json) -> bool:
-    """Whether Kyverno asks a rule about objects that are deleted.
+    """Returns whether Kyverno applies a rule to deleted objects.
 
-    A pattern it does not, and a list of a deleted object is none. Conditions of deny it asks, unless
-    they or what is before them are of another operation.
+    There are three cases. Patterns do not apply, and a deleted object has no lists. Conditions of
+    deny apply, unless these or the preconditions are about another operation.
     """
     validate = object_of(rule.get("validate"))
     if type(validate.get("deny")) is not dict:

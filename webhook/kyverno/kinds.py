@@ -33,10 +33,10 @@ PLURALS: Final = {
 """The kinds that are evaluated, by name."""
 
 KNOWN_AS: Final = {EXCEPTION: f"{EXCEPTION}.{GROUP}"}
-"""The names of kinds whose names others have, too, as kubectl writes them."""
+"""Kinds whose names exist in other groups, too, with their full names as in kubectl."""
 
 AUDITED: Final = "admissions are not decided by it: --kyverno-policies is audit"
-"""The note on each policy that audits alone go by."""
+"""The note on each policy that applies in audits only."""
 
 VALIDATING_KINDS: Final = frozenset({POLICY, NAMESPACED_POLICY})
 MUTATING_KINDS: Final = frozenset({MUTATING_POLICY, NAMESPACED_MUTATING_POLICY})
@@ -75,30 +75,30 @@ NOT_RUN: Final = {
     IMAGE_POLICY: _TO_BE_VERIFIED,
     NAMESPACED_IMAGE_POLICY: _TO_BE_VERIFIED,
 }
-"""Policies of Kyverno that are not evaluated, and what to know of each."""
+"""Kyverno's policies that are not evaluated, with a note on each."""
 
 
 class InvalidPolicy(ConstraintFrameworkError):
-    """A policy of Kyverno that cannot be used; the text says which part, and why."""
+    """A policy of Kyverno is unusable; the text names the part and the reason."""
 
 
 JSON_MODE: Final = "JSON"
-"""The evaluation mode of policies that review documents, which are no objects."""
+"""The evaluation mode of policies that review documents instead of objects."""
 
 
 def evaluation_mode(document: Mapping[str, Any]) -> str:
-    """The mode that a policy names; "" where it names none."""
+    """Returns the mode of a policy; "" without one."""
     return text(document, "spec", "evaluation", "mode")
 
 
 def is_evaluated(document: Mapping[str, Any]) -> bool:
-    """Whether something is reviewed, or excused, by it."""
+    """Returns whether reviews evaluate it: a policy or an exception."""
     gvk = gvk_of(document)
     return gvk.group == GROUP and gvk.kind in PLURALS
 
 
 def why_not_run(document: Mapping[str, Any]) -> str:
-    """Why a policy of Kyverno is evaluated nowhere; "" of one that is, and of what is none."""
+    """Returns why a policy of Kyverno is not evaluated; "" for evaluated ones and other objects."""
     gvk = gvk_of(document)
     if gvk.group not in {GROUP, OLD_GROUP} or is_evaluated(document):
         return ""

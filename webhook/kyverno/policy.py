@@ -39,25 +39,25 @@ if TYPE_CHECKING:
     from webhook.kyverno.world import World
 
 COST: Final = 10_000_000
-"""The cost of a policy at most, in CEL's units: as an API server gives one of its own."""
+"""The cost limit of a policy, in CEL's units: that of an API server for its own policies."""
 
 KUBERNETES: Final = "Kubernetes"
 JSON: Final = JSON_MODE
 _IMAGES: Final = ("containers", "initContainers", "ephemeralContainers")
 
 NOTHING_ALLOWED: Final[dict[str, Any]] = {"allowedImages": [], "allowedValues": []}
-"""The values that exceptions allow where there is none."""
+"""The values that exceptions allow, without any exception."""
 
 _ELSEWHERE: Final = {
     "HTTP": "it is for requests of HTTP, which Kyverno's authorizer answers",
     "Envoy": "it is for requests of Envoy, which Kyverno's authorizer answers",
 }
-"""Evaluation modes that nothing here can give an input, and what they are for."""
+"""Evaluation modes without an input here, and their use."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyQuestion:
-    """The input of a policy: a request, and the Namespace that its object is in."""
+    """The input of a policy: a request, and the Namespace of its object."""
 
     request: Json
     namespace: Json | None
@@ -68,7 +68,7 @@ class PolicyQuestion:
     resource: RequestedResource = field(init=False, repr=False, compare=False)
     """The resource that the request is about, as rules read it."""
     objects: dict[str, Any] = field(init=False, repr=False, compare=False)
-    """The object and the one before, as expressions read them."""
+    """The object and the old object, as expressions read them."""
     _given: dict[str | tuple[str, str], dict[str, Any]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -157,7 +157,7 @@ class CompiledSpec:
         self.types: dict[str, Type] = {}
         self.variables: dict[str, Expression] = {}
         self.parts: dict[Expression, Part] = {}
-        """The expressions, until one function is made of them."""
+        """The expressions, until they are compiled into one function."""
         if not conditions_read_variables:
             self.conditions = self._conditions(spec)
         for at, one in enumerate(objects_in(spec, "variables")):
@@ -195,7 +195,7 @@ class CompiledSpec:
         return expression
 
     def cost_warnings(self) -> tuple[str, ...]:
-        """Warn of expressions that would be ended for their cost, and forget what was checked.
+        """Warns of expressions beyond the cost limit, and forgets the checked ones.
 
         Call it once, after all expressions are compiled.
         """
@@ -219,11 +219,11 @@ class CompiledSpec:
         ]
 
     def is_about(self, question: PolicyQuestion) -> bool:
-        """Whether a request is one that it matches."""
+        """Returns whether a request matches."""
         return self.names_resource(question.resource) and self.selects(question)
 
     def names_resource(self, resource: RequestedResource) -> bool:
-        """Whether its rules name what a request is about."""
+        """Returns whether its rules name the requested resource."""
         return not self._matches_nothing and self._matches.names(resource)
 
     def selects(self, question: PolicyQuestion) -> bool:
@@ -232,7 +232,7 @@ class CompiledSpec:
 
     @property
     def reads_names(self) -> bool:
-        """Whether a rule is about objects of some names alone."""
+        """Returns whether a rule is limited to objects of some names."""
         return self._matches.reads_names
 
     @property
@@ -269,7 +269,10 @@ class CompiledSpec:
         question: PolicyQuestion,
         exceptions: Sequence[KyvernoException],
     ) -> KyvernoException | None:
-        """The exception that excuses it; what others allow is put into ``given`` for expressions."""
+        """Returns the exception that excuses it.
+
+        Values allowed by others are put into ``given``.
+        """
         allowing: list[KyvernoException] = []
         for one in exceptions:
             if self.holds(one.conditions, given, question):
@@ -285,7 +288,7 @@ class CompiledSpec:
     def holds(
         self, conditions: Sequence[Expression], given: dict[str, Any], question: PolicyQuestion
     ) -> bool:
-        """Whether conditions hold; raises :class:`~webhook.cel.errors.EvaluationError`."""
+        """Returns whether conditions hold; raises :class:`~webhook.cel.errors.EvaluationError`."""
         return conditions_hold(conditions, given, question.look)
 
     @property
@@ -294,7 +297,7 @@ class CompiledSpec:
         return bool(self._annotations)
 
     def annotated(self, composed: Composed, meter: Meter) -> tuple[tuple[str, str], ...]:
-        """The audit annotations that are not empty; raises likewise."""
+        """Returns the non-empty audit annotations; raises the same error."""
         annotations = []
         for key, expression in self._annotations:
             value = expression.evaluate(composed.env, meter)
@@ -308,9 +311,9 @@ class CompiledSpec:
 def fault_text(
     error: EvaluationError, given: dict[str, Any], question: PolicyQuestion, already: int
 ) -> tuple[str, tuple[str, ...]]:
-    """The text of an error without a Secret's values, and what was asked for and is not there.
+    """Returns an error's text without a Secret's values, and the missing facts.
 
-    ``already`` is how much was missing before. Raises the error again where the time is up.
+    ``already`` is the number of facts missing before. Raises the error again after a timeout.
     """
     pass_on(error)
     about = {"kind": question.request.get("kind"), "object": given["object"]}
@@ -319,7 +322,7 @@ def fault_text(
 
 
 class KyvernoPolicy:
-    """Where a policy stands, and when it decides."""
+    """The place of a policy, and its conditions."""
 
     notes: Sequence[str] = ()
     """The parts of a policy that probably have another effect than they seem to have."""
@@ -352,15 +355,15 @@ class KyvernoPolicy:
 
     @property
     def title(self) -> str:
-        """Its name, with the namespace of one that is in one."""
+        """Returns its name, with the namespace of a namespaced policy."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def is_about(self, question: PolicyQuestion) -> bool:
-        """Whether it, or what it implies, matches a request."""
+        """Returns whether it, or a policy that it implies, matches a request."""
         return self.is_in_place(question) and any(one.is_about(question) for one in self.specs)
 
     def is_in_place(self, question: PolicyQuestion) -> bool:
-        """Whether a request is in the namespace of one that is in one."""
+        """Returns whether a request is in the namespace of a namespaced policy."""
         return not self.namespace or question.request.get("namespace") == self.namespace
 
     def constrains(self, gvk: GroupVersionKind) -> bool:

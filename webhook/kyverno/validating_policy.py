@@ -1,4 +1,4 @@
-"""Kyverno's ValidatingPolicy: what one of them says of an object."""
+"""Evaluates Kyverno's ValidatingPolicy on an object."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _ACTIONS: Final = ("Deny", "Warn", "Audit")
 
 @dataclass(frozen=True, slots=True)
 class KyvernoVerdict:
-    """The verdict of a policy: ``pass``, ``fail``, ``error``, or ``skip`` where it does not match.
+    """The verdict of a policy: ``pass``, ``fail``, ``error``, or ``skip`` if it does not match.
 
-    ``missing`` is what it asked for and was not given: then it is an error, and nothing is decided.
-    ``exception`` is the one that excuses it.
+    ``missing`` are facts that the policy needed and did not get: the verdict is then an error, and
+    undecided. ``exception`` is the exception that excuses it.
     """
 
     result: str
@@ -67,10 +67,10 @@ class _Validation:
 
 
 class Rule(CompiledSpec):
-    """A spec with what it validates.
+    """A spec with its validations.
 
-    One generated function for all validations is tried first. Where that cannot decide, each
-    expression is evaluated by itself, which is exact.
+    One generated function for all validations runs first. If it cannot decide, each expression is
+    evaluated by itself, which is exact.
     """
 
     def __init__(self, spec: Json, namespace: str) -> None:
@@ -93,7 +93,7 @@ class Rule(CompiledSpec):
         self._whole_of_objects = self._whole if is_of_objects and not self.conditions else None
 
     def _together(self) -> Whole | None:
-        """All validations as one function; None where that is not possible."""
+        """Returns all validations as one function; None if that is impossible."""
         if self.has_annotations or self.variables.keys() & {*KNOWN}:
             return None
         pairs = [
@@ -107,7 +107,7 @@ class Rule(CompiledSpec):
         return whole_form(variables, pairs) if pairs else None
 
     def _constants(self, whole: Whole) -> tuple[Any, ...]:
-        """The values of variables that read nothing; NOTHING for one that has none."""
+        """Returns the values of constant variables; NOTHING for one without a value."""
         composed = Composed(self.variables, {}, None)
         composed.meter = Meter(COST)
         values = []
@@ -156,7 +156,7 @@ class Rule(CompiledSpec):
                 return KyvernoVerdict(one.result, f"excused by {one.title}", exception=one)
         if self.conditions and not self.holds(self.conditions, given, question):
             return SKIPPED
-        # What reads objects alone was tried before, unless there are exceptions.
+        # Validations that read objects only ran before, unless there are exceptions.
         if (
             self._whole is not None
             and self._whole is not self._whole_of_objects
@@ -184,7 +184,7 @@ class Rule(CompiledSpec):
     def _at_once(
         self, whole: Whole, given: dict[str, Any], question: PolicyQuestion
     ) -> KyvernoVerdict | None:
-        """Evaluates all validations at once; None where only the exact form can decide."""
+        """Evaluates all validations in one call; None if only the exact form can decide."""
         already = len(question.world.missing)
         operation = question.request.get("operation") or ""
         try:
@@ -208,7 +208,7 @@ class Rule(CompiledSpec):
     def holds(
         self, conditions: Sequence[Expression], given: dict[str, Any], question: PolicyQuestion
     ) -> bool:
-        """Whether conditions hold; an error is a no where the policy ignores failures."""
+        """Returns whether conditions hold; an error counts as no if the policy ignores failures."""
         try:
             return super().holds(conditions, given, question)
         except TimeUp:
@@ -251,7 +251,7 @@ class ValidatingPolicy(KyvernoPolicy):
         return bool(self.namespace) or any(one.has_selectors for one in rules)
 
     def selected(self, rules: Sequence[Rule], question: PolicyQuestion) -> list[Rule]:
-        """Returns those of its rules whose selectors take a request in, in the policy's namespace."""
+        """Returns its rules in the policy's namespace whose selectors match a request."""
         if not self.is_in_place(question):
             return []
         return [one for one in rules if one.selects(question)]
@@ -309,7 +309,7 @@ def read_kyverno(document: Json) -> ValidatingPolicy | KyvernoMutatingPolicy | K
 
 
 def fault_of(document: Json) -> str:
-    """Why a policy, or an exception, cannot be used; "" where it can."""
+    """Returns why a policy or an exception is unusable; "" if it is usable."""
     try:
         read_kyverno(document)
     except InvalidPolicy as error:

@@ -1,7 +1,7 @@
 """Answers the calls of Kyverno's policies to the cluster, registries and servers.
 
-Nobody is asked here. What was not given is an error, and :attr:`World.missing` names it: whoever
-reviews by it tells that the policy was not decided.
+Nothing is fetched here. A missing fact is an error, and :attr:`World.missing` names it: the
+reviewer then reports the policy as undecided.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HTTP: Final = "kyverno.http"
 GVR: Final = "kyverno.gvr"
 
 KnownObjects: TypeAlias = Callable[[str, str], "Mapping[tuple[str, str], Json] | None"]
-"""The objects of an apiVersion and a resource, by namespace and name; None where none is known."""
+"""Objects of an apiVersion and resource, by namespace and name; None if they are unknown."""
 
 _NAMED: Final = """
 {get} .(kyverno.resources, string, string, string, string) dyn
@@ -41,7 +41,7 @@ _NAMED: Final = """
 {list} .(kyverno.resources, kyverno.gvr, string) dyn
 {list} .(kyverno.resources, kyverno.gvr, string, map(string, string)) dyn
 """
-"""Of a policy of the cluster: the namespace is an operand."""
+"""Calls in a cluster-wide policy: the namespace is an operand."""
 
 _OWN: Final = """
 {get} .(kyverno.resources, string, string, string) dyn
@@ -51,7 +51,7 @@ _OWN: Final = """
 {list} .(kyverno.resources, kyverno.gvr) dyn
 {list} .(kyverno.resources, kyverno.gvr, map(string, string)) dyn
 """
-"""Of a policy in a namespace: it sees that one alone."""
+"""Calls in a namespaced policy, which reads its own namespace only."""
 
 _ALWAYS: Final = """
 {gvr} .(kyverno.resources, string, string) kyverno.gvr
@@ -70,7 +70,7 @@ _SPELLINGS: Final = (
     {"get": "get", "list": "list", "gvr": "toGVR", "post": "post"}
     | {"client": "client", "metadata": "getMetadata"},
 )
-"""As versions before 1.18 write them, and as later ones do: these take both."""
+"""Spellings before 1.18 and since; later versions accept both."""
 
 _TIMES: Final = """
 now .(kyverno.time) Timestamp
@@ -80,7 +80,7 @@ toCron .(kyverno.time, Timestamp) string
 
 
 def overloads(*, namespaced: bool) -> str:
-    """The functions that ask the world, as ``webhook.cel.check.overloads`` writes them."""
+    """Returns the functions that read the world, as ``webhook.cel.check.overloads`` writes them."""
     table = (_OWN if namespaced else _NAMED) + _ALWAYS
     return _TIMES + "".join(table.format(**names) for names in _SPELLINGS)
 
@@ -95,7 +95,7 @@ VARIABLES: Final = {
 
 
 class World:
-    """The facts that are known during one review. Used by one thread."""
+    """The known facts of one review. Used by one thread."""
 
     def __init__(
         self,
@@ -107,10 +107,10 @@ class World:
         entries: Mapping[str, Any] | None = None,
         is_whole: bool = False,
     ) -> None:
-        """``answers`` are what servers say, by URL or ``METHOD:URL``; ``entries`` the global context.
+        """``answers`` are of servers, by URL or ``METHOD:URL``; ``entries`` the global context.
 
-        ``now_ns`` is the time of the review, in nanoseconds since 1970. Of a world that is whole,
-        what is not known is not there.
+        ``now_ns`` is the time of the review, in nanoseconds since 1970. In a complete world,
+        unknown objects do not exist.
         """
         self.known = known
         self.now_ns = now_ns
@@ -119,10 +119,13 @@ class World:
         self.entries = entries or {}
         self.is_whole = is_whole
         self.missing: list[str] = []
-        """The keys that were asked for and not given."""
+        """The requested and missing keys."""
 
     def variables(self, namespace: str) -> dict[str, Any]:
-        """As expressions of a policy name them; it is in ``namespace``, if in one."""
+        """Returns the variables of a policy's expressions.
+
+        ``namespace`` is the policy's, if any.
+        """
         return {
             "resource": Opaque(RESOURCES, (self, namespace), "resource"),
             "image": Opaque(IMAGES, self, "image"),
@@ -132,13 +135,13 @@ class World:
         }
 
     def lacks(self, missing: str) -> NoReturn:
-        """Remember what is missing, and end the evaluation that asked for it."""
+        """Records a missing fact, and ends the evaluation."""
         self.missing.append(missing)
         raise EvaluationError(missing)
 
 
 def nothing_known(version: str, resource: str) -> None:
-    """Of a world in which there is no object."""
+    """Returns none: a world without objects."""
     del version, resource
 
 
@@ -153,7 +156,7 @@ def objects_known(objects: Iterable[Json]) -> KnownObjects:
 
 
 def synced_known(inventory: Mapping[str, Any], namespaces: Mapping[str, Any]) -> KnownObjects:
-    """A world of what is synced, as policies read it as data, and of the Namespaces."""
+    """Returns the world of synced objects, as policies read them, and of the Namespaces."""
 
     def known(version: str, resource: str) -> Mapping[tuple[str, str], Json] | None:
         if (version, resource) == ("v1", "namespaces") and namespaces:
@@ -173,7 +176,7 @@ def synced_known(inventory: Mapping[str, Any], namespaces: Mapping[str, Any]) ->
 
 
 def _get(one: Opaque, version: str, resource: str, namespace: str, name: str) -> Any:
-    """The object of that name; null where there is none."""
+    """Returns the object of that name; null without one."""
     world: World = one.value[0]
     objects = world.known(version, resource)
     if objects is None and not world.is_whole:
@@ -184,7 +187,7 @@ def _get(one: Opaque, version: str, resource: str, namespace: str, name: str) ->
 def _list(
     one: Opaque, version: str, resource: str, namespace: str, labels: Mapping[str, str]
 ) -> Any:
-    """The objects of a kind in a namespace, or in all where that is empty."""
+    """Returns the objects of a kind in a namespace; in all if it is empty."""
     world: World = one.value[0]
     objects = world.known(version, resource)
     if objects is None and not world.is_whole:
@@ -323,7 +326,7 @@ def truncate(_: Opaque, moment: Timestamp, step: Duration) -> Timestamp:
 
 @form("toCron", TIME, Timestamp)
 def to_cron(_: Opaque, moment: Timestamp) -> str:
-    """The schedule of one moment a year."""
+    """Returns the cron schedule of one time a year."""
     at = datetime.fromtimestamp(moment.ns // 1_000_000_000 + moment.offset_seconds, UTC)
     return f"{at.minute} {at.hour} {at.day} {at.month} {at.isoweekday() % 7}"
 

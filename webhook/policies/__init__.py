@@ -1,6 +1,5 @@
-"""Policies in files: read from directories, told apart, and brought into a client.
+"""Policies in files: read from directories, classified, and loaded into a client.
 
-Everything in the files that is neither a template nor a constraint is the synced
-data, as a cluster would have it. Knows files and the constraint framework;
-knows no server and no cluster.
+All objects in the files except templates and constraints are the synced data, as in a cluster. This
+package depends on files and the constraint framework, but on no server and no cluster.
 """

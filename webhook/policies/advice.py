@@ -1,8 +1,8 @@
-"""Warns of policies that can be used and will probably judge nothing.
+"""Warns of usable policies that will probably match nothing.
 
-Three things are told: a constraint whose match names a kind that there is not, with the nearest
-one; a constraint on kinds of which no webhook is ever asked; and, after a review of objects, the
-constraints that none of them matched.
+There are three warnings: a constraint whose match names an unknown kind, with the nearest known
+kind; a constraint on kinds without webhook calls; and, after a review of objects, the constraints
+that matched none of them.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _POLICY_KINDS: Final = frozenset((row.group, row.kind) for row in POLICY_KINDS)
 _ANY: Final = {"apiVersions": ["*"]}
 
 PLACES_SHOWN: Final = 5
-"""Rules that one line names; more would hide what to do."""
+"""The most rules that one line names; more would hide the remedy."""
 
 
 class Matched:
-    """Collects the constraints that something matched: an observer of reviews."""
+    """Collects the constraints with a match: an observer of reviews."""
 
     def __init__(self) -> None:
         self._keys: set[tuple[str, str]] = set()
@@ -73,7 +73,7 @@ class Matched:
         self._keys.update(one.key for one in constraints)
 
     def take(self, responses: Responses) -> None:
-        """Note constraints with a result that took no evaluation as matched, too."""
+        """Records constraints whose result needed no evaluation as matched, too."""
         self._keys.update(one.constraint.key for one in responses.results)
         self._keys.update(one.constraint.key for one in responses.undecided)
 
@@ -81,7 +81,7 @@ class Matched:
         return key in self._keys
 
     def missing(self, snapshot: Snapshot, target: str = "") -> list[Constraint]:
-        """The constraints in force that nothing matched; those of one target, where it is named."""
+        """Returns the constraints in force without a match; of one target, if it is given."""
         return [
             one
             for entry in snapshot.entries
@@ -92,7 +92,10 @@ class Matched:
 
 
 def advice_on(snapshot: Snapshot, seen: Collection[GroupAndKind] = ()) -> list[Problem]:
-    """Warn of constraints that will probably match nothing; ``seen`` are further kinds that exist."""
+    """Warns of constraints that will probably match nothing.
+
+    ``seen`` are further existing kinds.
+    """
     problems: list[Problem] = []
     for entry in snapshot.entries:
         if entry.target.name == admission.NAME:
@@ -104,7 +107,7 @@ def advice_on(snapshot: Snapshot, seen: Collection[GroupAndKind] = ()) -> list[P
 def advice_on_constraint(
     constraint: Constraint, seen: Collection[GroupAndKind] = ()
 ) -> list[Problem]:
-    """Warn of one constraint that will probably match nothing."""
+    """Warns of a constraint that will probably match nothing."""
     return advice_on_document(constraint.document, seen)
 
 
@@ -159,9 +162,9 @@ def _given_up(document: Mapping[str, Any]) -> Iterator[str]:
 def advice_on_groups(
     snapshot: Snapshot, concerned: AbstractSet[tuple[str, str]]
 ) -> Iterator[Problem]:
-    """Warn of groups that will probably match nothing, where they or a member are ``concerned``.
+    """Warns of groups that will probably match nothing, if they or a member are ``concerned``.
 
-    A member that is enforced itself refuses what the group accepts.
+    A member that is enforced itself refuses objects that the group accepts.
     """
     constraints = {one.key: one for one in snapshot.constraints}
     for one in snapshot.constraints:
@@ -194,9 +197,9 @@ def _of_group(one: Constraint, message: str) -> Problem:
 
 
 def _never_sent(groups: Collection[str], kind: str) -> list[str]:
-    """The kinds that one entry of a match names and of which no webhook is asked.
+    """Returns the kinds in one entry of a match for which no webhook is called.
 
-    Every kind of a group is named where the group is; every kind of all groups names none.
+    A group without kinds means all its kinds; all groups without kinds give none.
     """
     if kind == "*":
         return sorted(other for group, other in NEVER_ASKED if group in groups)
@@ -207,7 +210,7 @@ def _never_sent(groups: Collection[str], kind: str) -> list[str]:
 
 
 def advice_on_template(entry: Entry) -> Iterator[Problem]:
-    """Warn of what a template reads and is not there: of a request alone, or of no library."""
+    """Warns of a template that needs a request or a missing library."""
     if entry.target.name != admission.NAME:
         return
     for library in absent_libraries(entry.template):
@@ -227,14 +230,14 @@ def advice_on_template(entry: Entry) -> Iterator[Problem]:
 
 
 def left_out(manifests: Iterable[Manifest]) -> Iterator[str]:
-    """A line for each policy of Kyverno that no object is reviewed by, and what to do instead."""
+    """Returns a line for each Kyverno policy that reviews no object, with the alternative."""
     for item in manifests:
         if why := why_not_run(item.document):
             yield f"{item.file}:{item.line}: {item.title}: not evaluated: {why}"
 
 
 def unsent_kinds(snapshot: Snapshot, matched: Matched) -> list[Problem]:
-    """Warn of templates that were evaluated without what they read: a request, or a library."""
+    """Warns of templates that were evaluated without their inputs: a request, or a library."""
     return [
         problem
         for entry in snapshot.entries
@@ -244,14 +247,14 @@ def unsent_kinds(snapshot: Snapshot, matched: Matched) -> list[Problem]:
 
 
 def unmatched(missing: Iterable[Constraint], seen: Collection[GroupAndKind] = ()) -> list[Problem]:
-    """Warn of constraints that matched no object, and name the kinds that were probably meant."""
+    """Warns of constraints that matched no object, and suggests the probably intended kinds."""
     return [problem for one in missing for problem in advice_on_constraint(one, seen)]
 
 
 def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] = ()) -> str:
-    """The kind that was probably meant; empty where this one may well be there.
+    """Returns the probably intended kind; empty if this kind may exist.
 
-    A custom resource's kind is not known: of groups that are not Kubernetes' own nothing is told.
+    Kinds of custom resources are unknown: groups outside Kubernetes' own API are not checked.
     """
     known = BUILTIN_KINDS | _POLICY_KINDS | frozenset(seen)
     if kind == "*" or not kind:
@@ -279,24 +282,24 @@ def nearest(groups: Collection[str], kind: str, seen: Collection[GroupAndKind] =
     if same:
         return same[0]
     if everywhere:
-        return ""  # A custom resource may be called anything.
+        return ""  # A custom resource may have any name.
     near = get_close_matches(kind, names, n=1, cutoff=NEAR)
     return near[0] if near else ""
 
 
 def _is_foreign(group: str) -> bool:
-    """Whether a group is nobody's that is known here: of a custom resource."""
+    """Returns whether a group is unknown: of a custom resource."""
     return group not in BUILTIN_GROUPS and "." in group
 
 
 def _spellings(kind: str) -> tuple[str, ...]:
-    """A kind in lower case, and as resources are named by it."""
+    """Returns a kind in lower case, and the resource names derived from it."""
     lower = kind.lower()
     return lower, f"{lower}s", f"{lower}es", f"{lower.removesuffix('y')}ies"
 
 
 def _named(document: Mapping[str, Any]) -> Iterator[tuple[str, list[str], list[str]]]:
-    """The field, groups and kinds of each place where a policy names kinds."""
+    """Yields the field, groups and kinds of each place where a policy names kinds."""
     spec = object_of(document.get("spec"))
     for item in objects_of(object_of(spec.get("match")).get("kinds")):
         yield "match", texts_of(item.get("apiGroups")), texts_of(item.get("kinds"))

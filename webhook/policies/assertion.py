@@ -1,4 +1,4 @@
-"""An assertion of a test suite's case: how many violations, with what message."""
+"""An assertion of a test suite's case: the expected number of violations and their message."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ class AssertionFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """``violations`` is a count, ``yes`` (at least one) or ``no``; ``message`` is RE2's."""
+    """``violations`` is a count, ``yes`` (at least one) or ``no``.
+
+    ``message`` is a pattern of RE2.
+    """
 
     violations: int | str = "yes"
     message: str | None = None
 
     def check(self, messages: Sequence[str]) -> None:
-        """Compare with the messages of a review; raises :class:`AssertionFailure`."""
+        """Compares with the messages of a review; raises :class:`AssertionFailure`."""
         fault = self._fault(self._matching(messages))
         if fault:
             raise AssertionFailure(f"{fault}: got messages [{' '.join(messages)}]")
@@ -62,7 +65,7 @@ class Assertion:
 
 
 def read_assertion(value: Any) -> Assertion:
-    """Read an assertion; raises ValueError where a field has a wrong type."""
+    """Reads an assertion; raises ValueError for a field of a wrong type."""
     if type(value) is not dict:
         raise ValueError("an assertion must be an object")
     violations, message = value.get("violations"), value.get("message")

@@ -31,7 +31,7 @@ _FIELDS: Final = {"name", "image", "description", "verification"}
 
 
 class InvalidCatalogue(ValueError):
-    """A catalogue that cannot be used, or has no such source; the message names file and field."""
+    """A catalogue is invalid or lacks the source; the message names file and field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class CatalogueSource:
 
 
 def source_of(file: Path, name: str) -> CatalogueSource:
-    """The source of a name; a reference with a slash stands for itself.
+    """Returns the source of a name; a reference with a slash is used directly.
 
-    Raises :class:`InvalidCatalogue`: a name that is mistyped is no image of Docker Hub.
+    Raises :class:`InvalidCatalogue`: a mistyped name is no image of Docker Hub.
     """
     sources = read_catalogue(file)
     for source in sources:
@@ -60,7 +60,7 @@ def source_of(file: Path, name: str) -> CatalogueSource:
 
 
 def read_catalogue(file: Path) -> list[CatalogueSource]:
-    """All sources; raises :class:`InvalidCatalogue`."""
+    """Returns all sources; raises :class:`InvalidCatalogue`."""
     try:
         documents = [one.value for one in read_values(file)]
     except UnreadableFile as error:

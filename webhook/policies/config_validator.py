@@ -1,10 +1,9 @@
-"""Policies as config-validator had them before it took the framework's form.
+"""Converts config-validator's older policies to constraint framework templates.
 
-Its public library is written so: templates of version v1alpha1 whose ``targets`` is a map and
-whose rule is ``deny``, which reads ``input.asset`` and ``input.constraint.spec.parameters`` and
-calls functions of a folder of libraries below ``data.validator``; names with underscores. Here
-they become templates and constraints of today's form, as its loader makes them
-(pkg/gcv/configs/config.go).
+Its public library uses the older form: templates of version v1alpha1 with a map as ``targets`` and
+the rule ``deny``. This rule reads ``input.asset`` and ``input.constraint.spec.parameters``. It
+calls functions of a library folder below ``data.validator``. Names have underscores. The conversion
+is that of its loader (pkg/gcv/configs/config.go).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ ORIGINAL_NAME: Final = "validation.gcp.forsetisecurity.org/originalName"
 """The annotation that keeps the name that an object had in its file."""
 
 _LIBRARY: Final = "validator"
-"""The package of libraries below ``data``, and below ``data.lib`` once they are a template's."""
+"""The package of libraries: below ``data`` in the older form, below ``data.lib`` in a template."""
 
 _ADAPTER: Final = """
 violation[{"msg": message, "details": metadata}] {
@@ -38,7 +37,10 @@ violation[{"msg": message, "details": metadata}] {
 
 
 def modernised(document: dict[str, Any], libraries: Sequence[str] = ()) -> dict[str, Any]:
-    """The policy in today's form; itself where it is of that form already, or no policy."""
+    """Returns the converted policy.
+
+    The document itself if it needs no conversion or is no policy.
+    """
     gvk = gvk_of(document)
     if gvk.version != "v1alpha1":
         return document
@@ -48,7 +50,7 @@ def modernised(document: dict[str, Any], libraries: Sequence[str] = ()) -> dict[
 
 
 def below_lib(rego: str) -> str:
-    """A module whose own package, and what it names below ``data``, moved from ``validator``."""
+    """Returns a module with its package and references moved from ``data.validator``."""
     tokens = tokenize(Source("", rego), t.KEYWORDS)
     kinds, texts = tokens.kinds, tokens.texts
     inserted: list[int] = []
@@ -108,7 +110,7 @@ def _constraint(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ancestries(value: Any) -> Any:
-    """Patterns from before ``**`` was known: a ``*`` stood for whatever follows."""
+    """Converts patterns from before ``**``: a ``*`` matched any rest."""
     if type(value) is not list or not all(type(item) is str for item in value):
         return value
     return [

@@ -1,9 +1,8 @@
-"""Policies of directories, kept in step with a client.
+"""Keeps a client in step with policy directories.
 
-Each load reads the files again and changes the client where they differ. What
-is broken costs only itself: a file that cannot be read keeps the objects of its
-last good reading, and a template or constraint that is refused keeps its last
-good revision in force. Every fault is reported.
+Each load reads the files again and updates the client. A fault affects only its own object: an
+unreadable file keeps the objects of its last good reading, and a refused template or constraint
+keeps its last good revision in force. Every fault is reported.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 CONFIGURATION_GROUPS: Final = BESIDE_POLICIES | {
     f"{name}.gatekeeper.sh" for name in ("connection", "externaldata", "status")
 }
-"""Of what stands beside templates and constraints, here or with Gatekeeper, and is no data."""
+"""Groups of configuration objects, of Waddle or Gatekeeper, that are no data."""
 
 
 Announce: TypeAlias = "Callable[[Iterable[Mapping[str, Any]]], None]"
@@ -48,11 +47,10 @@ Announce: TypeAlias = "Callable[[Iterable[Mapping[str, Any]]], None]"
 
 @dataclass(frozen=True, slots=True)
 class PolicyReport:
-    """The result of a load: how much is in force, and the faults of the files.
+    """The result of a load: the number of policies in force, and the faults of the files.
 
-    ``configuration`` holds Gatekeeper's own objects besides templates and
-    constraints; it is for the caller to use or refuse. ``skipped`` names the files
-    with something in them that is no object of Kubernetes.
+    ``configuration`` are Gatekeeper's own objects besides templates and constraints; the caller
+    uses or refuses them. ``skipped`` names files with a document that is no Kubernetes object.
     """
 
     templates: int
@@ -67,7 +65,7 @@ class PolicyReport:
 
     @property
     def may_lack_constraints(self) -> bool:
-        """Whether a fault may be about constraints, so that fewer are in force than there should be."""
+        """Returns whether a fault may concern constraints, so that too few are in force."""
         return any(fault.of_constraints for fault in self.faults)
 
 
@@ -82,7 +80,7 @@ class PolicyDirectory:
         *,
         announce: Announce | None = None,
     ) -> None:
-        """``given`` are objects that are in no file of these, each named as if it were.
+        """``given`` are objects outside the files, each with a name in place of a file.
 
         ``announce`` takes the templates that a load is about to add, in their order.
         """
@@ -123,7 +121,7 @@ class PolicyDirectory:
         if self._announce is not None:
             self._announce(manifest.document for manifest in steps["template"])
         steps["constraint"].sort(key=lambda item: constraint.rank(item.gvk))
-        # A constraint needs its template, and that its target, so that kind by kind is an order that works.
+        # A constraint needs its template, and a template its target: this order by kind works.
         for kind, manifests in steps.items():
             for manifest in manifests:
                 self._apply(manifest, changes[kind], faults)
@@ -147,7 +145,7 @@ class PolicyDirectory:
             try:
                 files = find_files(path, left_out=[])
             except OSError as error:
-                # Nothing is known of what is below, so what was there stays.
+                # The content of the path is unknown, so its former objects stay.
                 kept = {
                     file: manifests
                     for file, manifests in self._files.items()
@@ -176,7 +174,7 @@ class PolicyDirectory:
         )
 
     def _distinct(self, faults: list[PolicyFault]) -> dict[tuple[str, ...], Manifest]:
-        """The objects by identity; of those that share one, the first."""
+        """Returns the objects by identity; the first of equal identities."""
         distinct: dict[tuple[str, ...], Manifest] = {}
         for manifests in self._files.values():
             for manifest in manifests:
@@ -230,7 +228,7 @@ class PolicyDirectory:
         try:
             change(manifest.document)
         except MissingEngine as error:
-            # It is read: its constraints warn, until it goes.
+            # The template is recorded: its constraints warn until it is removed.
             self._known[manifest.identity] = manifest
             faults.append(replace(_fault(manifest, str(error)), switched_off=True))
         except ConstraintFrameworkError as error:
@@ -254,7 +252,7 @@ def _fault(manifest: Manifest, message: str) -> PolicyFault:
 
 
 def _merged(first: Manifest, second: Manifest) -> Manifest | None:
-    """Two Configs of one name, as policies of a library bring them, in one."""
+    """Merges two Configs of one name, which policies of a library bring."""
     if first.gvk != CONFIG:
         return None
     document = merged(first.document, second.document)
@@ -275,5 +273,5 @@ def _kind(manifest: Manifest) -> str:
 
 
 def _is_ours(manifest: Manifest) -> bool:
-    """Whether this is the CRD of some constraint or of Gatekeeper itself."""
+    """Returns whether this is the CRD of a constraint or of Gatekeeper itself."""
     return manifest.identity[3].endswith(".gatekeeper.sh")

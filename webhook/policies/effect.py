@@ -1,7 +1,7 @@
-"""Finds the effect of changed policies on objects that exist.
+"""Finds the effect of changed policies on existing objects.
 
-Each object is reviewed by the policies in force and by those to come, as an audit
-does it; what one finds and the other does not is the effect.
+Each object is reviewed by the policies in force and by the new policies, as in an audit; the effect
+is the difference of the violations.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from webhook.review.policy_set import PolicySet
 
 EXAMPLES_MAX: Final = 20
-"""Violations that are shown of each constraint; all are counted."""
+"""The most violations shown of each constraint; all are counted."""
 
 ConstraintKey = tuple[str, str]
 """A constraint's kind and name."""
 
 
 class Example(NamedTuple):
-    """A violation that comes or goes, and the object."""
+    """An added or removed violation, and its object."""
 
     object: str
     message: str
@@ -56,9 +56,9 @@ class ConstraintEffect:
     added: int = 0
     removed: int = 0
     matched: bool | None = None
-    """Whether it matched any object; None where that was not asked."""
+    """Whether the constraint matched any object; None if this was not observed."""
     examples: list[Example] = field(default_factory=list)
-    """The first of those added."""
+    """The first added violations."""
 
     def document(self, *, examples: bool) -> dict[str, Any]:
         """As JSON."""
@@ -78,15 +78,15 @@ class ConstraintEffect:
 
 
 class Effect:
-    """Collects what changes, object by object; memory is bounded by the constraints."""
+    """Collects the differences object by object; its memory is bounded by the constraints."""
 
     def __init__(self, keys: Collection[ConstraintKey]) -> None:
-        """``keys`` are the constraints that the new policies hold or concern."""
+        """``keys`` are the constraints that the new policies contain or concern."""
         self.constraints = {key: ConstraintEffect() for key in sorted(keys)}
         self.objects = 0
-        """How many were reviewed."""
+        """The number of reviewed objects."""
         self.excused: Counter[str] = Counter()
-        """How many violations exceptions excuse, or weaken, by the exception."""
+        """The number of violations that each exception excuses or weakens."""
 
     def take(
         self,
@@ -95,9 +95,9 @@ class Effect:
         after: Iterable[Result],
         excused: Iterable[Result] = (),
     ) -> None:
-        """Compare the results of one object, which ``shown`` names.
+        """Compares the results of one object; ``shown`` is its name.
 
-        ``excused`` are those that exceptions take out of what is to come.
+        ``excused`` are the violations that exceptions remove from the new results.
         """
         self.objects += 1
         after = tuple(after)
@@ -138,9 +138,9 @@ class Effect:
 def effect_on_data(
     before: PolicySet, after: PolicySet, keys: Collection[ConstraintKey], seconds: float
 ) -> tuple[Effect, bool]:
-    """Find the effect on the synced objects, and whether all of them were looked at.
+    """Finds the effect on the synced objects, and whether all of them were reviewed.
 
-    It ends after so many seconds.
+    It stops after so many seconds.
     """
     effect, until = Effect(keys), time.monotonic() + seconds
     for item in objects_of(before.snapshot.inventory):
@@ -154,7 +154,7 @@ def effect_on_data(
 
 
 def stored(obj: dict[str, Any], namespace: Mapping[str, Any] | None, until: float) -> Subject:
-    """An object that is in a cluster, as an audit reviews it: it was mutated when it was stored."""
+    """Returns a stored object as an audit reviews it: mutators have already changed it."""
     return Subject(
         AugmentedObject(obj, namespace),
         point=enforcement.AUDIT,
@@ -166,7 +166,10 @@ def stored(obj: dict[str, Any], namespace: Mapping[str, Any] | None, until: floa
 
 
 def objects_of(inventory: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every object of ``data.inventory``: by scope, namespace, group and version, kind and name."""
+    """Yields every object of ``data.inventory``.
+
+    The tree is by scope, namespace, group and version, kind and name.
+    """
     places = [inventory.get("cluster") or {}, *(inventory.get("namespace") or {}).values()]
     for place in places:
         for kinds in place.values():
@@ -177,7 +180,10 @@ def objects_of(inventory: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def concerned(
     documents: Iterable[Mapping[str, Any]], keys: Iterable[ConstraintKey]
 ) -> frozenset[ConstraintKey]:
-    """The constraints among these keys that documents bring or except from, or whose template they bring."""
+    """Returns the constraints among these keys that the documents change.
+
+    A document is the constraint, its template, or an exception from it.
+    """
     own: set[ConstraintKey] = set()
     templates: set[str] = set()
     kinds: set[str] = set()
@@ -196,7 +202,7 @@ def concerned(
 
 
 def only(client: Client, keys: Collection[ConstraintKey]) -> Snapshot:
-    """The client's policies, after its other constraints were removed: nothing is asked of those."""
+    """Removes other constraints from the client, so that they are not evaluated."""
     for item in client.snapshot.constraints:
         if item.key not in keys:
             client.remove_constraint(*item.key)

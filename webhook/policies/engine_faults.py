@@ -1,4 +1,4 @@
-"""Faults of the policy engine's own, met while policies are evaluated: counted, and told once."""
+"""Counts the policy engine's internal faults during evaluations, and logs each once."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from webhook.metrics.registry import Registry
 
 MAX_PLACES: Final = 256
-"""Places, and kinds of templates, that are told apart; further ones are counted together."""
+"""The most distinct places and kinds of templates; further ones are counted together."""
 
 
 class EngineFaults:
-    """Counts each fault and logs it once for each template and place. Any thread may call it."""
+    """Counts each fault and logs it once for each template and place. Thread-safe."""
 
     def __init__(self, registry: Registry, log: Logger) -> None:
         self._registry = registry

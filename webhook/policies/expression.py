@@ -34,9 +34,9 @@ def evaluate(
     params: Any = None,
     seconds: float = SECONDS_MAX,
 ) -> Any:
-    """The value of an expression, in JSON's terms.
+    """Returns the value of an expression, in JSON types.
 
-    An object alone is created, an old object alone is deleted, both are an update. Raises
+    Only an object: it is created. Only an old object: it is deleted. Both: an update. Raises
     :class:`~webhook.cel.errors.CompileError` and :class:`~webhook.cel.errors.EvaluationError`.
     """
     given = variables_of(_request(obj, old, namespace))

@@ -1,6 +1,6 @@
-"""Policies beside templates and constraints, kept in step with files.
+"""Keeps policies besides templates and constraints in step with files.
 
-One that is refused keeps its last good revision, as templates and constraints do.
+A refused policy keeps its last good revision, as templates and constraints do.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 
 IN_FORCE: Final = ""
-"""The file of what comes from a cluster: none."""
+"""The file name of objects of a cluster: empty."""
 
 
 class Extensions:
-    """Collects the policies of manifests beside templates and constraints. Used by one task."""
+    """Collects the policies besides templates and constraints. Used by one task."""
 
     def __init__(self, parts: Mapping[Part, PolicyPart] | None = None) -> None:
-        """``parts`` are parts in place of those that would be made here."""
+        """``parts`` replace the default parts."""
         self._parts = {part: part.make() for part in PARTS_OF_FILES} | dict(parts or {})
 
     @property
@@ -67,17 +67,17 @@ class Extensions:
 
     @property
     def excusing(self) -> Excusing | None:
-        """The stage that excuses as of the last load; None without exceptions."""
+        """Returns the exceptions' stage as of the last load; None without exceptions."""
         excusing: Excusing | None = self._parts[EXCEPTIONS].value
         return excusing
 
     @property
     def exceptions(self) -> tuple[PolicyException, ...]:
-        """The exceptions that can be used as of the last load, whenever they hold."""
+        """Returns the usable exceptions as of the last load, whatever their period."""
         return () if self.excusing is None else self.excusing.exceptions
 
     def policy_set(self, snapshot: Snapshot, exclusions: Exclusions | None = None) -> PolicySet:
-        """All that decides: a snapshot, and what was loaded here."""
+        """Returns all deciding policies: a snapshot, and the policies loaded here."""
         values = {part: part_.value for part, part_ in self._parts.items()}
         return policy_set(snapshot, exclusions or Exclusions(), values)
 
@@ -86,7 +86,7 @@ class Extensions:
         return self._parts[MUTATIONS].standing(mutator, "").warnings
 
     def load(self, manifests: Iterable[Manifest]) -> list[PolicyFault]:
-        """Take exactly these manifests' extensions; what is wrong with them."""
+        """Loads exactly these manifests' extensions; returns their faults."""
         of_parts: dict[Any, dict[ExtensionKey, Manifest]] = {part: {} for part in PARTS_OF_FILES}
         faults = []
         for item in manifests:
@@ -119,7 +119,7 @@ class Extensions:
 def _put(
     part: PolicyPart, row: PolicyKind, key: ExtensionKey, manifest: Manifest
 ) -> Iterator[PolicyFault]:
-    """Put an object in force, and say what is wrong with it."""
+    """Puts an object in force; returns its faults."""
     assert row.read is not None
     try:
         part.put(manifest.document)
@@ -136,15 +136,15 @@ def _put(
     try:
         row.read(manifest.document)
     except REFUSALS as error:
-        # What a cluster takes as it is, and nobody means.
+        # Valid in a cluster, but probably not intended.
         part.remove(key)
         yield _fault(manifest, str(error))
 
 
 def foreign_warnings(policies: PolicySet, manifests: Iterable[Manifest]) -> Iterator[str]:
-    """Warn of policies of others that have no effect, or probably not the one that is meant.
+    """Warns of API server and Kyverno policies with no effect, or a probably unintended effect.
 
-    Each text begins with file and line of what it is about, where that is among the manifests.
+    Each text begins with file and line of the policy, if it is among the manifests.
     """
     places = {
         (item.gvk.kind, title_of(item.document)): f"{item.file}:{item.line}: " for item in manifests
@@ -154,10 +154,10 @@ def foreign_warnings(policies: PolicySet, manifests: Iterable[Manifest]) -> Iter
 
 
 def inventory_of(manifests: Iterable[Manifest]) -> Mapping[str, Any]:
-    """The data of reviews: all objects that have a name, and are no policies.
+    """Returns the data of reviews: all named objects that are no policies.
 
-    Raises :class:`~webhook.constraint.errors.ConstraintFrameworkError`, with file and line, for one
-    that cannot be data.
+    Raises :class:`~webhook.constraint.errors.ConstraintFrameworkError`, with file and line, for an
+    object that cannot be data.
     """
     inventory, target = Inventory(), AdmissionTarget()
     for item in manifests:
@@ -173,7 +173,7 @@ def inventory_of(manifests: Iterable[Manifest]) -> Mapping[str, Any]:
 
 
 def on_top(manifests: Sequence[Manifest], in_force: Iterable[dict[str, Any]]) -> list[Manifest]:
-    """Manifests of files, and what is in force beside them and is not among them."""
+    """Returns the manifests of files, and the policies in force that they do not replace."""
     known = {item.identity for item in manifests}
     others = (Manifest(document, IN_FORCE, 0) for document in in_force)
     return [*manifests, *(item for item in others if item.identity not in known)]
@@ -183,6 +183,6 @@ def _fault(manifest: Manifest, text: str, *, stays: bool = False) -> PolicyFault
     line = manifest.line
     if is_foreign_policy(manifest.gvk):  # whose texts begin with the field
         line = FilesFieldLines().line(manifest.file, line, manifest.document, text, None)
-    # Admission says nothing before it: then kind and name are in the text.
+    # Admission's messages have no place before them, so that the text begins with kind and name.
     text = text.removeprefix(f"{manifest.gvk.kind} {name_of(manifest.document)}: ")
     return PolicyFault(manifest.file, line, manifest.title, text, stays=stays)

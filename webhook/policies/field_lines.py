@@ -1,4 +1,4 @@
-"""The line of the field that a violation is about, where its message or details have a path."""
+"""Finds the line of a violation's field, if its message or details contain a path."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _POINTER: Final = re.compile(r"(?<![\w/.:])(?:/[\w.~-]+)+")
 _SEGMENT: Final = re.compile(r"""\[(\d+)\]|\["([^"]*)"\]|\['([^']*)'\]|([A-Za-z_][\w-]*)""")
 
 PATHS_MAX: Final = 50
-"""Looked up for one violation: a message that names more names none in particular."""
+"""The most paths tried for one violation: a message with more names no particular field."""
 
 _BASES: Final = ((), ("spec", "template"), ("spec", "jobTemplate", "spec", "template"))
-"""Where a path may begin: what an object implies has its paths below the template of it."""
+"""Prefixes of a path: paths of implied objects begin below the template of the object."""
 
 
 class FilesFieldLines:
-    """The lines of fields in files; each file is read a second time, once."""
+    """The lines of fields in files; each file is read a second time, but only once."""
 
     def __init__(self) -> None:
         self._files: dict[str, FieldLines] = {}
 
     def line(self, file: str, first: int, value: Any, message: str, details: Any) -> int:
-        """The line of the field that is meant; the object's where none is, or no file can be read."""
+        """Returns the line of the field; the object's line without a field or a readable file."""
         if file not in self._files:
             self._files[file] = FieldLines(_content(Path(file)))
         return self._files[file].line(first, value, message, details)
 
 
 def _content(file: Path) -> str:
-    """Read a file; nothing for a pipe, which is read but once."""
+    """Reads a file; returns None for a pipe, which can be read only once."""
     try:
         return file.read_text("utf-8") if file.is_file() else ""
     except (OSError, ValueError):
@@ -52,16 +52,16 @@ def _content(file: Path) -> str:
 
 
 class FieldLines:
-    """The fields of one file, by line."""
+    """The lines of fields in one file."""
 
     def __init__(self, text: str) -> None:
         self._documents: list[yaml.Node] = []
-        # Of a format that is no YAML an object's own line is all there is.
+        # Formats other than YAML only have an object's own line.
         with contextlib.suppress(yaml.YAMLError, RecursionError):
             self._documents = list(yaml.compose_all(text, yaml.CSafeLoader))
 
     def line(self, first: int, value: Any, message: str, details: Any) -> int:
-        """The line of the field that is meant; the first of the object where none is."""
+        """Returns the line of the field; the first line of the object without one."""
         root = self._object(first, value)
         if root is None:
             return first
@@ -77,7 +77,7 @@ class FieldLines:
         return line
 
     def _object(self, first: int, value: Any) -> yaml.Node | None:
-        """The node of an object: a document, or what a List or an AdmissionReview holds."""
+        """Returns the node of an object: a document, or an item of a List or an AdmissionReview."""
         for node in self._documents:
             if node.start_mark.line + 1 != first and len(self._documents) > 1:
                 continue
@@ -94,7 +94,7 @@ class FieldLines:
 
 
 def _is(node: yaml.Node, value: Any) -> bool:
-    """Whether a node is the object: kind, name and namespace tell."""
+    """Returns whether a node is the object: compares kind, name and namespace."""
     if not isinstance(value, dict):
         return False
     expected = (value.get("kind"), name_of(value), namespace_of(value))
@@ -109,7 +109,7 @@ def _text(node: yaml.Node, place: Sequence[_Segment]) -> str:
 
 
 def _follow(node: yaml.Node, path: Sequence[_Segment]) -> tuple[yaml.Node, int, int]:
-    """How far a path leads: the node there, after how many segments, and its line."""
+    """Follows a path; returns the last node, the number of segments, and the line."""
     line = node.start_mark.line + 1
     for depth, segment in enumerate(path):
         step = _step(node, segment)

@@ -1,4 +1,4 @@
-"""Whether the policies that would be generated say what the webhook says, request by request."""
+"""Compares generated policies with the webhook's decisions, request by request."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _REQUESTS: Final = PolicyScope(
         },
     )
 )
-"""Every request: the webhook's own scope is the same for it and its policies."""
+"""Every request: the webhook's own scope applies equally to its policies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A request of which webhook and policy say something else."""
+    """A request with different decisions of webhook and policy."""
 
     constraint: tuple[str, str]
     request: str
@@ -60,8 +60,8 @@ class Disagreement:
 class Agreement:
     """The number of compared reviews, and their differences.
 
-    ``left`` counts errors of evaluations that a policy leaves to the webhook; ``without`` says of
-    whom there is no policy, and why.
+    ``left`` counts errors of evaluations that a policy leaves to the webhook; ``without`` lists
+    constraints without a policy, and the reasons.
     """
 
     compared: int = 0
@@ -109,9 +109,10 @@ def agreement(
     seconds: float,
     exceptions: Collection[PolicyException] = (),
 ) -> Agreement:
-    """Ask both about the samples of these constraints, and about more requests.
+    """Compares decisions on the samples of these constraints, and on more requests.
 
-    A review may take so many ``seconds``. While one of ``exceptions`` holds there is no binding.
+    A review may take so many ``seconds``. During an exception of ``exceptions`` there is no
+    binding.
     """
     agreement = Agreement()
     pairs = _pairs(client.snapshot, keys, options, exceptions, agreement)
@@ -130,7 +131,7 @@ def agreement(
 
 
 def _decided_everywhere(client: Client, keys: Collection[tuple[str, str]]) -> Snapshot:
-    """The policies, with what scoped ones say at an enforcement point that is not ours: vap.k8s.io."""
+    """Returns the policies, with results of scoped actions of the enforcement point vap.k8s.io."""
     other = client.copy()
     other.adopt(client.snapshot)
     for constraint in client.snapshot.constraints:
@@ -195,7 +196,7 @@ def _compare(
     if place and namespace is None:
         labels = {"kubernetes.io/metadata.name": place}
         namespace = {"metadata": {"name": place, "labels": labels}}
-    # A policy of the API server's is asked of one object, as it comes: nothing else is compared.
+    # An API server policy reviews one object as it is received: only such reviews are compared.
     subject = Subject(
         AugmentedReview(read, namespace=namespace),
         point=enforcement.AUDIT,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from webhook.policies.manifests import Manifest
 
 PACKAGE_LABEL: Final = "waddle.dev/package"
-"""On what was installed: which package it is of, as :func:`package_id` has it."""
+"""The label of installed policies: their package, from :func:`package_id`."""
 
 SOURCE_ANNOTATION: Final = "waddle.dev/package-source"
 """The annotation with the package's version and its digest."""
@@ -29,7 +29,7 @@ _ACTIONS: Final = ("enforcementAction", "scopedEnforcementActions")
 
 
 class CannotInstall(Exception):
-    """Why nothing is changed, a line for each reason."""
+    """The reasons why nothing was changed, one a line."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("; ".join(lines))
@@ -38,7 +38,7 @@ class CannotInstall(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PackagedPolicies:
-    """The templates and constraints of a package, and what else of it is left to its user."""
+    """The templates and constraints of a package, and its other objects."""
 
     templates: tuple[dict[str, Any], ...] = ()
     constraints: tuple[dict[str, Any], ...] = ()
@@ -51,7 +51,7 @@ class PackagedPolicies:
 
 
 def packaged(manifests: Iterable[Manifest]) -> PackagedPolicies:
-    """The policies among manifests; raises :class:`CannotInstall` where there is none."""
+    """Returns the policies among manifests; raises :class:`CannotInstall` without any."""
     templates, constraints, others = [], [], []
     for manifest in manifests:
         if manifest.gvk.group_kind == (template.GROUP, template.KIND):
@@ -66,12 +66,12 @@ def packaged(manifests: Iterable[Manifest]) -> PackagedPolicies:
 
 
 def package_id(name: str) -> str:
-    """A label's value for a registry and repository, which may be longer than a label."""
+    """Returns a label value for a registry and repository, which may be longer than a label."""
     return hashlib.sha256(name.encode()).hexdigest()[:40]
 
 
 def labelled(document: Mapping[str, Any], name: str, source: str) -> dict[str, Any]:
-    """A policy with the marks of its package; status and the server's fields are left out."""
+    """Returns a policy with the labels of its package, without status and server fields."""
     metadata = document.get("metadata") or {}
     kept = {key: metadata[key] for key in ("name", "labels", "annotations") if key in metadata}
     kept["labels"] = {**(kept.get("labels") or {}), PACKAGE_LABEL: package_id(name)}
@@ -88,10 +88,10 @@ def staged(
     *,
     upgrades: bool,
 ) -> dict[str, Any]:
-    """A policy as it is to be applied, where ``current`` is what the cluster has of it.
+    """Returns a policy to apply; ``current`` is the cluster's object.
 
-    A new constraint begins at ``dryrun``; an upgrade leaves it what it does. Raises
-    :class:`CannotInstall` for what is not the package's, or enforces something already.
+    A new constraint starts at ``dryrun``; an upgrade keeps its action. Raises
+    :class:`CannotInstall` for an object of another package, or one that is already enforced.
     """
     applied = labelled(document, name, source)
     shown = f"{gvk_of(document).kind}/{name_of(document)}"

@@ -1,4 +1,4 @@
-"""Judges one object of Kyverno's tests by a policy: of Kyverno's kinds, or of the API server's own."""
+"""Evaluates a policy on one object of Kyverno's tests: of Kyverno's kinds or the API server's."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ SCORED: Final = "policies.kyverno.io/scored"
 class CaseVerdict(NamedTuple):
     """The verdict of a policy: ``pass``, ``fail``, ``warn``, ``error`` or ``skip``.
 
-    ``is_about`` is whether it matches the object, whatever its conditions say. ``patched`` is what a
-    mutating one makes of the object, None of one that validates.
+    ``is_about`` is whether the policy matches the object, whatever its conditions. ``patched`` is
+    the object after a mutating policy, None for a validating one.
     """
 
     result: str
@@ -50,14 +50,14 @@ class CaseVerdict(NamedTuple):
     is_about: bool = True
     patched: Json | None = None
     lacks: bool = False
-    """Whether it asked for something that the test does not give."""
+    """Whether the policy needed data that the test lacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnPolicy:
-    """A policy of the API server's own with its bindings.
+    """A policy of the API server with its bindings.
 
-    One that no binding names is asked about all that it matches, as in Kyverno's tests.
+    Without a binding it applies to all objects that it matches, as in Kyverno's tests.
     """
 
     policy: AdmissionPolicy | MutatingPolicy
@@ -125,10 +125,11 @@ class OwnPolicy:
 
 
 def read_own(document: Json) -> tuple[Any, str]:
-    """Reads a policy of the API server's own, or a binding; also returns what it lacks.
+    """Reads a policy of the API server's own, or a binding.
 
-    Kyverno's command runs some that an API server would refuse: a rule without operations is for
-    all, a binding without actions denies. Raises :class:`InvalidAdmissionPolicy` for any other.
+    Also returns the names of absent fields. Kyverno's command accepts some that an API server would
+    refuse: a rule without operations applies to all, a binding without actions denies. Raises
+    :class:`InvalidAdmissionPolicy` for others.
     """
     try:
         return read_admission_policy(document), ""
@@ -149,7 +150,7 @@ def read_own(document: Json) -> tuple[Any, str]:
 
 
 def _completed_binding(document: Json) -> Json:
-    """Returns the fields that a binding lacks: actions, and one for parameters that are not there."""
+    """Returns the defaults of a binding's absent fields: actions and parameterNotFoundAction."""
     spec = object_of(document.get("spec"))
     fields: Json = {}
     if gvk_of(document).kind == BINDING and not spec.get("validationActions"):
@@ -160,7 +161,7 @@ def _completed_binding(document: Json) -> Json:
 
 
 def _verdict(verdicts: Sequence[PolicyVerdict]) -> CaseVerdict:
-    """Sums up several verdicts: one by each binding and its parameters."""
+    """Combines the verdicts of each binding and its parameters."""
     failures = [failure for one in verdicts for failure in one.failures]
     undecided = [text for one in verdicts for text in one.undecided]
     if undecided:

@@ -1,4 +1,4 @@
-"""Kyverno's tests: ``kyverno-test.yaml`` read, and run."""
+"""Reads and runs Kyverno's tests: ``kyverno-test.yaml``."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ _RESULT_FIELDS: Final = frozenset(
         "cloneSourceResource",
     ]
 )
-"""Of a result, those of earlier versions included."""
+"""Fields of a result, those of earlier versions included."""
 
 _MARKS: Final = frozenset(
     f"is{name}policy"
@@ -129,7 +129,7 @@ _MARKS: Final = frozenset(
         "mutatingadmission",
     )
 )
-"""Fields of a result that say of what kind its policy is, which Kyverno reads in whatever case."""
+"""Fields of a result for the kind of its policy; Kyverno ignores their case."""
 
 _LEFT_OUT: Final = "the policy is not about it"
 _ELSEWHERE: Final = {
@@ -141,7 +141,7 @@ _ELSEWHERE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class KyvernoResult:
-    """The result that a test expects of one policy for some objects."""
+    """The expected result of one policy for some objects."""
 
     policy: str
     kind: str
@@ -150,16 +150,16 @@ class KyvernoResult:
     operation: str = ""
     rule: str = ""
     patched: str = ""
-    """The file with what a mutating policy is to make of them; empty for none."""
+    """The file with the objects expected from a mutating policy; empty for none."""
     needs_patched: bool = False
-    """Whether an object that the file does not have is an error; else it is left out."""
+    """Whether an object that the file lacks is an error; otherwise it is skipped."""
     at: int = 0
-    """Where it stands among the results."""
+    """Its index among the results."""
 
 
 @dataclass(frozen=True, slots=True)
 class KyvernoSuite:
-    """One test of a file; names of files in it begin beside it."""
+    """One test of a file; file names are relative to the file's folder."""
 
     path: Path
     name: str
@@ -168,14 +168,14 @@ class KyvernoSuite:
     fault: str = ""
     """Why it cannot be run."""
     line: int = 1
-    """Where it begins."""
+    """Its first line."""
 
     def where(self, field_path: str) -> str:
-        """The place of a field, for messages: file, line and path."""
+        """Returns the place of a field, for messages: file, line and path."""
         return _where(self.path, self.line, self.document, field_path)
 
     def run(self, shown: str, selects: Filter) -> SuiteResult:
-        """Runs the suite; a case is selected by the name of its policy."""
+        """Runs the suite; cases are selected by the name of the policy."""
         if self.fault and selects.selects_case(self.name, ""):
             return SuiteResult(shown, tests=(SuiteTestResult(self.name, self.fault),))
         began = time.perf_counter()
@@ -196,7 +196,7 @@ class KyvernoSuite:
         return SuiteResult(shown, seconds=seconds, tests=(test,))
 
     def given(self, name: str, *others: str) -> list[Json]:
-        """The objects of the files that fields name; raises :class:`InvalidSuite`."""
+        """Returns the objects of the files in these fields; raises :class:`InvalidSuite`."""
         return [item.document for item in self.manifests(name, *others)]
 
     def manifests(self, name: str, *others: str) -> list[Manifest]:
@@ -213,9 +213,9 @@ class KyvernoSuite:
 
 
 def find_kyverno_suites(path: Path) -> list[KyvernoSuite]:
-    """The suites of a file or below a folder, in order of path.
+    """Returns the suites of a file or below a folder, in order of path.
 
-    Raises :class:`InvalidSuite`, and OSError where there is no such path.
+    Raises :class:`InvalidSuite`, and OSError for a missing path.
     """
     if is_stream(path):
         return []
@@ -224,14 +224,14 @@ def find_kyverno_suites(path: Path) -> list[KyvernoSuite]:
 
 
 def read_suites(file: Path) -> Iterator[KyvernoSuite]:
-    """The suites of a file, none where it is something else; raises :class:`InvalidSuite`, OSError.
+    """Returns the suites of a file, none for other files; raises :class:`InvalidSuite`, OSError.
 
-    A test that cannot be read is a suite with its fault, which costs no other.
+    An unreadable test becomes a suite with its fault, and affects no other test.
     """
     for read in _read(file):
         document = read.value
         gvk = gvk_of(document)
-        # Tests of earlier versions have no apiVersion, or another one, and some no kind.
+        # Tests of earlier versions have no apiVersion, or another, and some have no kind.
         if gvk.kind in {"Test", ""} and gvk.group in {_GROUP, OLD_GROUP, ""}:
             name = str(name_of(document) or document.get("name") or file.parent.name)
             line = read.line
@@ -242,7 +242,7 @@ def read_suites(file: Path) -> Iterator[KyvernoSuite]:
 
 
 def _where(file: Path, line: int, document: Json, field_path: str) -> str:
-    """The place of a field of a test: its file, line and path; of a pipe the test's own line."""
+    """Returns the place of a field: file, line and path; for a pipe the line of the test."""
     text = file.read_text(encoding="utf-8-sig", errors="replace") if file.is_file() else ""
     lines = FieldLines(text)
     # What has one name is no path among words, but it is one among the parts of a path.
@@ -306,7 +306,7 @@ def _choices(of: frozenset[str]) -> str:
 
 
 class _Run:
-    """One run of a suite, with what its files hold."""
+    """One run of a suite, with the content of its files."""
 
     def __init__(self, suite: KyvernoSuite) -> None:
         self._suite = suite
@@ -355,12 +355,12 @@ class _Run:
         self._world = _world(suite, self._objects)
 
     def warnings(self) -> Iterator[str]:
-        """Warn of policies that would have no effect in a cluster, or probably another one."""
+        """Warns of policies that would have no effect, or probably another effect, in a cluster."""
         used = [one for one in self._policies.values() if not isinstance(one, OwnPolicy)]
         own = [one.policy for one in self._policies.values() if isinstance(one, OwnPolicy)]
         stages = (
             AdmissionPolicies([*own, *self._bindings]),
-            # What a test excepts need not be in it, and documents are reviewed here.
+            # Excepted policies may be absent from the test, and documents are reviewed here.
             KyvernoPolicies([one for one in used if one.mode != JSON]),
         )
         kinds = {one.param_kind for one in own}
@@ -402,7 +402,7 @@ class _Run:
             self._not_run[name] = f"{gvk.kind} {name}: {error}"
 
     def _read_own(self, document: Json) -> Any:
-        """Returns a policy of the API server's own, or a binding; warns where it lacks something."""
+        """Returns a policy of the API server's own, or a binding; warns of absent fields."""
         policy, fault = read_own(document)
         if fault:
             place = next(one for one in self._manifests if one.document is document)
@@ -411,9 +411,9 @@ class _Run:
         return policy
 
     def _convert(self, document: Json) -> None:
-        """Take the rules of a ClusterPolicy that can be written as policies in CEL.
+        """Converts the rules of a ClusterPolicy that CEL policies can express.
 
-        An error in an expression of ``validate.cel`` is a failure there, and no error.
+        An error in an expression of ``validate.cel`` is a failure in Kyverno, and no error.
         """
         rules = objects_of(object_of(document.get("spec")).get("rules"))
         self._cel_rules |= {
@@ -464,7 +464,7 @@ class _Run:
                 yield CaseResult(title, "" if is_left_out else error, is_left_out, seconds)
 
     def _named(self, expected: KyvernoResult) -> str:
-        """The name of a policy here, with that of a rule where it has several."""
+        """Returns the policy's name, with the rule's name if it has several rules."""
         name = expected.policy.rpartition("/")[2]
         if not expected.rule and name not in self._policies:
             rules = [one for one in self._policies if one.startswith(f"{name}/")]
@@ -476,12 +476,12 @@ class _Run:
         named = [name_of(item) for item in self._objects if kind in {"", gvk_of(item).kind}]
         if _is_of_documents(self._policies.get(policy)):
             named = [*self._payloads, *named]
-        return named or [""]  # else nothing would be asked, and all would be well
+        return named or [""]  # otherwise nothing would be checked, and the test would pass
 
     def _wrong(self, name: str, expected: KyvernoResult, named: str) -> str:
-        """How what a policy says differs; "" where it does not.
+        """Returns the difference between verdict and expectation; "" for none.
 
-        Kyverno counts an object that a policy is not about as one that passes: it is left out here.
+        Kyverno counts an object that the policy does not match as a pass; here it is skipped.
         """
         if name in self._not_run:
             return self._not_run[name]
@@ -527,9 +527,9 @@ class _Run:
         return f"{where}: no policy {name} is in the files of policies; {listed}"
 
     def _wrong_object(self, expected: KyvernoResult, patched: Json) -> str:
-        """How an object differs from the one that a file has; "" where it does not.
+        """Returns the difference between an object and the file's object; "" for none.
 
-        Kyverno leaves out an object that the file does not have.
+        Kyverno skips an object that the file lacks.
         """
         where = self._suite.where(f"results[{expected.at}].patchedResources")
         if expected.patched not in self._patched:
@@ -552,7 +552,7 @@ class _Run:
         of, parent = object_of(stated.get("subresource")), object_of(stated.get("parentResource"))
         plural, _, part = str(of.get("name") or plural_of(gvk.kind)).partition("/")
         group, version = gvk.group, gvk.version
-        if parent:  # what a rule names: Deployments are of apps, and their Scale of autoscaling
+        if parent:  # names in a rule: Deployments are of apps, and their Scale of autoscaling
             group, version = str(parent.get("group") or ""), str(parent.get("version") or version)
         resource = {"group": group, "version": version, "resource": plural}
         is_deleted = operation == "DELETE"
@@ -586,7 +586,7 @@ class _Run:
 
 
 def _compiled(document: Json) -> ValidatingPolicy | KyvernoMutatingPolicy:
-    """A policy of Kyverno in CEL; raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""
+    """Returns a Kyverno policy in CEL; raises :class:`~webhook.kyverno.kinds.InvalidPolicy`."""
     is_mutating = gvk_of(document).kind in MUTATING_KINDS
     return KyvernoMutatingPolicy(document) if is_mutating else ValidatingPolicy(document)
 
@@ -603,13 +603,13 @@ def _is_of_documents(policy: TestedPolicy | None) -> bool:
 
 
 def _identity(item: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """By what an object is found among those of a file."""
+    """Returns the key of an object among the objects of a file."""
     gvk = gvk_of(item)
     return gvk.group_version, gvk.kind, namespace_of(item), name_of(item)
 
 
 def _tidy(item: Json) -> Json:
-    """An object without what is empty, which Kyverno does not compare."""
+    """Returns an object without empty fields, which Kyverno does not compare."""
     kept = _without_empty(item)
     return kept if type(kept) is dict else {}
 
@@ -646,7 +646,7 @@ def _payloads(suite: KyvernoSuite, kind: str) -> Iterator[tuple[str, Json]]:
 
 
 def _requester(files: Iterable[Json]) -> Json:
-    """Reads the requester of a UserInfo: its user and roles; empty where there is none."""
+    """Reads the requester of a UserInfo: user and roles; empty without a UserInfo."""
     for one in files:
         given = one if "spec" not in one else object_of(one["spec"])
         requester = {
@@ -658,7 +658,7 @@ def _requester(files: Iterable[Json]) -> Json:
 
 
 def _world(suite: KyvernoSuite, own: Iterable[Json]) -> World:
-    """Reads the context of policies: the test's, or its objects where it plays a cluster."""
+    """Reads the context of policies: the test's, or its objects if it simulates a cluster."""
     objects: list[Json] = []
     images: dict[str, Json] = {}
     for context in suite.given("context"):
@@ -718,7 +718,7 @@ def _reached(value: Any, path: Any, at: int) -> Any:
 
 
 def _objects(file: Path, where: str) -> list[Json]:
-    """The objects of a file, or of the files in a folder; raises :class:`InvalidSuite`."""
+    """Returns the objects of a file, or of the files in a folder; raises :class:`InvalidSuite`."""
     return [item.document for item in _manifests(file, where)]
 
 
@@ -760,7 +760,7 @@ def _read(file: Path) -> list[FileDocument]:
 
 
 def namespace_of(item: Mapping[str, Any]) -> str:
-    """The namespace of an object; that of one that names none is ``default``."""
+    """Returns the namespace of an object; ``default`` for an object without one."""
     gvk = gvk_of(item)
     if is_cluster_scoped(gvk.group, gvk.kind):
         return ""

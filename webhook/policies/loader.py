@@ -1,4 +1,4 @@
-"""Policies from the disk into service: loaded, counted, published whole."""
+"""Loads policies from the disk, counts them, and publishes complete revisions."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _NAMING_KINDS: Final = BESIDE_POLICIES | {constraint.GROUP}
 
 API_SERVERS: Final = "it is enforced by the API server, and never by waddle serve: apply it there"
 NOT_FOLLOWED: Final = "nothing is decided by it: --kyverno-policies is off"
-"""Why policies of others among the files are let be."""
+"""The reason why API server and Kyverno policies among the files are not evaluated."""
 
 FAULTS_SHOWN: Final = 5
-"""Faults that a probe shows; the log has them all."""
+"""The most faults that a probe shows; the log has all of them."""
 
 
 class PolicyLoader:
-    """Loads policies and puts what is in force into service. Used by one thread."""
+    """Loads policies and publishes revisions. Used by one thread."""
 
     def __init__(
         self,
@@ -64,9 +64,9 @@ class PolicyLoader:
         kyverno: str = "off",
         announce: Announce | None = None,
     ) -> None:
-        """After ``retries`` loads with faults the process is ready without what is broken.
+        """After ``retries`` loads with faults the process is ready without the faulty policies.
 
-        ``kyverno`` says what is made of Kyverno's policies; ``announce`` is the directory's.
+        ``kyverno`` is the mode of Kyverno's policies; ``announce`` is passed to the directory.
         """
         self._client = client
         self._files = PolicyFiles(client, paths, foreign=kyverno_parts(kyverno), announce=announce)
@@ -85,15 +85,15 @@ class PolicyLoader:
         """That no constraint is in force, or an empty text."""
 
     def not_ready(self) -> str:
-        """Why there is nothing to serve yet, or an empty text; any thread may ask."""
+        """Returns why no policies are in force yet, or an empty text; thread-safe."""
         return self._state
 
     def faults(self) -> tuple[str, ...]:
-        """Return the faults of the files, as last read; any thread may ask."""
+        """Returns the faults of the files, as last read; thread-safe."""
         return (*self._faults, self._idle) if self._idle else self._faults
 
     def load(self) -> bool:
-        """Read the files and serve what they say; whether nothing was wrong with them."""
+        """Reads the files and publishes them; returns whether they had no fault."""
         began = time.monotonic()
         try:
             policies, report = self._files.load()
@@ -112,7 +112,8 @@ class PolicyLoader:
         extensions = self._publish(revision, report) if takes else None
         self._count(report, seconds)
         self._faults = tuple(str(fault) for fault in report.faults)
-        # The log comes last: who reads a line finds reviews, probes and metrics so, too.
+        # The log is written last, so that readers of a line find reviews, probes and metrics
+        # updated.
         if extensions is not None:
             self._log.info("mutators in force", **extensions)
         if takes and (previous is None or _is_other(revision.snapshot, previous.snapshot)):
@@ -124,7 +125,7 @@ class PolicyLoader:
 
     def _good_enough(self, report: PolicyReport, policies: PolicySet) -> bool:
         """Whether to begin serving with this first revision."""
-        # What an engine would decide that is switched off is warned about: more will not come.
+        # Policies for a disabled engine only warn: no later load would enable it.
         faults = [fault for fault in report.faults if not fault.switched_off]
         if not faults:
             return True
@@ -134,12 +135,12 @@ class PolicyLoader:
         if self._retries_left != 0:
             self._retries_left -= self._retries_left > 0
             return False
-        # A file that may hold the constraints must not leave a replica ready that enforces none.
+        # If a faulty file may contain constraints, a replica must not become ready without them.
         others = report.templates > 0 or policies.mutates
         return report.constraints > 0 or (others and not report.may_lack_constraints)
 
     def _publish(self, revision: Revision, report: PolicyReport) -> dict[str, int] | None:
-        """Serve a revision; what to log of the mutators, if they are others."""
+        """Publishes a revision; returns log lines about changed mutators."""
         previous = self._serving.revision
         if previous is None:
             settle()
@@ -167,7 +168,7 @@ class PolicyLoader:
             self._log.warning("no constraint is in force: every request is allowed")
 
     def _tell(self, report: PolicyReport, *, was_serving: bool) -> None:
-        """Log each fault when it is new, and not at every look."""
+        """Logs each fault when it is new, not at every load."""
         if report.skipped and report.skipped != self._skipped:
             self._log.info(
                 "files that hold no Kubernetes object are skipped",
@@ -193,11 +194,11 @@ class PolicyLoader:
         self._logged = frozenset(self._faults)
 
     def _advise_on_foreign(self, report: PolicyReport, policies: PolicySet) -> None:
-        """Log what is odd about policies of others, each text when it is new."""
+        """Logs warnings about API server and Kyverno policies, each text when it is new."""
         foreign = [item for item in report.read if is_foreign_policy(item.gvk)]
         advice = set(foreign_warnings(policies, foreign))
         let_be = [item for item in foreign if part_of(item.gvk) not in self._parts]
-        if let_be:  # they are compiled for this alone
+        if let_be:  # compiled for these warnings only
             others = Extensions()
             advice.update(map(str, others.load(let_be)))
             advice.update(foreign_warnings(others.policy_set(policies.snapshot), let_be))
@@ -220,5 +221,5 @@ class PolicyLoader:
 
 
 def _is_other(now: Snapshot, before: Snapshot) -> bool:
-    """Whether something else is in force; what is broken is tried anew at each look."""
+    """Returns whether the policies in force change; faulty ones are retried at each load."""
     return now.digest != before.digest or now.inventory is not before.inventory

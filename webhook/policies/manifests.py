@@ -1,4 +1,4 @@
-"""Files and directories of YAML and JSON, read into manifests that know their place."""
+"""Reads YAML and JSON files and directories into manifests with their file and line."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ EXTENSIONS: Final = (".yaml", ".yml", ".json")
 _SAMPLES: Final = "samples"
 
 FILE_BYTES_MAX: Final = 32 * 1024 * 1024
-"""More than ten times what etcd lets one object have; a file larger is no manifest."""
+"""The largest file, in bytes: more than ten times etcd's limit for one object."""
 
 JSON_BYTES_MAX: Final = 256 * 1024 * 1024
-"""Of a document in JSON, as Terraform's plans are: decoded it takes some five times as much."""
+"""The largest JSON document, such as Terraform's plans, in bytes; decoded it takes some five times
+as much."""
 
 
 _OF_CONSTRAINTS: Final = (constraint.GROUP, names.CONSTRAINT_GROUP)
@@ -45,12 +46,12 @@ _OF_CONSTRAINTS: Final = (constraint.GROUP, names.CONSTRAINT_GROUP)
 _HELM: Final = re.compile(
     r"\{\{-? *(?:[^{}\n]*\.(?:Values|Release|Chart|Capabilities)\b|include |if |range |with )"
 )
-"""The template expressions that nearly every file of a chart has, and no other file."""
+"""Template expressions of nearly every file of a chart, and of no other file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An object and where it was read: ``file`` and the line it begins on."""
+    """An object with its ``file`` and first line."""
 
     document: dict[str, Any]
     file: str
@@ -63,7 +64,7 @@ class Manifest:
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """Group, kind, namespace and name: what no two objects share."""
+        """Group, kind, namespace and name: unique for each object."""
         gvk = self.gvk
         name = name_or_digest(self.document)
         return gvk.group, gvk.kind, namespace_of(self.document), name
@@ -77,18 +78,18 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class PolicyFault:
-    """Something in a file that cannot be used, in words for whoever wrote it."""
+    """An unusable part of a file, in words for its author."""
 
     file: str
     line: int
     title: str
     message: str
     of_constraints: bool = False
-    """Whether it is about a constraint, or about what may hold some and cannot be read."""
+    """Whether it concerns a constraint, or an unreadable file that may contain constraints."""
     stays: bool = False
-    """Whether something of it was good before, and stays in force."""
+    """Whether an earlier good revision stays in force."""
     switched_off: bool = False
-    """Whether nothing is wrong but that the engine of a template's code is switched off."""
+    """Whether the only fault is that the engine of a template's code is disabled."""
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
@@ -98,7 +99,7 @@ class PolicyFault:
 
 
 class UnreadableFile(ValueError):
-    """A file that cannot be read as manifests; carries the :class:`PolicyFault`."""
+    """A file cannot be read as manifests; has the :class:`PolicyFault`."""
 
     def __init__(self, fault: PolicyFault) -> None:
         super().__init__(str(fault))
@@ -106,12 +107,12 @@ class UnreadableFile(ValueError):
 
 
 def find_files(path: Path, *, left_out: list[Path] | None = None) -> list[Path]:
-    """The manifest files at a path: itself, or those below it, sorted.
+    """Returns the manifest files at a path: itself, or the files below it, sorted.
 
-    Names that begin with ``..`` are left out: a mounted ConfigMap keeps its
-    revisions there and links to the current one. So are pipes and devices. With ``left_out``, so is a
-    folder ``samples`` beside a test suite, and put there: what it holds are a suite's
-    examples, which nobody means to enforce. Raises OSError.
+    Names that begin with ``..`` are left out: a mounted ConfigMap keeps its revisions in them and
+    links to the current one. Pipes and devices are left out, too. With ``left_out``, a folder
+    ``samples`` beside a test suite is left out and added to it: it has a suite's examples, not
+    policies to enforce. Raises OSError.
     """
     if not path.is_dir():
         path.stat()
@@ -132,7 +133,7 @@ def find_files(path: Path, *, left_out: list[Path] | None = None) -> list[Path]:
 
 
 def is_of_samples(path: Path) -> bool:
-    """Whether a path is a folder of a suite's samples, or below one."""
+    """Returns whether a path is a folder of a suite's samples, or below one."""
     return path.is_dir() and any(
         one.name == _SAMPLES and (one.parent / "suite.yaml").exists()
         for one in (path, *path.parents)
@@ -140,11 +141,11 @@ def is_of_samples(path: Path) -> bool:
 
 
 def _never_ends(file: Path) -> bool:
-    """Whether a file is none: a pipe, whose reader waits for a writer, or a device."""
+    """Returns whether a file is a device or a pipe, whose reader waits for a writer."""
     try:
         return not stat.S_ISREG(file.stat().st_mode)
     except OSError:
-        return False  # It is told when it is read.
+        return False  # The reading reports the fault.
 
 
 def _raise(error: OSError) -> None:
@@ -152,14 +153,14 @@ def _raise(error: OSError) -> None:
 
 
 def read_file(path: Path, dialect: Dialect = "kubernetes") -> list[Manifest]:
-    """The manifests of one file; raises :class:`UnreadableFile`."""
+    """Returns the manifests of one file; raises :class:`UnreadableFile`."""
     return read_text(_read(path), str(path), dialect)
 
 
 def read_found(file: Path, path: Path) -> list[Manifest]:
-    """The manifests of a file that was found at ``path``; raises :class:`UnreadableFile`.
+    """Returns the manifests of a file found at ``path``; raises :class:`UnreadableFile`.
 
-    In a folder, a list of what are no objects counts as a document that is none.
+    In a folder, a list without Kubernetes objects counts as a document that is no object.
     """
     if file == path:
         return read_file(file)
@@ -172,7 +173,7 @@ def read_found(file: Path, path: Path) -> list[Manifest]:
 
 
 def is_list_of_others(value: object) -> bool:
-    """Whether a document is a list, and no item of it is meant as an object of Kubernetes.
+    """Returns whether a document is a list without items meant as Kubernetes objects.
 
     Kustomize's patches and Ansible's playbooks are such lists, beside manifests.
     """
@@ -180,7 +181,7 @@ def is_list_of_others(value: object) -> bool:
 
 
 def read_values(path: Path) -> list[FileDocument]:
-    """The documents of one file, of any type and format; raises :class:`UnreadableFile`."""
+    """Returns the documents of one file, of any type and format; raises :class:`UnreadableFile`."""
     if path.suffix == ".json":
         return parse(_read(path, JSON_BYTES_MAX), str(path))
     if path.suffix in EXTENSIONS or is_stream(path):
@@ -189,7 +190,7 @@ def read_values(path: Path) -> list[FileDocument]:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether this is a pipe, such as a shell's ``<(command)``, or standard input by its name."""
+    """Returns whether this is standard input or a pipe, such as a shell's ``<(command)``."""
     try:
         return str(path).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/")) or path.is_fifo()
     except OSError:
@@ -197,12 +198,12 @@ def is_stream(path: Path) -> bool:
 
 
 def has_format(path: Path) -> bool:
-    """Whether :func:`read_values` knows what is written in a file of this name."""
+    """Returns whether :func:`read_values` knows the format of a file by its name."""
     return path.suffix in EXTENSIONS or parsers.is_supported(str(path))
 
 
 def _parsed(path: Path) -> list[FileDocument]:
-    """A file of another format; an array holds several documents, as conftest has it."""
+    """Parses a file of another format; an array contains several documents, as in conftest."""
     file = str(path)
     raw = _bytes(path, FILE_BYTES_MAX)
     if len(raw) > FILE_BYTES_MAX:
@@ -229,7 +230,7 @@ def _read(path: Path, bytes_max: int = FILE_BYTES_MAX) -> str:
 
 
 def text_of(raw: bytes, file: str, bytes_max: int = FILE_BYTES_MAX) -> str:
-    """The text of a file's bytes; raises :class:`UnreadableFile`."""
+    """Returns the text of a file's bytes; raises :class:`UnreadableFile`."""
     if len(raw) > bytes_max:
         raise _unreadable(file, f"larger than {bytes_max} bytes")
     try:
@@ -239,7 +240,7 @@ def text_of(raw: bytes, file: str, bytes_max: int = FILE_BYTES_MAX) -> str:
 
 
 def read_text(text: str, file: str, dialect: Dialect = "kubernetes") -> list[Manifest]:
-    """The manifests of a text that came from ``file``; raises :class:`UnreadableFile`."""
+    """Returns the manifests of a text from ``file``; raises :class:`UnreadableFile`."""
     return _manifests(parse(text, file, dialect), file, text)
 
 
@@ -252,7 +253,7 @@ def _manifests(documents: list[FileDocument], file: str, text: str) -> list[Mani
 
 
 def parse(text: str, file: str, dialect: Dialect = "kubernetes") -> list[FileDocument]:
-    """The documents of a text, of any type; raises :class:`UnreadableFile`."""
+    """Returns the documents of a text, of any type; raises :class:`UnreadableFile`."""
     try:
         if file.endswith(".json"):
             return _json_documents(text, dialect)
@@ -263,7 +264,7 @@ def parse(text: str, file: str, dialect: Dialect = "kubernetes") -> list[FileDoc
 
 
 def _json_documents(text: str, dialect: Dialect) -> list[FileDocument]:
-    """JSON, or what kubectl and gator read in such a file: YAML, with comments or single quotes.
+    """Parses JSON, or YAML that kubectl and gator accept there: with comments or single quotes.
 
     Raises :class:`InvalidDocument`, about the JSON.
     """
@@ -282,18 +283,21 @@ def _json_documents(text: str, dialect: Dialect) -> list[FileDocument]:
 
 
 def _unreadable(file: str, message: str, text: str = constraint.GROUP) -> UnreadableFile:
-    """The fault of a file; without a ``text`` that says otherwise it may hold constraints."""
+    """Returns the fault of a file.
+
+    Unless ``text`` excludes it, the file may contain constraints.
+    """
     return UnreadableFile(
         PolicyFault(file, 0, "", message, any(one in text for one in _OF_CONSTRAINTS))
     )
 
 
 def is_object(document: Mapping[str, Any]) -> bool:
-    """Whether a document is meant as an object of Kubernetes.
+    """Returns whether a document is meant as a Kubernetes object.
 
-    What lies beside manifests and is none (a chart's values and its Chart.yaml, many a
-    kustomization) lacks a kind or an apiVersion, and has no metadata. What lacks one of
-    them and has metadata is a mistyped object, that must not go unnoticed.
+    Other files beside manifests (a chart's values and its Chart.yaml, many a kustomization) lack a
+    kind or an apiVersion, and have no metadata. A document with metadata that lacks kind or
+    apiVersion is a mistyped object, and must be reported.
     """
     if "metadata" in document:
         return True

@@ -1,4 +1,4 @@
-"""The framework's client of a process that is observed: compilations are counted and timed."""
+"""The constraint framework's client for servers: compilations are counted and timed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The one reader of policies in files: everything that decides, as one set.
+"""The only reader of policies in files: all deciding objects as one set.
 
-Templates, constraints and data go into a client; mutators, ExpansionTemplates and what Configs
-exclude stand beside them. Whoever decides by files reads them here.
+Templates, constraints and data are loaded into a client. Mutators, ExpansionTemplates and excluded
+namespaces of Configs are kept beside it. Every command that decides by files uses this reader.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PolicyFiles:
-    """The policies of some directories or files, kept in step with a client. Used by one task."""
+    """Keeps a client in step with the policies of some directories or files. Used by one task."""
 
     def __init__(
         self,
@@ -37,10 +37,9 @@ class PolicyFiles:
         foreign: Mapping[Part, PolicyPart] | None = None,
         announce: Announce | None = None,
     ) -> None:
-        """``given`` are objects beside those of the files; ``announce`` is the directory's.
+        """``given`` are objects beside the files' objects; ``announce`` is passed to the directory.
 
-        ``foreign`` are the parts of policies of others, the API server's and Kyverno's, that it is
-        reviewed by, too.
+        ``foreign`` are the parts of API server and Kyverno policies that review, too.
         """
         self._foreign = foreign or {}
         self._client = client
@@ -48,7 +47,7 @@ class PolicyFiles:
         self._extensions = Extensions(self._foreign)
 
     def load(self) -> tuple[PolicySet, PolicyReport]:
-        """Read the files; what they say, and a report that has every fault of theirs."""
+        """Reads the files; returns the policies, and a report with all faults."""
         report = self._directory.load()
         extensions = list(report.configuration)
         extensions += [item for item in report.read if part_of(item.gvk) in self._foreign]

@@ -1,4 +1,4 @@
-"""Something wrong with a policy, in words and with a code."""
+"""A fault of a policy, in words and with a code."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from webhook.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong with a policy.
+    """A fault of a policy.
 
-    ``code`` is that of a template's status error, ``invalid`` for what a
-    constraint says, ``overrun`` for one that does not end in its budget,
-    ``other_target`` for a template that a cluster never asks, ``evaluation`` for an
-    error on a sample; ``kinds``, ``never_asked`` and ``request`` for what will
-    probably find nothing (:mod:`webhook.policies.advice`). The message has line and
-    column where the source is wrong.
+    ``code`` is a template's status error code, or one of these: ``invalid``: a fault in a
+    constraint; ``overrun``: an evaluation beyond its budget; ``other_target``: a template that a
+    cluster never evaluates; ``evaluation``: an error on a sample; ``kinds``, ``never_asked`` and
+    ``request``: a policy that will probably find nothing (:mod:`webhook.policies.advice`). The
+    message has line and column of a fault in the source.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Finds the providers of external data that policies name, and calls that never have an answer."""
+"""Finds the providers of external data in policies, and calls that never have an answer."""
 
 from __future__ import annotations
 
@@ -33,11 +33,14 @@ class ProviderCalls(NamedTuple):
 
     names: frozenset[str] = frozenset()
     set_lines: tuple[int, ...] = ()
-    """Lines with calls whose keys are a set."""
+    """Lines of calls with a set of keys."""
 
 
 def provider_calls(template: Template) -> ProviderCalls:
-    """The calls of a template in Rego; none of one that cannot be read, which the check of templates reports."""
+    """Returns the calls of a template in Rego; none for an unreadable one.
+
+    The check of templates reports the fault.
+    """
     names: set[str] = set()
     lines: list[int] = []
     for code in template.code:
@@ -61,7 +64,7 @@ def provider_names(template: Template) -> frozenset[str]:
 
 
 def providers_within_reach(template: Template) -> frozenset[str] | None:
-    """Every provider that a template can ask; None where that hangs on more than its text."""
+    """Returns every provider that a template can call; None if its text does not determine them."""
     names: set[str] = set()
     for code in (code for part in template.parts for code in part.code):
         for module in _modules(code.source):
@@ -80,7 +83,7 @@ def providers_within_reach(template: Template) -> frozenset[str] | None:
 
 
 def _all_providers(call: ast.Call) -> set[str] | None:
-    """The providers that a call names in its operand, where that is written out; None where it is not."""
+    """Returns the providers in a call's operand; None if they are not literal."""
     operand = call.args[0] if call.args else None
     if not isinstance(operand, ast.Object):
         return None
@@ -95,14 +98,14 @@ def _all_providers(call: ast.Call) -> set[str] | None:
 
 
 def provider_of_mutator(document: Mapping[str, Any]) -> str:
-    """The provider that a mutator names; empty for none."""
+    """Returns the provider of a mutator; empty for none."""
     parameters = object_of(object_of(document.get("spec")).get("parameters"))
     name = object_of(object_of(parameters.get("assign")).get("externalData")).get("provider")
     return name if isinstance(name, str) else ""
 
 
 def advice_on_calls(template: Template) -> Iterator[Problem]:
-    """Warn of calls in a template whose answers it cannot have: to keys in a set."""
+    """Warns of calls in a template that never have answers: those with a set of keys."""
     for line in provider_calls(template).set_lines:
         message = (
             f"line {line}: {NAME} gets its keys as a set, which it never answers: its rule never "
@@ -116,7 +119,7 @@ def advice_on_providers(
     mutators: Iterable[Mapping[str, Any]],
     known: Collection[str],
 ) -> Iterator[Problem]:
-    """The providers that are named, and that there are none of by that name."""
+    """Warns of named providers that do not exist."""
     named = [("ConstraintTemplate", one.name, provider_names(one)) for one in templates]
     named += [
         (gvk_of(one).kind, name_of(one), frozenset(filter(None, [provider_of_mutator(one)])))
@@ -145,7 +148,7 @@ def _modules(source: Any) -> list[ast.Module]:
 
 
 def _terms(node: Any) -> Iterator[Any]:
-    """Every part of a rule, itself included."""
+    """Yields every part of a rule, itself included."""
     due = [node]
     while due:
         one = due.pop()

@@ -1,7 +1,7 @@
-"""Answers of providers in files: what a door without a network has asked instead of a provider.
+"""Recorded answers of providers in files, for commands without a network.
 
-A file holds one provider's: ``items`` by key, each with a ``value`` or an ``error``, and perhaps a
-``systemError``, which fails the whole request.
+A file has the answers of one provider: ``items`` by key, each with a ``value`` or an ``error``, and
+optionally a ``systemError``, which fails the whole request.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _FIELDS: Final = frozenset({"items", "systemError"})
 
 
 class InvalidAnswers(ValueError):
-    """Answers that cannot be read; the message says where and why."""
+    """Recorded answers cannot be read; the message has place and fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedProvider:
-    """Answers as one provider did; nothing for keys that it does not know."""
+    """The recorded answers of a provider; nothing for unknown keys."""
 
     values: Mapping[str, Any]
     errors: Mapping[str, str]
@@ -46,24 +46,24 @@ class RecordedProvider:
 
 
 class RecordedAnswers:
-    """Has requests answered by what was recorded of each provider."""
+    """Answers requests from the recorded answers of each provider."""
 
     def __init__(
         self,
         providers: Mapping[str, RecordedProvider | Callable[[ProviderRequest], RecordedProvider]],
         advice: str = "",
     ) -> None:
-        """``advice`` says how a provider's answers are given; ``{}`` in it is the provider's name."""
+        """``advice`` is the remedy for missing answers; ``{}`` in it is the provider's name."""
         self._providers = dict(providers)
         self._advice = advice
 
     @property
     def names(self) -> frozenset[str]:
-        """The providers whose answers there are."""
+        """Returns the providers with recorded answers."""
         return frozenset(self._providers)
 
     def __call__(self, requests: Sequence[ProviderRequest]) -> ProviderAnswers:
-        """Answers to all; nobody's where a provider has none."""
+        """Answers all requests; without an answer for a provider that has no recording."""
         return {request: self._answer(request) for request in requests}
 
     async def ask(self, requests: Sequence[ProviderRequest]) -> ProviderAnswers:
@@ -79,7 +79,7 @@ class RecordedAnswers:
 
 
 def read_answers(path: Path) -> RecordedProvider:
-    """One provider's answers of a file; raises :class:`InvalidAnswers`."""
+    """Reads one provider's answers from a file; raises :class:`InvalidAnswers`."""
     try:
         documents = read_values(path)
     except UnreadableFile as error:
@@ -90,7 +90,7 @@ def read_answers(path: Path) -> RecordedProvider:
 
 
 def recorded_provider(document: Any, place: str) -> RecordedProvider:
-    """Read a recorded provider from a document; ``place`` stands in its faults."""
+    """Reads a recorded provider from a document; ``place`` begins its fault messages."""
     if type(document) is not dict:
         raise InvalidAnswers(f"{place}: expected an object with items")
     for name in document:
@@ -121,12 +121,12 @@ def recorded_provider(document: Any, place: str) -> RecordedProvider:
 
 
 def is_answers(document: Any) -> bool:
-    """Whether a document among others holds answers: ``providers`` by their names, and no more."""
+    """Returns whether a document has only recorded answers: ``providers`` by their names."""
     return type(document) is dict and document.keys() == {"providers"}
 
 
 def typed_answers(documents: Sequence[Any]) -> RecordedAnswers:
-    """The answers among documents; raises :class:`InvalidAnswers`."""
+    """Returns the answers among documents; raises :class:`InvalidAnswers`."""
     providers = {}
     for document in documents:
         if not is_answers(document):

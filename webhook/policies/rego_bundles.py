@@ -1,9 +1,8 @@
 """Bundles: a folder or a ``.tar.gz`` of Rego modules and data, as ``opa -b`` reads them.
 
-Of data files only ``data.json``, ``data.yaml`` and ``data.yml`` are read, and stand where their
-folder's path says. ``.manifest`` says which roots below ``data`` the bundle may fill, and which
-version of Rego its modules are. Signatures are not verified, as by OPA's commands. (OPA
-v1/bundle/bundle.go.)
+Only ``data.json``, ``data.yaml`` and ``data.yml`` are read as data; their folder's path is their
+place. ``.manifest`` has the bundle's roots below ``data``, and the Rego version of its modules.
+Signatures are not verified, as in OPA's commands. (OPA v1/bundle/bundle.go.)
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _VERSIONS: Final[dict[Any, RegoVersion]] = {0: "v0", 1: "v1"}
 
 
 class BundleError(Exception):
-    """A bundle that cannot be used: its path, and what is wrong with its sources, if that is it."""
+    """A bundle cannot be used: its path, and the faults of its sources, if any."""
 
     def __init__(self, message: str, path: str = "", faults: Sequence[RegoLoadError] = ()) -> None:
         super().__init__(message)
@@ -56,7 +55,7 @@ class BundleError(Exception):
 
 
 class ActivationError(BundleError):
-    """Bundles each of which can be used, and that cannot be together."""
+    """Bundles that are valid alone cannot be used together."""
 
 
 @dataclass(slots=True)
@@ -70,9 +69,9 @@ class _Manifest:
 def load_bundles(
     paths: Sequence[str], files: RegoFiles, *, version: RegoVersion, ignore: Sequence[str]
 ) -> None:
-    """Add what bundles hold; raises :class:`BundleError`.
+    """Adds the content of bundles; raises :class:`BundleError`.
 
-    ``ignore`` has patterns of names of files and folders that are passed over.
+    ``ignore`` has patterns of names of files and folders to skip.
     """
     roots: dict[str, list[str]] = {}
     loaded: list[tuple[str, RegoFiles]] = []
@@ -102,12 +101,12 @@ class _Refused(Exception):
 
 
 def _load(place: str, version: RegoVersion, ignore: Sequence[str], files: RegoFiles) -> list[str]:
-    """Add a bundle to the files; returns its roots."""
+    """Adds a bundle to the files; returns its roots."""
     path = Path(place)
     folder = path.is_dir()
     if not folder:
         path.stat()
-    # A folder's modules are named by their path, an archive's by what it calls them.
+    # A folder's modules are named by their path, an archive's by their name in it.
     base = place if folder else ""
     contents = _in_folder(path, ignore) if folder else _in_archive(path, ignore)
     manifest, data, sources, wasm = _Manifest(), dict[str, Any](), [], set[str]()
@@ -150,7 +149,7 @@ def _in_folder(folder: Path, ignore: Sequence[str]) -> Iterator[tuple[str, str]]
         folders[:] = sorted(name for name in folders if not ignored(name, ignore))
         for name in sorted(names):
             file = Path(at, name)
-            # Links are not followed: what they point to may be outside.
+            # Links are not followed: their targets may be outside.
             if (
                 ignored(name, ignore)
                 or name == _SIGNATURES
@@ -275,7 +274,7 @@ def _outside(node: Any, path: str, roots: list[str]) -> Iterator[str]:
 
 
 def _check_roots(bundles: dict[str, list[str]]) -> None:
-    """Refuse bundles whose roots overlap, as they may not be activated together."""
+    """Raises for bundles with overlapping roots, which cannot be activated together."""
     entries = sorted((root, name) for name, roots in bundles.items() for root in roots)
     colliding: set[str] = set()
     conflicts: set[str] = set()

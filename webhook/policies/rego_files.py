@@ -1,9 +1,9 @@
 """Rego modules and base documents from files, as ``opa test`` and ``opa eval`` load them.
 
-Folders are read with all below them: ``.rego`` files are modules; ``.json``, ``.yaml`` and ``.yml``
-files are objects that come to stand where their folder's path says, below ``data``. Files of other
-kinds are passed over unless they are named. A path ``a.b:FILE`` puts what FILE holds at
-``data.a.b``. (OPA v1/loader/loader.go.)
+Folders are read recursively. ``.rego`` files are modules; ``.json``, ``.yaml`` and ``.yml`` files
+are objects placed below ``data`` by their folder's path. Files of other kinds are skipped unless
+they are named. A path ``a.b:FILE`` puts the content of FILE at ``data.a.b``. (OPA
+v1/loader/loader.go.)
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ YAML: Final = (".yaml", ".yml")
 
 
 class LoadErrors(Exception):
-    """The files that could not be loaded, a line for each; all of it is in ``messages``.
+    """Files that could not be loaded, one a line; ``messages`` has all of them.
 
-    ``faults`` are the same, those of sources as they were raised.
+    ``faults`` are the same faults, those of sources as they were raised.
     """
 
     def __init__(self, faults: Sequence[str | RegoLoadError]) -> None:
@@ -69,11 +69,11 @@ def load(
     documents: bool = True,
     annotations: bool = False,
 ) -> RegoFiles:
-    """Everything at these paths; raises :class:`LoadErrors` that name every faulty file.
+    """Loads everything at these paths; raises :class:`LoadErrors` that name every faulty file.
 
-    ``ignore`` has patterns of names of files and folders that are passed over below a path;
-    without ``documents`` no file of a folder holds any. With ``annotations`` those that cannot be
-    read are faults.
+    ``ignore`` has patterns of names of files and folders to skip below a path. Without
+    ``documents`` a folder's files are no documents. With ``annotations`` unreadable annotations are
+    faults.
     """
     loading = _Loading(version, tuple(ignore), documents=documents, annotations=annotations)
     for path in paths:
@@ -81,13 +81,13 @@ def load(
         loading.path(Path(place), prefix, ())
     if loading.faults:
         raise LoadErrors(loading.faults)
-    # A folder's files come before those of its neighbour `folder-b` otherwise: "/" is after "-".
+    # Otherwise the neighbour `folder-b` would precede a folder's files: "-" sorts before "/".
     loading.files.modules.sort(key=lambda module: module.file)
     return loading.files
 
 
 def read_input(text: str) -> Any:
-    """An input, JSON or YAML whatever its name; raises :class:`BuiltinError`."""
+    """Reads an input, JSON or YAML whatever its name; raises :class:`BuiltinError`."""
     try:
         return go_json.decode(text)
     except BuiltinError:
@@ -132,7 +132,7 @@ class _Loading:
         self._documents: list[tuple[str, dict[str, Any]]] = []
 
     def path(self, path: Path, at: tuple[str, ...], around: tuple[tuple[int, int], ...]) -> None:
-        """Load a file, or a folder with all below it; ``around`` are the folders it is found in."""
+        """Loads a file, or a folder recursively; ``around`` are its parent folders."""
         if around and ignored(path.name, self._ignore):
             return
         doing = "stat"
@@ -153,7 +153,7 @@ class _Loading:
             self.faults.append(f"{doing} {path}: {system_words(error)}")
 
     def _file(self, path: Path, at: tuple[str, ...], *, named: bool) -> None:
-        # What a document says depends on where it is put, a module says its package itself.
+        # The place of a document depends on its path; a module declares its package.
         seen = () if path.suffix == ".rego" else at, os.path.normpath(path)
         if seen in self._seen:
             return
@@ -187,7 +187,7 @@ class _Loading:
         return kind == ".rego" or (self._documents_of_folders and kind in {".json", *YAML})
 
     def _of_any_kind(self, path: Path, at: tuple[str, ...], text: str) -> None:
-        """A file that was named may be of any kind: the first that it can be."""
+        """Reads a named file of any kind: the first kind that parses."""
         try:
             self.files.modules.append(parse_module(text, str(path), self._version))
         except RegoErrors:
@@ -221,12 +221,12 @@ def _entries(folder: Path) -> Iterator[Path]:
 
 
 def yaml_value(text: str) -> Any:
-    """The value that YAML text writes; raises :class:`BuiltinError`."""
+    """Returns the value of YAML text; raises :class:`BuiltinError`."""
     return yaml_documents.unmarshal(EvaluationContext(steps=UNBOUNDED_STEPS), text)
 
 
 def conflict(a: dict[str, Any], b: dict[str, Any]) -> tuple[str, ...] | None:
-    """Where both have a value and not both an object."""
+    """Returns the first path with two values that are not both objects."""
     for name, value in b.items():
         if name not in a:
             continue
@@ -240,7 +240,7 @@ def conflict(a: dict[str, Any], b: dict[str, Any]) -> tuple[str, ...] | None:
 
 
 def merge_into(a: dict[str, Any], b: dict[str, Any]) -> None:
-    """Put all of b into a; they do not conflict."""
+    """Merges b into a; they must not conflict."""
     for name, value in b.items():
         if isinstance(a.get(name), dict):
             merge_into(a[name], value)

@@ -1,4 +1,4 @@
-"""Recorded reviews against another set of policies: which verdicts would have changed."""
+"""Replays recorded reviews with another set of policies, and finds changed verdicts."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _FROM_REQUEST: Final = (enforcement.WEBHOOK, "")
 
 @dataclass(frozen=True, slots=True)
 class ChangedReview:
-    """A review whose verdict changed; ``added`` and ``removed`` are violations.
+    """A review with a changed verdict; ``added`` and ``removed`` are violations.
 
-    ``excused`` are those that exceptions excuse, or weaken, and that were recorded without one.
+    ``excused`` are violations that exceptions now excuse or weaken, recorded without an exception.
     """
 
     record: Mapping[str, Any]
@@ -56,7 +56,7 @@ class ChangedReview:
 
 
 class ReplayDifference(NamedTuple):
-    """Violations that a policy has more, and less, than were recorded."""
+    """The violations added to, and missing from, the recorded ones."""
 
     added: int = 0
     removed: int = 0
@@ -64,13 +64,13 @@ class ReplayDifference(NamedTuple):
 
 @dataclass(slots=True)
 class Replay:
-    """The result of a replay; the counts of records that were passed over say why."""
+    """The result of a replay, with counts of skipped records by reason."""
 
     replayed: int = 0
     differences: dict[tuple[str, str], ReplayDifference] = field(default_factory=dict)
     """Of each constraint and group, by kind and name, whether verdicts changed by it or not."""
     excused: Counter[str] = field(default_factory=Counter)
-    """Violations that each exception excuses, or weakens, and that were recorded without it."""
+    """Violations by the exception that excuses or weakens them, recorded without it."""
     changes: list[ChangedReview] = field(default_factory=list)
     other_violations: int = 0
     masked: int = 0
@@ -80,7 +80,7 @@ class Replay:
     def count(
         self, added: Collection[ReplayedViolation], removed: Collection[ReplayedViolation]
     ) -> None:
-        """Take the violations that one decision has more, and less, than were recorded."""
+        """Counts the added and missing violations of one decision."""
         for key in {one[:2] for one in (*added, *removed)}:
             known = self.differences.get(key, ReplayDifference())
             more, less = (sum(one[:2] == key for one in some) for some in (added, removed))
@@ -126,17 +126,17 @@ def replay(
     ask: Ask | None = None,
     keys: Collection[tuple[str, str]] | None = None,
 ) -> Replay:
-    """Review again what was recorded with its object, and compare verdicts.
+    """Reviews recorded objects again, and compares the verdicts.
 
-    Providers say what they said then, where that was recorded; else ``ask`` answers. With ``keys``,
-    kinds and names of constraints, nothing counts but what changes by these.
+    Providers give the recorded answers, if there are any; else ``ask`` answers. With ``keys``,
+    kinds and names of constraints, only changes of these count.
     """
     replayed = Replay()
     for record in records:
         if record.get("eventType") != "decision":
             continue
         if "constraintsEvaluated" not in record or record.get("verdict") == "error":
-            # Exempted before any policy was asked, or answered without a verdict.
+            # Exempted before the review, or answered without a verdict.
             replayed.without_review += 1
             continue
         subject = subject_of(record)
@@ -161,7 +161,7 @@ def recorded_requests(records: Iterable[Mapping[str, Any]]) -> list[dict[str, An
 
 
 def subject_of(record: Mapping[str, Any]) -> AugmentedReview | AugmentedObject | None:
-    """Return the reviewed object; None where it was not recorded."""
+    """Returns the reviewed object; None if it was not recorded."""
     obj = record.get("object")
     if type(obj) is not dict and type(record.get("oldObject")) is not dict:
         return None
@@ -176,9 +176,9 @@ def subject_of(record: Mapping[str, Any]) -> AugmentedReview | AugmentedObject |
 def replayed_subject(
     value: AugmentedReview | AugmentedObject, point: str, limits: Limits, at: float | None = None
 ) -> Subject:
-    """Return a recorded subject to review again: mutators had changed it before.
+    """Returns a recorded subject to review again, without mutation: it was already mutated.
 
-    ``at`` is when it was decided: exceptions that were in force then are in force again.
+    ``at`` is the time of the decision: the exceptions of that time apply.
     """
     return Subject(
         value,
@@ -192,13 +192,13 @@ def replayed_subject(
 
 
 def policies_of_record(record: Mapping[str, Any], policies: PolicySet) -> PolicySet:
-    """Returns the policies of the webhook entry that asked: all, or those of a failure policy."""
+    """Returns the policies of the record's webhook entry: all, or those of a failure policy."""
     entry = next((one for one in FAILURE_POLICIES if one == record.get("failurePolicy")), None)
     return policies if entry is None else policies.part(entry)
 
 
 def recorded_ask(record: Mapping[str, Any], ask: Ask | None = None) -> Ask:
-    """Providers say what they said then, where that was recorded; else ``ask`` answers."""
+    """Returns recorded answers of providers, if there are any; else ``ask`` answers."""
     recorded = answers_of(record)
 
     def answered(requests: tuple[ProviderRequest, ...]) -> ProviderAnswers:
@@ -210,7 +210,7 @@ def recorded_ask(record: Mapping[str, Any], ask: Ask | None = None) -> Ask:
 
 
 def answers_of(record: Mapping[str, Any]) -> dict[ProviderRequest, ProviderResponse]:
-    """Return the providers' answers on the way to a decision, where the record has them whole."""
+    """Returns the providers' answers in a decision, if the record has all of them."""
     answers = {}
     for one in objects_of(record.get("externalData")):
         provider, keys = one.get("provider"), one.get("keys")
@@ -233,7 +233,7 @@ def _pairs(value: Any) -> tuple[tuple[str, Any], ...] | None:
 
 
 def decided_at(record: Mapping[str, Any]) -> float | None:
-    """When a record was made, in seconds since the epoch; None where it does not say."""
+    """Returns the time of a record, in seconds since the epoch; None if it has none."""
     try:
         return dt.datetime.fromisoformat(str(record.get("timestamp"))).timestamp()
     except ValueError:
@@ -295,7 +295,7 @@ def _compare(
     errors = tuple(str(fault) for fault in (*responses.faults, *responses.undecided))
     verdict = "error" if errors and not responses.results else verdict_of(responses.results)
     errors += outcome.faults
-    # What other policies once said, and are not here to say again, is no effect of these.
+    # Violations of policies that are absent here are no effect of these policies.
     is_theirs = keys is None or before != after or bool(excused)
     if verdict != record.get("verdict") and is_theirs:
         replayed.changes.append(

@@ -51,16 +51,16 @@ NOT_ASKED: Final = "not_asked"
 
 @dataclass(frozen=True, slots=True)
 class RequestCoverage:
-    """Answers for each policy how far it is asked, by objects that were read.
+    """Returns for each policy how far webhook configurations send its requests.
 
-    It has no answer for a process whose configurations were not read.
+    Returns nothing for a process that has not read the configurations.
     """
 
     surroundings: WebhookContext
     operations: Mapping[str, frozenset[str]]
 
     def __call__(self, document: Mapping[str, Any]) -> CoverageState | None:
-        """How far a policy is asked; None where nothing can be said."""
+        """Returns the coverage of a policy; None if it is unknown."""
         need = need_of(document, lambda name: self.operations.get(name, frozenset()))
         if need is None or need.process not in self.surroundings.entries:
             return None
@@ -70,10 +70,10 @@ class RequestCoverage:
 def read_coverage(
     documents: Iterable[Mapping[str, Any]], namespace: str, read: Iterable[str] = ()
 ) -> RequestCoverage:
-    """Of objects of any kind those that matter.
+    """Reads the relevant ones of objects of any kind.
 
-    ``namespace`` is Waddle's own: where a configuration calls a Service there, others do not count.
-    ``read`` names the kinds of configurations that were listed whole.
+    ``namespace`` is Waddle's own: if a configuration calls a Service in it, others do not count.
+    ``read`` names the kinds of configurations that were listed completely.
     """
     by_kind: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for document in documents:
@@ -105,7 +105,7 @@ def read_coverage(
 
 
 def is_judged(document: Mapping[str, Any]) -> bool:
-    """Whether admissions are asked about it: a constraint, a group, a mutator, a policy of Kyverno."""
+    """Returns whether admissions evaluate it: a constraint, group, mutator or Kyverno policy."""
     return kind_of_document(document) in _JUDGED
 
 
@@ -116,7 +116,7 @@ def coverage_problems(
 ) -> list[Problem]:
     """Lists policies among manifests for which no request, or only some, is sent.
 
-    On a ``cluster`` a manifest takes the place of the object of its name.
+    On a ``cluster`` a manifest replaces the object of its name.
     """
     documents = [item.document for item in manifests]
     standing, read = cluster or ([], frozenset())

@@ -1,9 +1,9 @@
-"""Finds templates that decide only by what a request has, or by fields that no input has.
+"""Finds templates that decide only by fields of a request, or by fields that no input has.
 
-Audit, reports and ``waddle test`` review objects without a request. A template each of whose
-violations needs such a field finds nothing there. Where a rule allows for the absence (``not``,
-``object.get``, ``!=`` of an operation, a comparison with what stands there) nothing is told.
-What reads ``input.request`` or ``input.object``, as policies for other tools do, never denies.
+Audit, reports and ``waddle test`` review objects without a request. A template finds nothing there
+if each of its violations needs such a field. A rule that tolerates the absence (``not``,
+``object.get``, ``!=`` of an operation, a comparison with the default) gives no warning. Rules that
+read ``input.request`` or ``input.object``, as in policies for other tools, never deny.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _ELSEWHERE: Final = re.compile(
 """An expression that may read another field, or give a field another name."""
 
 _ALWAYS: Final = frozenset({"oldObject", "options", "userInfo"})
-"""The fields that a review has without a request, too, with nothing in them."""
+"""The fields of a review without a request; they are empty."""
 ABSENT: Final = "elsewhere the operation is empty, and there is no user and no old object"
 
 _OPERATION: Final = "input.review.operation"
@@ -64,9 +64,9 @@ _MODULE: Final = "policy.rego"
 
 
 def request_reads(template: Template) -> frozenset[str]:
-    """The fields that every violation of a template needs a request for; none where one does not.
+    """Returns the request fields that every violation of a template needs; none if one needs none.
 
-    Those that no input has are among them (:func:`is_never_there`).
+    Fields that no input has are among them (:func:`is_never_there`).
     """
     code = next(iter(template.code), None)
     if code is None or type(code.source) is not dict:
@@ -75,7 +75,7 @@ def request_reads(template: Template) -> frozenset[str]:
 
 
 def deciding_places(template: Template) -> list[str]:
-    """Where a template decides: its rules ``violation`` with their lines, or its validations."""
+    """Returns the places where a template decides: its ``violation`` rules or its validations."""
     code = next(iter(template.code), None)
     if code is None or type(code.source) is not dict:
         return []
@@ -87,7 +87,7 @@ def deciding_places(template: Template) -> list[str]:
     try:
         module = parse_module(text if type(text) is str else "", _MODULE, version)
     except RegoErrors:
-        return []  # The compiler reports what is wrong with it.
+        return []  # The compiler reports the fault.
     lines = [
         rule.location.row
         for rule in module.rules
@@ -97,15 +97,15 @@ def deciding_places(template: Template) -> list[str]:
 
 
 def absent_libraries(template: Template) -> list[str]:
-    """The packages under ``data.lib`` that a template's Rego names and no library of it has.
+    """Returns the packages under ``data.lib`` in a template's Rego that no library of it has.
 
-    What reads them is undefined, as in Gatekeeper: the rules that do so never hold.
+    References to them are undefined, as in Gatekeeper: such rules never hold.
     """
     code = next(iter(template.code), None)
     if code is None or type(code.source) is not dict or code.engine != REGO:
         return []
     if not any("lib" in text for text in _texts(code) if type(text) is str):
-        return []  # Parsing takes a tenth of what compiling does.
+        return []  # Parsing takes a tenth of the time of compiling.
     modules = _modules(code)
     packages = [_texts_of(module.package) for module in modules[1:]]
     named = {
@@ -125,7 +125,7 @@ def absent_libraries(template: Template) -> list[str]:
 
 
 def _begins_alike(one: _Path, other: _Path) -> bool:
-    """Whether one of two paths is the other, or leads into it."""
+    """Returns whether one of two paths is a prefix of the other."""
     shared = min(len(one), len(other))
     return one[:shared] == other[:shared]
 
@@ -159,7 +159,7 @@ def _texts(code: Code) -> list[Any]:
 
 
 def _modules(code: Code) -> list[ast.Module]:
-    """Parses them; empty where one cannot be parsed, which the compiler reports."""
+    """Parses the modules; empty if one is invalid, which the compiler reports."""
     version: RegoVersion = "v1" if code.source.get("version") == "v1" else "v0"
     try:
         return [parse_module(text, _MODULE, version) for text in _texts(code)]
@@ -168,7 +168,7 @@ def _modules(code: Code) -> list[ast.Module]:
 
 
 def _texts_of(ref: ast.Ref) -> _Path:
-    """Return the names of a reference as far as it is written: ``data.lib.a[x]`` is ``lib``, ``a``."""
+    """Returns the literal names of a reference: ``data.lib.a[x]`` is ``lib``, ``a``."""
     names: list[str] = []
     for part in ref.path:
         if not isinstance(part, ast.String):
@@ -181,7 +181,7 @@ class _Needs:
     """Finds the parts of a request that the rules of a module need."""
 
     def __init__(self, module: ast.Module, libraries: Mapping[_Path, _Needs]) -> None:
-        """``libraries`` are those that it may call, by their packages."""
+        """``libraries`` are the callable libraries, by their packages."""
         self._rules: dict[str, list[ast.Rule]] = {}
         for rule in module.rules:
             head = rule.head.ref.head
@@ -198,7 +198,7 @@ class _Needs:
         """Variables that stand for the request, or a field of it."""
 
     def _of_library(self, head: ast.Term, path: _Path) -> frozenset[str]:
-        """Find what a rule of a library needs, where this names one."""
+        """Finds the needs of a library rule, if the reference names one."""
         if not isinstance(head, ast.Var):
             return frozenset()
         whole = path if head.name == "data" else (*self._imports.get(head.name, ()), *path)
@@ -208,7 +208,7 @@ class _Needs:
         return frozenset()
 
     def of_name(self, name: str) -> frozenset[str]:
-        """Find what each rule of a name needs, one or the other; none where one needs nothing."""
+        """Finds the alternative needs of the rules of a name; none if one rule needs nothing."""
         if name in self._known:
             return self._known[name]
         self._known[name] = frozenset()  # A rule that calls itself is refused elsewhere.
@@ -248,7 +248,7 @@ class _Needs:
                     yield from left | right
 
     def _is_alias(self, term: Any) -> bool:
-        """Whether a term only gives the request, or a field, another name, which never fails."""
+        """Returns whether a term only gives the request or a field a name, which never fails."""
         if not (isinstance(term, ast.Call) and term.operator in (ast.Var("assign"), ast.Var("eq"))):
             return False
         variable, value = term.args
@@ -261,7 +261,10 @@ class _Needs:
         return True
 
     def _whole(self, term: Any) -> _Path | None:
-        """Return the part of the request that a term reads: ``review``, the field, and the path below; or None."""
+        """Returns the part of the request that a term reads.
+
+        This is ``review``, the field, and the path below; or None.
+        """
         head, path = (term.head, _texts_of(term)) if isinstance(term, ast.Ref) else (term, ())
         if not isinstance(head, ast.Var):
             return None
@@ -283,14 +286,14 @@ class _Needs:
         return len(whole) == 1 or whole[1] in _FIELDS or whole[1] not in _REVIEW
 
     def _read(self, term: Any) -> str:
-        """The field that a term needs of a request; empty for none."""
+        """Returns the field of the request that a term needs; empty for none."""
         whole = self._whole(term)
         if whole is None or whole == ("review",):
             return ""
         if whole[0] != "review":
             return f"input.{whole[0]}"
         field = whole[1]
-        # What stands there without a request, whole, is defined: {} and null.
+        # Without a request, the whole field is defined: {} and null.
         is_needed = field not in _ALWAYS or len(whole) > len(("review", "field"))
         return f"input.review.{field}" if is_needed else ""
 
@@ -314,7 +317,7 @@ class _Needs:
                 yield from self._of_value(getattr(term, one.name))
 
     def _is_tolerant(self, call: ast.Call) -> bool:
-        """Whether a call holds, or may hold, for what stands there without a request."""
+        """Returns whether a call holds, or may hold, for the values without a request."""
         operator = call.operator
         if isinstance(operator, ast.Ref):
             return operator.head == ast.Var("object")

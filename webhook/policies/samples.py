@@ -1,8 +1,8 @@
-"""Objects on which a policy is tried before anything real meets it.
+"""Sample objects on which a policy is tried before it is enforced.
 
-One for each kind that a constraint is about: a Pod, the workloads that make Pods,
-and for any other kind an object with nothing in it but its name. They are no
-test of what a policy means, only of whether it ends.
+One for each kind that a constraint matches: a Pod, the workloads that create Pods, and for any
+other kind an object with only a name. They do not test the meaning of a policy, only that it
+terminates.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SAMPLES_MAX: Final = 8
-"""For each constraint: one with a hundred kinds is tried on the first of them."""
+"""The most samples of each constraint: the first kinds of a constraint with a hundred."""
 
 NAMESPACE: Final = "default"
 

@@ -27,21 +27,21 @@ _Path: TypeAlias = "tuple[str | int, ...]"
 
 
 class InvalidSuite(ValueError):
-    """A suite that cannot be read; the message names its file."""
+    """A suite cannot be read; the message names its file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One object (a file) under the test's constraint, and what is to be found."""
+    """One object (a file) under the test's constraint, and the expected violations."""
 
     name: str
     object: str
     inventory: tuple[str, ...] = ()
     assertions: tuple[Assertion, ...] = ()
     mutated: str = ""
-    """The file of the object that the test's mutators should make of this one."""
+    """The file with the object expected from the test's mutators."""
     providers: Mapping[str, str] = field(default_factory=dict)
-    """Files of what providers answer, by their names; before those of the test."""
+    """Files of providers' answers, by the providers' names; they override the test's."""
     skip: bool = False
 
 
@@ -54,14 +54,14 @@ class SuiteTest:
     constraint: str
     expansion: str = ""
     target: str = ""
-    """The file of the target that the template is for, where one declares it."""
+    """The file that declares the template's target, if any."""
     exceptions: str = ""
-    """The file of exceptions that excuse what the test's constraint finds."""
+    """The file of exceptions from the test's constraint."""
     mutators: str = ""
-    """The file of mutators that are applied before anything is asked; with them a test may do
-    without a template."""
+    """The file of mutators that are applied before the review; with them a test may lack a
+    template."""
     providers: Mapping[str, str] = field(default_factory=dict)
-    """Files of what providers answer, by their names; before those of the suite."""
+    """Files of providers' answers, by the providers' names; they override the suite's."""
     cases: tuple[Case, ...] = ()
     invalid: bool = False
     skip: bool = False
@@ -75,13 +75,13 @@ class Suite:
     tests: tuple[SuiteTest, ...]
     skip: bool = False
     providers: Mapping[str, str] = field(default_factory=dict)
-    """Files of what providers answer, by their names."""
+    """Files of providers' answers, by the providers' names."""
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)
     line: int = 1
-    """Where it begins in its file."""
+    """Its first line in the file."""
 
     def naming(self, file: Path, test: int, case: int | None = None) -> str:
-        """Where a test, or a case of it, names a file: file, line and field; empty where nowhere."""
+        """Returns where a test or case names a file: file, line and field; empty for nowhere."""
         of_test = self.document["tests"][test]
         places: list[tuple[_Path, Any]] = [
             (("tests", test, key), value) for key, value in of_test.items() if key != "cases"
@@ -101,15 +101,15 @@ class Suite:
 
     @property
     def folder(self) -> Path:
-        """Where names of files begin: beside the suite, or where the program runs for a pipe."""
+        """Returns the base folder of file names: the suite's, or the working folder for a pipe."""
         return Path() if is_stream(self.path) else self.path.parent
 
 
 def find_suites(path: Path) -> list[Suite]:
-    """The suites of a file or below a folder, in order of path.
+    """Returns the suites of a file or below a folder, in order of path.
 
-    Raises :class:`InvalidSuite`, and OSError where there is no such path. A file that is
-    named must be YAML, whatever is in it; of a folder's files the suites alone.
+    Raises :class:`InvalidSuite`, and OSError for a missing path. A named file must be YAML of any
+    content; of a folder's files only suites are read.
     """
     piped = is_stream(path)
     named = path.is_file() or piped
@@ -132,7 +132,7 @@ def find_suites(path: Path) -> list[Suite]:
 
 
 def _read(file: Path, text: str) -> Suite | None:
-    """The suite of a file, None where it is something else."""
+    """Returns the suite of a file, None for other files."""
     try:
         documents = read_objects(text, "suite")
     except InvalidDocument as error:
@@ -170,7 +170,7 @@ def _names(value: Any, path: _Path) -> Iterator[tuple[_Path, str]]:
 
 
 def _placed(file: Path, line: int, document: Mapping[str, Any], path: _Path) -> str:
-    """A field of a suite by its file, line and path; of a pipe by the suite's own line."""
+    """Returns file, line and path of a suite's field; the suite's line for a pipe."""
     text = file.read_text(encoding="utf-8-sig", errors="replace") if file.is_file() else ""
     line = FieldLines(text).line(line, document, "", path)
     shown = "".join(f"[{one}]" if type(one) is int else f".{one}" for one in path).lstrip(".")

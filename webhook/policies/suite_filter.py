@@ -22,7 +22,7 @@ class InvalidFilter(ValueError):
 
 
 class Filter:
-    """A parsed filter; the empty one selects everything."""
+    """A parsed filter; the empty filter selects everything."""
 
     def __init__(self, text: str = "") -> None:
         """Raises :class:`InvalidFilter`."""
@@ -33,7 +33,7 @@ class Filter:
         self._and = (_compile(parts[0]), _compile(parts[1])) if len(parts) == 2 else None
 
     def selects_test(self, test: SuiteTest) -> bool:
-        """Whether anything of a test is to be run."""
+        """Returns whether any part of a test is selected."""
         if self._and is not None:
             return self._and[0](test.name)
         assert self._or is not None

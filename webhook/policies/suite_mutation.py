@@ -1,7 +1,7 @@
-"""Mutators of a test suite: what they make of a case's object, and whether that is what it expects.
+"""Mutators of a test suite: the mutated object of a case, compared with the expected one.
 
-An extension of ours: a test may name ``mutators``, and a case ``mutated``, the object that is to
-come of its own one. Assertions are then about the mutated object.
+An extension of Waddle: a test may name ``mutators``, and a case ``mutated``, the expected object.
+Assertions are then about the mutated object.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SuiteMutationError(Exception):
 
 
 def read_suite_mutators(manifests: Sequence[Manifest]) -> MutationSnapshot:
-    """The mutators of a file; raises :class:`SuiteMutationError`."""
+    """Reads the mutators of a file; raises :class:`SuiteMutationError`."""
     extensions = Extensions()
     if faults := extensions.load(manifests):
         raise SuiteMutationError("; ".join(map(str, faults)))
@@ -51,9 +51,9 @@ def mutated_for_suite(
     namespaces: Mapping[str, Mapping[str, Any]],
     ask: Ask | None,
 ) -> dict[str, Any]:
-    """The object as it would be stored when it is created; raises :class:`SuiteMutationError`.
+    """Returns the object as it would be stored on creation; raises :class:`SuiteMutationError`.
 
-    ``namespaces`` are those of the case's inventory; another one has no labels. ``ask`` answers for
+    ``namespaces`` are those of the case's inventory; others have no labels. ``ask`` answers for
     providers.
     """
     if not mutations:
@@ -75,7 +75,7 @@ def mutated_for_suite(
 
 
 def expectation_fault(mutated: dict[str, Any], expected: dict[str, Any]) -> str:
-    """Return the difference to what a case expects; empty for none."""
+    """Returns the difference from the expected object; empty for none."""
     patch = make_patch(mutated, expected)
     if not patch:
         return ""

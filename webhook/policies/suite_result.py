@@ -1,4 +1,4 @@
-"""The results of suites: a tree, each node with its error if it has one."""
+"""The results of suites: a tree whose nodes have an error or none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class SuiteTestResult:
-    """A test: with an error it ran no case, or its constraint was not invalid as it should be."""
+    """A test: with an error no case ran, or its constraint was valid against expectation."""
 
     name: str
     error: str = ""
@@ -36,7 +36,7 @@ class SuiteTestResult:
 
 @dataclass(frozen=True, slots=True)
 class SuiteResult:
-    """A suite, by the path under which it was found."""
+    """A suite, by the path at which it was found."""
 
     path: str
     skipped: bool = False
@@ -58,8 +58,8 @@ class SuiteResult:
 class SuiteSummary:
     """Counts over all suites. ``passed``, ``failed`` and ``skipped`` are cases.
 
-    A test that runs no case (an invalid constraint, or one that could not be
-    set up) counts in ``tests_failed`` when it failed.
+    A test without cases (an invalid constraint, or a failed setup) counts in ``tests_failed`` if it
+    failed.
     """
 
     suites: int
@@ -71,12 +71,12 @@ class SuiteSummary:
 
     @property
     def ran(self) -> bool:
-        """Whether there was anything to run: nothing is no success."""
+        """Whether any test ran: an empty run is no success."""
         return bool(self.tests or self.passed or self.failed)
 
     @property
     def ok(self) -> bool:
-        """Whether something ran and nothing failed."""
+        """Whether a test ran and none failed."""
         return self.ran and not self.failed and not self.tests_failed
 
 

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 class _Failure(Exception):
-    """Why a test or case cannot go on; ``file`` is one that cannot be read."""
+    """The reason why a test or case cannot continue; ``file`` is an unreadable file."""
 
     def __init__(self, text: str, file: Path | None = None) -> None:
         super().__init__(text)
@@ -71,7 +71,7 @@ class _Failure(Exception):
 
 
 class _Extensions(NamedTuple):
-    """The objects of a test beside its template and constraint."""
+    """The objects of a test besides its template and constraint."""
 
     expansion: Expansion
     mutations: MutationSnapshot
@@ -86,12 +86,12 @@ class SuiteRunner:
     """Runs suites, each test with a client of its own."""
 
     def __init__(self, new_client: Callable[[Sequence[Target]], Client], selected: Filter) -> None:
-        """``new_client`` makes one that knows the targets given besides those it always does."""
+        """``new_client`` makes a client that knows the given targets besides its usual ones."""
         self._new_client = new_client
         self._filter = selected
 
     def run(self, suite: Suite, shown_path: str = "") -> SuiteResult:
-        """Run a suite; ``shown_path`` is the path that the user knows it by."""
+        """Runs a suite; ``shown_path`` is its path in messages."""
         path = shown_path or str(suite.path)
         if suite.skip:
             return SuiteResult(path, skipped=True)
@@ -143,7 +143,7 @@ class SuiteRunner:
         extensions: _Extensions,
         warnings: dict[str, None],
     ) -> tuple[CaseResult, ...]:
-        """Run the cases of a test; ``warnings`` takes what is odd about its policies, in order."""
+        """Runs the cases of a test; ``warnings`` receives warnings about its policies, in order."""
         folder, test = suite.folder, suite.tests[at]
         providers = {**suite.providers, **test.providers}
         results = []
@@ -190,7 +190,7 @@ def _not_invalid(refusal: ConstraintFrameworkError | None) -> str:
 
 
 def _targets(folder: Path, test: SuiteTest) -> list[Target]:
-    """The target that the test's template is for, where a file declares it."""
+    """Returns the target of the test's template, if a file declares it."""
     if not test.target:
         return []
     document, path = _first(folder, test.target, "Target")
@@ -217,7 +217,7 @@ def _add_template(client: Client, folder: Path, test: SuiteTest) -> None:
 
 
 def _is_admission_policy(folder: Path, test: SuiteTest) -> bool:
-    """Whether a test is about one of the API server's own policies, in place of a template."""
+    """Returns whether a test is about an API server policy instead of a template."""
     if not test.template:
         return False
     return is_admission_policy(gvk_of(_first(folder, test.template, "ConstraintTemplate")[0]))
@@ -226,9 +226,9 @@ def _is_admission_policy(folder: Path, test: SuiteTest) -> bool:
 def _admission_policies(
     folder: Path, test: SuiteTest
 ) -> tuple[tuple[ResultStage, ...], Sequence[Manifest], ConstraintFrameworkError | None]:
-    """The policies and bindings of a test's files, as a stage and as they were read.
+    """Returns the policies and bindings of a test's files, as a stage and as read.
 
-    The last is the error where a binding is refused.
+    The last value is the error of a refused binding.
     """
     if not test.constraint:
         raise _Failure("invalid Suite: missing constraint: name the file of the policy's binding")
@@ -262,7 +262,7 @@ def _admission_policies(
 
 
 def _is_of_group(folder: Path, test: SuiteTest) -> bool:
-    """Whether a test is about a group: of its files more counts than the first object."""
+    """Returns whether a test is about a group: its files may have several objects."""
     return bool(test.constraint) and group.is_group(
         _first(folder, test.constraint, "Constraint")[0]
     )
@@ -271,7 +271,7 @@ def _is_of_group(folder: Path, test: SuiteTest) -> bool:
 def _add_constraint(
     client: Client, folder: Path, test: SuiteTest
 ) -> ConstraintFrameworkError | None:
-    """Add the constraint; the error where the client refuses it."""
+    """Adds the constraint; returns the error if the client refuses it."""
     if not test.constraint:
         raise _Failure("invalid Suite: missing constraint")
     document, path = _first(folder, test.constraint, "Constraint")
@@ -346,7 +346,7 @@ def _answers(folder: Path, files: Mapping[str, str]) -> Ask:
 
 
 def _mutations(folder: Path, name: str) -> MutationSnapshot:
-    """The mutators of a test; none where it names no file."""
+    """Returns the mutators of a test; none without a file."""
     if not name:
         return MutationSnapshot()
     path = _join(folder, name)
@@ -359,7 +359,7 @@ def _mutations(folder: Path, name: str) -> MutationSnapshot:
 
 
 def _exceptions(folder: Path, name: str) -> tuple[ResultStage, ...]:
-    """Read the exceptions of a test; none where it names no file."""
+    """Reads the exceptions of a test; none without a file."""
     if not name:
         return ()
     path = _join(folder, name)
@@ -382,7 +382,7 @@ def _policies(client: Client, extensions: _Extensions) -> PolicySet:
 def _mutated(
     client: Client, extensions: _Extensions, document: dict[str, Any], printed: list[str]
 ) -> dict[str, Any]:
-    """The object as it would be stored; ``printed`` takes the errors that are passed over."""
+    """Returns the object as it would be stored; ``printed`` receives the ignored errors."""
     policies = _policies(client, extensions)
     snapshot, mutated, again = client.snapshot, document, []
     faults: list[str] = []
@@ -440,7 +440,7 @@ def _check_case(
         )
     for name in case.inventory:
         _add_inventory(client, _join(folder, name))
-    # What a template is about in files, and in the cluster as well, is told apart by its shape.
+    # For templates of a target in files and in clusters, the shape of the document decides.
     admits = any(len(entry.targets) > len(targets) for entry in entries)
     if not targets or (admits and type(documents[0]) is dict and is_object(documents[0])):
         subject = documents[0]
@@ -456,7 +456,7 @@ def _check_case(
         ]
     results = [result for responses in answers for result in responses.results]
     if any(entry.template is group.TEMPLATE for entry in entries):
-        # The constraints that a group refers to are not what the test is about.
+        # The test is not about the constraints that a group refers to.
         results = [one for one in results if one.constraint.kind == group.TEMPLATE.kind]
     messages = [result.msg for result in results]
     for assertion in case.assertions:
@@ -464,7 +464,7 @@ def _check_case(
 
 
 def _check_mutated(folder: Path, case: Case, subject: dict[str, Any]) -> None:
-    """Whether an object is the one that the case expects, where it says so."""
+    """Raises if the object differs from the case's expected object, if it has one."""
     if not case.mutated:
         return
     if is_admission_review(subject):
@@ -475,7 +475,7 @@ def _check_mutated(folder: Path, case: Case, subject: dict[str, Any]) -> None:
 
 
 def _split(targets: Sequence[DocumentTarget], value: Any, name: str) -> list[Document]:
-    """Split a document by the first target that takes it."""
+    """Splits a document by the first target that accepts it."""
     refusals = []
     for target in targets:
         try:
@@ -505,10 +505,10 @@ def _review(
     document: dict[str, Any],
     printed: list[str],
 ) -> Responses:
-    """Review a case's object, or the request that an AdmissionReview holds.
+    """Reviews a case's object, or the request of an AdmissionReview.
 
-    The object was mutated before, to be compared with what the case expects. A request is not
-    expanded, as gator does not expand it.
+    The object was mutated before, for comparison with the expected one. A request is not expanded,
+    as in gator.
     """
     policies = _policies(client, extensions)
     if is_admission_review(document):

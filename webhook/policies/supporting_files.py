@@ -1,7 +1,6 @@
-"""Files that lie beside policies and are neither policies nor resources.
+"""Files beside policies that are neither policies nor resources.
 
-A test suite's objects are examples: nobody means to enforce them, nor to have them
-reviewed, nor to have them as data of policies.
+Objects of a test suite are examples: they are neither enforced, nor reviewed, nor data of policies.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ _OF_TESTS: Final = (
 """The fields of Kyverno's tests that name files."""
 
 IGNORED_GROUPS: Final = frozenset({SUITES, "kustomize.config.k8s.io"})
-"""Of objects for tools that work with files, and for no cluster."""
+"""Groups of objects for tools that read files, unknown to clusters."""
 
 
 def suite_inputs(documents: Iterable[tuple[str, Any]]) -> frozenset[str]:
-    """The files that the suites among some documents, each with its file, are tried on.
+    """Returns the input files of the suites among some documents, which have their file.
 
-    These are their cases' objects and inventories, and constraints that are to be refused.
-    Templates and other constraints may well be the ones in force, and stay policies, whatever
-    another suite uses them for. Kyverno's tests are inputs themselves, with all files that they name
-    but policies.
+    These are the objects and inventories of their cases, and constraints expected to be refused.
+    Templates and other constraints may be in force, and stay policies, even if another suite uses
+    them as inputs. Kyverno's tests are inputs themselves, with all files that they name except
+    policies.
     """
     inputs: set[str] = set()
     policies: set[str] = set()
@@ -80,7 +79,7 @@ def _inputs_of_test(file: str, test: dict[str, Any]) -> Iterator[str]:
 
 
 def is_input(file: str, inputs: frozenset[str]) -> bool:
-    """Whether a file is among those of :func:`suite_inputs`."""
+    """Returns whether a file is among those of :func:`suite_inputs`."""
     return bool(inputs) and os.path.normpath(file) in inputs
 
 

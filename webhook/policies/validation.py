@@ -1,10 +1,9 @@
-"""Finds the faults of policies before anybody applies them.
+"""Finds the faults of policies before they are applied.
 
-Templates are compiled, constraints checked as admission checks them, and each is
-tried on a few objects of the kinds it is about (:mod:`webhook.policies.samples`)
-within a budget: a policy that does not end there would end nowhere. An error of
-evaluation on such an object is a warning, since a real one may have what it lacks;
-a message that is no text is an error.
+Templates are compiled and constraints checked as in admission. Each is tried on sample objects of
+its kinds (:mod:`webhook.policies.samples`) within a budget: a policy that exceeds it there would
+exceed it everywhere. An error of evaluation on a sample is a warning, since a real object may have
+the missing field; a message that is no text is an error.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ if TYPE_CHECKING:
     from webhook.constraint.entry import Entry
 
 OVERRUN: Final = "overrun"
-"""Code of what does not end in its budget."""
+"""The code of an evaluation beyond its budget."""
 
 FAULT: Final = "fault"
-"""Code of what ends in a fault of ours: it would do so in force, too, so that nothing is decided."""
+"""The code of an internal fault: it would occur in force, too, and prevent decisions."""
 
 TRIAL_SECONDS: Final = 2.0
-"""For all trials of a call: an admission waits for them."""
+"""The time for all trials of a call, in seconds: an admission waits for them."""
 
 _NOTHING_KNOWN: Final = ProviderResponse((), (), 200)
-"""The answer of every provider to a trial: nobody is asked."""
+"""The answer of every provider in a trial: no provider is called."""
 
 _DEFAULT_NAMESPACE: Final = {
     "apiVersion": "v1",
@@ -59,7 +58,7 @@ _DEFAULT_NAMESPACE: Final = {
 
 
 def is_policy(document: Mapping[str, Any]) -> bool:
-    """Whether this is what is validated here: a template or a constraint."""
+    """Returns whether the document is validated here: a template or a constraint."""
     gvk = gvk_of(document)
     return gvk.group_kind == (template.GROUP, template.KIND) or constraint.is_constraint(gvk)
 
@@ -67,10 +66,10 @@ def is_policy(document: Mapping[str, Any]) -> bool:
 def validate(
     client: Client, documents: Iterable[Mapping[str, Any]], budget_seconds: float
 ) -> list[Problem]:
-    """Put templates and constraints into a client, and say what is wrong with them.
+    """Adds templates and constraints to a client, and returns their faults.
 
-    The client may hold others already, that these replace or belong to; what is
-    refused it does not get. ``budget_seconds`` is what each evaluation may take.
+    The client may have others, which these replace or belong to; refused ones are not added.
+    ``budget_seconds`` is the limit of each evaluation.
     """
     ordered = sorted(documents, key=lambda item: constraint.rank(gvk_of(item)))
     problems: list[Problem] = []
@@ -111,13 +110,13 @@ def _add(client: Client, document: Mapping[str, Any]) -> None:
 
 
 def _try(entry: Entry, item: Constraint, seconds: float, until: float) -> Iterator[Problem]:
-    """Evaluate each sample, and return the problems, each kind once."""
+    """Evaluates each sample, and returns the problems, each kind once."""
     messages: set[str] = set()
     spec = item.document.get("spec") or {}
     for sample in samples(spec.get("match")):
         seconds_left = until - time.monotonic()
         if seconds_left <= 0:
-            return  # Trying is an effort; what was tried before it was within bounds.
+            return  # The trial is best effort; earlier trials were within bounds.
         shown = f"on a sample {sample['kind']}"
         try:
             _evaluate(entry, item, sample, min(seconds, seconds_left))
@@ -152,6 +151,6 @@ def _evaluate(entry: Entry, item: Constraint, sample: dict[str, Any], seconds: f
         state = entry.evaluator.begin(limits, {})
         entry.evaluator.evaluate(entry.given(item), entry.evaluator_input(review), state)
     except MemoryError:
-        raise  # what it may take is for whoever has it tried to say
-    except Exception as raised:  # whatever it is costs this policy alone
+        raise  # the caller sets the limit
+    except Exception as raised:  # any fault affects this policy only
         raise of_evaluation(raised) from raised

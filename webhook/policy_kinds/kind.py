@@ -40,9 +40,9 @@ part."""
 
 
 class ExtensionStanding(NamedTuple):
-    """The standing of an object among the others of its part, when its status is made.
+    """The standing of an object among the others of its part, for its status.
 
-    ``shared_error`` is what is wrong because of others, as a status has it.
+    ``shared_error`` is a fault caused by other objects, for the status.
     """
 
     shared_error: Json | None = None
@@ -55,27 +55,27 @@ class PolicyPart(Protocol):
 
     @property
     def value(self) -> Any:
-        """Return the value for a policy set; it is the same object as long as nothing changes."""
+        """Returns the value for a policy set; the same object until something changes."""
 
     @property
     def keys(self) -> Collection[ExtensionKey]:
-        """Every object that is known, whatever is wrong with it because of others."""
+        """Returns the keys of all objects, including those with shared faults."""
 
     @property
     def count(self) -> int:
-        """How many of them have an effect."""
+        """Returns the number of objects with an effect."""
 
     def put(self, document: PolicyObject) -> None:
-        """Put a generation of an object in force; raises one of :data:`REFUSALS`.
+        """Puts a generation of an object in force; raises one of :data:`REFUSALS`.
 
-        What was in force of it before stays where it is refused.
+        After a refusal the earlier generation stays in force.
         """
 
     def remove(self, key: ExtensionKey) -> None:
         """Take an object out of force, if it is."""
 
     def is_applied(self, key: ExtensionKey) -> bool:
-        """Whether something of an object is in force, and no other keeps it from being applied."""
+        """Returns whether an object is in force, and not blocked by another."""
 
     def shared_faults(self) -> dict[ExtensionKey, str]:
         """Return the faults that objects have because of others."""
@@ -123,9 +123,9 @@ class PolicyKind:
     status: StatusKind | None = None
     """The kind of a replica's status of an object in the cluster; None for none."""
     part: Part | None = None
-    """The part of a policy set that objects fill together; None where they go elsewhere."""
+    """The part of a policy set that objects fill together; None for other kinds."""
     read: Callable[[PolicyObject], Any] | None = None
-    """Reads what is being brought in, by admission or by files; raises one of :data:`REFUSALS`."""
+    """Reads a new object of admission or of files; raises one of :data:`REFUSALS`."""
     schema: PolicyObject | None = None
     """The schema of ``spec``, by which files are checked as the CRD checks objects; None where ``read`` checks them."""
     faults: Callable[[PolicyObject], tuple[str, ...]] = _nothing_to_say
@@ -133,10 +133,10 @@ class PolicyKind:
     warnings: Callable[[PolicyObject], tuple[str, ...]] = _nothing_to_say
     """The function that returns the probable mistakes of an object that ``read`` takes."""
     staged: Callable[[PolicyObject, PolicyObject | None], PolicyObject] = _as_it_is
-    """An object at its stage of a roll-out, which its status in the cluster says."""
+    """Returns an object at its stage of a roll-out, from its status in the cluster."""
     namespaced: bool = False
     known_as: str = ""
-    """Its name among all kinds, where another group has one of the same."""
+    """Its unique name, if another group has a kind of the same name."""
 
     @property
     def name(self) -> str:
@@ -145,10 +145,10 @@ class PolicyKind:
 
     @property
     def gvk(self) -> GroupVersionKind:
-        """The kind at the version that is stored."""
+        """The kind at the stored version."""
         return GroupVersionKind(self.group, self.versions[0], self.kind)
 
     @property
     def resource(self) -> Resource:
-        """Where it is served."""
+        """The served resource."""
         return Resource(self.gvk, self.plural, namespaced=self.namespaced)

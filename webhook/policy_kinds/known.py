@@ -73,7 +73,7 @@ _READ_ELSEWHERE: Final = frozenset({("waddle.dev", "VerificationPolicy")})
 
 
 def kind_of(gvk: GroupVersionKind) -> PolicyKind | None:
-    """The row of a kind, of whatever version; None for a kind that is no policy's."""
+    """Returns the row of a kind, of any version; None for a kind that is no policy's."""
     row = _BY_KIND.get((gvk.group, gvk.kind))
     return CONSTRAINTS if row is None and gvk.group == CONSTRAINTS.group else row
 
@@ -84,7 +84,7 @@ def kind_of_document(document: Mapping[str, Any]) -> PolicyKind | None:
 
 
 def part_of(gvk: GroupVersionKind) -> Part | None:
-    """The part that objects of a kind fill; None for none."""
+    """Returns the part that objects of a kind fill; None for none."""
     row = kind_of(gvk)
     return None if row is None else row.part
 
@@ -96,21 +96,21 @@ def constraint_gvk(kind: str) -> GroupVersionKind:
 
 
 def constraints_of(kind: str) -> Resource:
-    """Where the constraints of a kind are served, whatever its case; or groups."""
+    """Returns the resource of a kind's constraints, whatever the kind's case; or of groups."""
     if kind.lower() == CONSTRAINT_GROUPS.kind.lower():
         return CONSTRAINT_GROUPS.resource
     return Resource(constraint_gvk(kind), kind.lower(), namespaced=False)
 
 
 def foreign_parts() -> dict[Part, PolicyPart]:
-    """The parts of others' policies, empty, for who reviews by all of them."""
+    """Returns empty parts for API server and Kyverno policies, for commands that review by them."""
     return {part: part.make() for part in (ADMISSION_POLICIES, KYVERNO_POLICIES)}
 
 
 def kyverno_parts(mode: str) -> dict[Part, PolicyPart]:
-    """The part of Kyverno's policies, empty, where a replica is to review by them.
+    """Returns the empty part of Kyverno's policies for a replica that reviews by them.
 
-    ``mode`` is ``off``, ``enforce``, or ``audit``: then admissions are let be.
+    ``mode`` is ``off``, ``enforce``, or ``audit``, which leaves admissions out.
     """
     if mode == "off":
         return {}
@@ -132,7 +132,7 @@ def key_of_extension(document: Mapping[str, Any]) -> ExtensionKey:
 
 
 def is_extension(document: Mapping[str, Any]) -> bool:
-    """Whether this is a policy beside templates and constraints, or is meant to be one."""
+    """Returns whether this is, or is meant as, a policy beside templates and constraints."""
     gvk = gvk_of(document)
     row = kind_of(gvk)
     if row is ANSWERS:
@@ -153,7 +153,7 @@ def is_admission_policy(gvk: GroupVersionKind) -> bool:
 
 
 def is_foreign_policy(gvk: GroupVersionKind) -> bool:
-    """Whether this is a policy of others that is reviewed by: the API server's own, or Kyverno's."""
+    """Returns whether reviews use this API server or Kyverno policy."""
     return kind_of(gvk) in _FOREIGN
 
 

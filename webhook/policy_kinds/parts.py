@@ -51,7 +51,7 @@ class MutatorPart:
 
     @property
     def keys(self) -> Collection[ExtensionKey]:
-        """All, those in a conflict included."""
+        """Returns all keys, including those in a conflict."""
         return self._mutators.ids
 
     @property
@@ -73,7 +73,7 @@ class MutatorPart:
         return mutator in self._mutators and mutator not in self.value.conflicts
 
     def shared_faults(self) -> dict[ExtensionKey, str]:
-        """The conflicts, and those that there would be with what is only previewed."""
+        """Returns the conflicts, and those with previewed mutators."""
         snapshot = self.value
         return {
             (item.kind, item.name): message(parties)
@@ -91,7 +91,7 @@ class MutatorPart:
 
 
 class ExpansionPart:
-    """ExpansionTemplates: in force unless they expand in a circle."""
+    """ExpansionTemplates: in force unless they form a cycle."""
 
     def __init__(self) -> None:
         self._expansions = ExpansionSet()
@@ -103,7 +103,7 @@ class ExpansionPart:
 
     @property
     def keys(self) -> Collection[ExtensionKey]:
-        """All, those in a circle included."""
+        """Returns all keys, including those in a cycle."""
         return {(EXPANSION_TEMPLATE, name) for name in self._expansions.names}
 
     @property
@@ -136,7 +136,7 @@ class ExpansionPart:
 
 
 class CollectedPart(Generic[T]):
-    """Objects that do not affect each other: each is read, and all are folded into one value."""
+    """Independent objects: each is read, and all are combined into one value."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class CollectedPart(Generic[T]):
         fold: Callable[[Iterable[T]], Any],
         key: Callable[[Mapping[str, Any]], ExtensionKey] = extension_key,
     ) -> None:
-        """``fold`` makes the policy set's value from what was read, in the order of names."""
+        """``fold`` makes the policy set's value from the read objects, in the order of names."""
         self._key = key
         self._read = read
         self._fold = fold
@@ -179,7 +179,7 @@ class CollectedPart(Generic[T]):
             self._value = None
 
     def is_applied(self, key: ExtensionKey) -> bool:
-        """Whether it is known."""
+        """Returns whether it is present."""
         return key in self._objects
 
     def shared_faults(self) -> dict[ExtensionKey, str]:
@@ -275,7 +275,7 @@ def _key_of_exception(document: Mapping[str, Any]) -> ExtensionKey:
 
 
 def read_new_mutator(document: Mapping[str, Any]) -> Mutator:
-    """A mutator that is being brought in: one with an empty location is refused, too."""
+    """Reads a new mutator; refuses one with an empty location, too."""
     mutator = read_mutator(with_defaults(document))
     if fault := empty_location_fault(mutator):
         raise InvalidMutator(fault)
@@ -288,7 +288,7 @@ def warnings_of_mutator(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def policy_set(snapshot: Snapshot, exclusions: Exclusions, values: Mapping[Part, Any]) -> PolicySet:
-    """All that decides; ``values`` are what extensions come to, by their parts."""
+    """Returns all deciding policies; ``values`` are the extensions' values by part."""
     filled = {
         part.fills: value
         for part, value in values.items()

@@ -1,9 +1,8 @@
-"""Results of admissions, of constraints that are enforced nowhere else.
+"""Results of admissions by constraints that are enforced only at admission.
 
-An audit finds the same in a resource whoever looks at it, so its results are made
-anew from the resource. A constraint that is scoped to admission may look at the user
-or the operation, which are gone afterwards: what its review found when the resource
-was last admitted is kept, for as long as the resource is in that state.
+Results of an audit are recomputed from the resource, by any audit. A constraint scoped to admission
+may read the user or the operation, which are unknown afterwards. The results of the last admission
+are therefore kept, as long as the resource is in that state.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ def admission_only(snapshot: Snapshot, kind: GroupKind) -> frozenset[Policy]:
 
 
 def state_of(obj: Mapping[str, Any]) -> str:
-    """Return the state of a resource: the same text when it is admitted, and when it is read unchanged.
+    """Returns the state of a resource: the same text at admission and when read unchanged.
 
-    By its generation where it has one, else by its contents, and by its labels. Its
-    status, its annotations (with which controllers note things through the status) and
-    what binding to a node sets may change without an admission, and do not count.
+    The state is the generation, or the content without one, and the labels. Changes without an
+    admission do not count: of the status, of annotations (which controllers change through the
+    status), and of the binding to a node.
     """
     metadata = obj.get("metadata") or {}
     generation = metadata.get("generation")
@@ -67,12 +66,12 @@ def state_of(obj: Mapping[str, Any]) -> str:
 
 
 class AdmissionResults:
-    """Takes results for reports out of reviews. Used by one thread."""
+    """Takes the results for reports from reviews. Used by one thread."""
 
     def __init__(
         self, stored: frozenset[ReportResult], results_max: int | None = RESULTS_MAX
     ) -> None:
-        """``stored`` are the verdicts that are reported, so many of one resource at most."""
+        """``stored`` are the reported verdicts, a limited number of each resource."""
         self._stored = stored
         self._results_max = results_max
         self._descriptions = Descriptions()
@@ -80,7 +79,7 @@ class AdmissionResults:
         self._only: dict[GroupKind, frozenset[Policy]] = {}
 
     def only(self, snapshot: Snapshot, kind: GroupKind) -> frozenset[Policy]:
-        """:func:`admission_only`, looked up once for each snapshot and kind."""
+        """Returns :func:`admission_only`, cached for each snapshot and kind."""
         if snapshot is not self._snapshot:
             self._snapshot, self._only = snapshot, {}
         policies = self._only.get(kind)
@@ -91,7 +90,7 @@ class AdmissionResults:
     def of(
         self, responses: Responses, snapshot: Snapshot, obj: Mapping[str, Any], kind: GroupKind
     ) -> Admitted | None:
-        """Return the findings of a resource that was admitted; None where no such constraint is about it."""
+        """Returns the findings of an admitted resource; None without such a constraint."""
         only = self.only(snapshot, kind)
         if not only:
             return None
@@ -116,11 +115,11 @@ def whole(
     state: str,
     only: Collection[Policy],
 ) -> tuple[Finding, ...]:
-    """Everything that a report says, in order.
+    """Returns all results of a report, in order.
 
-    ``audited`` is what an audit's review finds now. Of constraints in ``only`` it says
-    what an admission found in the resource as it is (``state``): ``admitted``, where
-    that is of this state, else what is ``stored``.
+    ``audited`` are the present results of an audit's review. For constraints in ``only`` the
+    results are those of an admission in the present state (``state``): ``admitted`` if it is of
+    this state, else the ``stored`` ones.
     """
     if admitted is not None and admitted.state == state:
         findings: Iterable[Finding] = admitted.findings

@@ -1,8 +1,7 @@
-"""``--report-mode=policy-namespace``, the pure part: results of a policy packed into reports.
+"""``--report-mode=policy-namespace``, the pure part: packs results of a policy into reports.
 
-A report holds at most so many entries; a policy with more in a namespace has
-several reports. An entry stays in the report where it is, so that a change of one
-resource changes one object.
+A report has a limited number of entries; a policy with more in a namespace has several reports. An
+entry stays in its report, so that a change of one resource changes one object.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 ReportEntries = list["Json"]
 
 SPARSE: Final = 2
-"""Reports that are this many times more than their entries need are packed anew."""
+"""Reports are packed again if they are this many times more than needed."""
 
 
 class ReportPlace(NamedTuple):
@@ -34,17 +33,17 @@ class ReportPlace(NamedTuple):
 
 
 class EntriesChange(NamedTuple):
-    """The findings of one resource, in the place of those before.
+    """The new findings of one resource.
 
-    With a ``state`` the entries that an admission found in that state of the resource
-    stay, too: nobody else can find them (:mod:`webhook.reports.admitted`).
+    With a ``state`` the entries of an admission in that state of the resource stay, too: no audit
+    can find them (:mod:`webhook.reports.admitted`).
     """
 
     entries: ReportEntries
     state: str = ""
 
     def after(self, earlier: EntriesChange) -> EntriesChange:
-        """Both in one, where the earlier was not written."""
+        """Returns both changes combined, if the earlier was not written."""
         if not self.state:
             return self
         kept = [entry for entry in earlier.entries if self.keeps(finding_in(entry))]
@@ -53,19 +52,19 @@ class EntriesChange(NamedTuple):
         )
 
     def keeps(self, finding: Finding) -> bool:
-        """Whether something that is stored stays."""
+        """Returns whether any stored entry stays."""
         return bool(finding.point and self.state) and finding.state == self.state
 
 
 class Packing(NamedTuple):
-    """Entries report by report, and how many found no room."""
+    """Entries by report, and the number without room."""
 
     reports: list[ReportEntries]
     left_out: int
 
 
 def name_of_report(place: ReportPlace, number: int) -> str:
-    """The name of a place's report; the first has number 0."""
+    """Returns the name of a place's report; the first has number 0."""
     # A kind has no dot, so that no two places share a name.
     rule = f".{place.policy.name}" if place.policy.name else ""
     return f"{SOURCE}-{number}.{place.policy.kind.lower()}{rule}"
@@ -74,10 +73,9 @@ def name_of_report(place: ReportPlace, number: int) -> str:
 def document_of(
     place: ReportPlace, number: int, entries: ReportEntries, api: ReportApi, uid: str
 ) -> Json | None:
-    """A place's report; None without entries.
+    """Returns a place's report; None without entries.
 
-    It is owned by the constraint with that ``uid``; where it is empty the owner that
-    there is stays.
+    The constraint with that ``uid`` owns it; an empty ``uid`` keeps the present owner.
     """
     if not entries:
         return None
@@ -94,7 +92,7 @@ def document_of(
 
 
 def entries_of(subject: ReportSubject, findings: Iterable[Finding], seconds: int) -> ReportEntries:
-    """The entries of one resource."""
+    """Returns the entries of one resource."""
     reference = reference_to(subject)
     return [{**result(finding, seconds), "resources": [reference]} for finding in findings]
 
@@ -106,7 +104,7 @@ def repack(
     entries_max: int,
     reports_max: int,
 ) -> Packing:
-    """The reports with the entries of each changed resource (by UID) replaced as it says.
+    """Returns the reports with the entries of each changed resource (by UID) replaced.
 
     An entry that two writers have stored twice is kept once.
     """
@@ -144,7 +142,7 @@ def repack(
 def _place(
     packed: list[ReportEntries], entries: ReportEntries, entries_max: int, reports_max: int
 ) -> int:
-    """Put entries where there is room, in reports that there are and then in new ones."""
+    """Places entries into existing reports with room, then into new ones."""
     waiting = entries[::-1]
     for report in packed:
         while waiting and len(report) < entries_max:
@@ -155,7 +153,7 @@ def _place(
 
 
 def _close_gaps(packed: list[ReportEntries]) -> None:
-    """Let no report be empty: they are read by number until one is missing."""
+    """Removes empty reports between others: they are read by number until one is missing."""
     for number in range(len(packed)):
         while number < len(packed) and not packed[number]:
             last = packed.pop()

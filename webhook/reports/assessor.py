@@ -1,4 +1,4 @@
-"""A resource reviewed for its report: by the audit's own review, so that both find the same."""
+"""Reviews a resource for its report with the audit's own review, so that both agree."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ReportedFindings:
         obj: Mapping[str, Any],
         drifts: Iterable[Drift] = (),
     ) -> tuple[Finding, ...]:
-        """The findings of an object's review, which must have a verdict."""
+        """Returns the findings of an object's review, which must have a verdict."""
         selected = Selection((), ())
         if self._stored & {"pass", "skip"}:
             namespace = snapshot.namespaces.get(namespace_of(obj))
@@ -75,7 +75,7 @@ class SnapshotAssessor:
         limits: Callable[[], Limits],
         ask: AskAsync | None = None,
     ) -> None:
-        """``limits`` gives those of a review that begins now; ``ask`` has providers answer."""
+        """``limits`` returns the limits of a review that begins now; ``ask`` calls providers."""
         self._ask = ask
         self._client = client
         self._scope = scope
@@ -85,7 +85,7 @@ class SnapshotAssessor:
         self._reviewer: tuple[Scope, Reviewer] | None = None
 
     async def assess(self, resource: Resource, obj: Object) -> Assessment | None:
-        """Return the findings; None before there are policies, and where time ran out.
+        """Returns the findings; None before there are policies, and after a timeout.
 
         Raises :class:`~webhook.cluster.errors.ApiError` and
         :class:`~webhook.cluster.errors.ApiUnreachable`.
@@ -109,7 +109,7 @@ class SnapshotAssessor:
         return Assessment(findings, policies, state_of(obj) if only else "", only)
 
     def policies(self, subject: ReportSubject) -> Mapping[Policy, str]:
-        """The policies that could find something in resources of this kind, with their UIDs."""
+        """Returns the policies that may have results for this kind's resources, with their UIDs."""
         scope = self._scope()
         if scope is None:
             return {}
@@ -117,7 +117,7 @@ class SnapshotAssessor:
         return policies | _others_about(scope, subject.gvk)
 
     def _reviewer_of(self, scope: Scope) -> Reviewer:
-        """One reviewer for each revision: it remembers Namespaces, and what it has told."""
+        """Returns the reviewer of a revision: it caches Namespaces, and logged faults."""
         if self._reviewer is None or self._reviewer[0] != scope:
             namespaces = Namespaces(self._client, scope.snapshot.namespaces)
             reviewer = Reviewer(scope, namespaces, self._log, self._limits, self._ask)

@@ -1,8 +1,7 @@
-"""From the audit to reports: what differs from what reports say is marked, and what is stale.
+"""From the audit to reports: marks resources whose reports differ or are stale.
 
-Of each resource that has a report a digest is kept, read from the cluster at the
-beginning of each sweep. A sweep that finds what reports say already costs that
-reading and nothing else.
+A digest of each report is read from the cluster at the beginning of each sweep. If the sweep's
+results equal the reports, this reading is the only cost.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class AuditReports:
         series_max: int,
         share: Callable[[GroupVersionKind, str], bool] = everything,
     ) -> None:
-        """``share`` says of a kind and namespace whether this audit is to look at it."""
+        """``share`` returns whether this audit reviews a kind and namespace."""
         self._reports = reports
         self._confirmer = confirmer
         self._registry = registry
@@ -69,12 +68,12 @@ class AuditReports:
         self._tallies: dict[GroupKind, ReportTally] = {}
 
     async def start(self, start: SweepStart) -> None:
-        """A sweep begins: know what reports say."""
+        """Begins a sweep: reads the content of the reports."""
         self._seen = set()
         self._tallied = {gvk.group_kind: ReportTally(self._series_max) for gvk in start.kinds}
         self._known = None
         self._confirmer.begin()
-        # What is written while reports are read may be missing there, and is told apart.
+        # Reports written during the reading may be missing in it, and are handled separately.
         self._reports.digests.clear()
         try:
             stored = await known_reports(
@@ -93,7 +92,7 @@ class AuditReports:
             )
 
     async def audited(self, audited: Audited) -> None:
-        """An object was reviewed: mark it where its report says something else."""
+        """Takes a reviewed object: marks it if its report differs."""
         identity, responses = audited.identity, audited.responses
         if self._known is not None and identity.uid in self._known:
             self._seen.add(identity.uid)
@@ -126,7 +125,7 @@ class AuditReports:
             self._know(subject, findings, findings_digest, None if moved else known)
 
     async def gone(self, identity: Identity) -> None:
-        """An object was deleted; a report of its own is the garbage collector's."""
+        """Does nothing for a deleted object's own report, which the garbage collector deletes."""
         known = None if self._known is None else self._known.pop(identity.uid, None)
         if known is not None and not self._reports.is_by_resource:
             await self._mark(known.subject, known)

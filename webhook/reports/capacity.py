@@ -1,8 +1,7 @@
-"""How many reports there may be: a bound on what policies can put into etcd.
+"""Limits the number of reports that policies can create in etcd.
 
-The API server is asked for the number, at most once in :data:`COUNT_SECONDS`, and
-only by who wants to make a report. Reports of other products of the same API are
-counted too: they fill the same etcd.
+The API server counts them, at most once in :data:`COUNT_SECONDS`, and only before a new report.
+Reports of other products in the same API count, too: they use the same etcd.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Capacity:
         self._refused_at: float | None = None
 
     async def has_room(self) -> bool:
-        """Whether one more report may be made; raises what requests raise."""
+        """Returns whether one more report may be created; raises the errors of requests."""
         async with self._counting:
             if self._counted_at is None or self._clock() - self._counted_at >= COUNT_SECONDS:
                 await self._look()
@@ -61,13 +60,16 @@ class Capacity:
         return room
 
     async def room(self) -> int:
-        """How many more reports may be made, counted now; raises what requests raise."""
+        """Returns how many more reports may be created, counted now.
+
+        Raises the errors of requests.
+        """
         async with self._counting:
             await self._look()
         return max(self._max - self.count, 0)
 
     def refuse(self) -> None:
-        """A report is not made for want of room."""
+        """Records a report that was not created for lack of room."""
         is_news = not self.is_reached
         self._refused_at = self._clock()
         if is_news:
@@ -80,7 +82,7 @@ class Capacity:
 
     @property
     def is_reached(self) -> bool:
-        """Whether a report was refused a moment ago: the condition that metrics show."""
+        """Returns whether a report was refused recently: the condition in metrics."""
         at = self._refused_at
         return at is not None and self._clock() - at < REACHED_SECONDS
 
@@ -89,10 +91,13 @@ class Capacity:
         self._counted_at = self._clock()
 
     def deleted(self) -> None:
-        """One less."""
+        """Counts a deletion."""
         self.count = max(self.count - 1, 0)
 
     async def _number(self, resource: Resource) -> int:
-        """Of all objects of a kind; the API server counts them without reading them."""
+        """Returns the number of objects of a kind.
+
+        The API server counts them without reading them.
+        """
         page = await self._client.request("GET", resource.collection(), query={"limit": "1"})
         return len(page["items"]) + int(page["metadata"].get("remainingItemCount") or 0)

@@ -1,8 +1,8 @@
-"""When reports were last found to be true, said without writing any of them.
+"""Confirms reports without writing them.
 
-A report is written when it changes. That it still holds is said once for each
-audit, by a Lease of its own: a sweep that began at ``acquireTime`` looked at
-everything the audit shares in, and its reports say what it found.
+A report is written when it changes. Each audit confirms all its reports by a Lease of its own: the
+sweep that began at ``acquireTime`` reviewed the audit's whole share, and the reports have its
+results.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ NOT_CONFIRMED: Final = "waddle.dev/kinds-not-confirmed"
 LOST: Final = "waddle.dev/reports-not-written"
 
 WRITTEN_SECONDS_MAX: Final = 60.0
-"""How long what a sweep has marked may take to be written before what is missing is counted."""
+"""The longest wait for marked reports before missing ones are counted, in seconds."""
 
 IDLE_SECONDS: Final = 0.2
-"""How often it is asked whether that is done."""
+"""The polling interval of that wait, in seconds."""
 
 SELECTOR: Final = f"{CONFIRMS}={REPORTS}"
 
@@ -62,7 +62,7 @@ class Confirmation:
 
 
 def lease(confirmation: Confirmation, author: Author) -> dict[str, Any]:
-    """The Lease that says so; it goes with the audit's Pod."""
+    """Returns the Lease; it is deleted with the audit's Pod."""
     audit = confirmation.audit
     metadata: dict[str, Any] = {
         "name": f"waddle-reports-{audit}",
@@ -90,7 +90,7 @@ def lease(confirmation: Confirmation, author: Author) -> dict[str, Any]:
 
 
 def read(document: Mapping[str, Any]) -> Confirmation | None:
-    """Read a Lease; None for one that confirms no sweep."""
+    """Reads a Lease; None for a Lease without a confirmation."""
     spec = object_of(document.get("spec"))
     metadata = object_of(document.get("metadata"))
     annotations = object_of(metadata.get("annotations"))
@@ -122,15 +122,15 @@ class Author(NamedTuple):
 
 
 class ReportWriting(Protocol):
-    """The writer, as far as an audit asks whether its reports are whole."""
+    """The writer's interface for confirmations."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was marked is written."""
+        """Returns whether all marked reports are written."""
 
     @property
     def unwritten(self) -> int:
-        """Reports that wait to be written, and those given up so far."""
+        """Returns the reports that wait to be written, and those given up so far."""
 
 
 class Confirmer:
@@ -149,11 +149,11 @@ class Confirmer:
         self._is_logged = False
 
     def begin(self) -> None:
-        """A sweep begins: what is given up from now on is missing from its reports."""
+        """Begins a sweep: reports given up from now on are missing."""
         self._unwritten = self._reports.unwritten
 
     def confirm(self, end: SweepEnd) -> None:
-        """A sweep of everything has ended: say so, once what it marked is written."""
+        """Confirms a complete sweep, once the reports that it marked are written."""
         self._end = end
         self._ended.set()
 
@@ -186,7 +186,7 @@ class Confirmer:
 
 
 async def renew(client: ClusterClient, lease: dict[str, Any]) -> None:
-    """Put a Lease in the place of the one before; raises what requests raise."""
+    """Replaces the previous Lease; raises the errors of requests."""
     metadata = lease["metadata"]
     try:
         current = await client.get(LEASES, metadata["name"], metadata["namespace"])

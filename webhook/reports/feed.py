@@ -1,8 +1,7 @@
-"""From admissions to reports: which resources were let in, remembered by name and bounded.
+"""From admissions to reports: a bounded list of admitted resources, by name.
 
-The admission thread only notes a resource; everything else is done on the cluster's
-thread, after the debounce, when the resource is there or is not. Nothing is noted of
-what was denied or only tried.
+The admission thread only notes a resource; the cluster's thread does the rest after the debounce,
+when the resource exists or not. Denied requests and dry runs are not noted.
 """
 
 from __future__ import annotations
@@ -35,23 +34,24 @@ if TYPE_CHECKING:
 
 
 FEED_SECONDS: Final = 0.5
-"""How often admitted resources are taken over: long against an admission, short against the
-debounce."""
+"""The interval of taking over admitted resources, in seconds: long against an admission, short
+against the debounce."""
 
 NOTED_MAX: Final = 10_000
-"""Resources noted and not yet taken over: half a second's, by far; some 400 bytes each."""
+"""The most noted resources: far more than in half a second; some 400 bytes each."""
 
 FINDINGS_MAX: Final = 50_000
-"""Results of admissions noted with them: 500 bytes each, and a message of 1 KiB at most."""
+"""The most noted results of admissions: 500 bytes each, and a message of 1 KiB at most."""
 
 _WRITES: Final = frozenset({"CREATE", "UPDATE"})
 
 _SUBRESOURCES: Final = frozenset({"", "ephemeralcontainers", "resize"})
-"""Requests of these carry the resource itself, and change what policies look at."""
+"""Requests of these subresources contain the resource itself, and change fields that policies read.
+"""
 
 
 class Noted(NamedTuple):
-    """A resource that was let in, and what only its admission can find."""
+    """An admitted resource, and the results of its admission only."""
 
     subject: ReportSubject
     admitted: Admitted | None
@@ -63,7 +63,8 @@ class AdmissionFeed:
     def __init__(self, operations: frozenset[str], results: AdmissionResults | None = None) -> None:
         """``operations`` are those after which a report may differ.
 
-        ``results`` takes what constraints of admission alone found; without, nobody reports it.
+        ``results`` takes the results of admission-only constraints; without it they are not
+        reported.
         """
         self._operations = operations
         self._results = results
@@ -104,7 +105,7 @@ class AdmissionFeed:
         # A Namespace's request may name itself as its namespace.
         namespace = "" if kind == ("", "Namespace") else request.namespace or namespace_of(obj)
         admitted = None
-        # A deletion says nothing of the resource, which may stay for its finalizers' sake.
+        # After a deletion the resource may still exist because of its finalizers.
         if results is not None and reviewed.responses is not None and request.operation != "DELETE":
             admitted = results.of(reviewed.responses, snapshot, obj or {}, kind)
             self._findings += 0 if admitted is None else len(admitted.findings)
@@ -119,7 +120,7 @@ class AdmissionFeed:
                 return
 
     def take_dropped(self) -> int:
-        """How many found no room since the last time; one that is counted meanwhile may be lost."""
+        """Returns how many found no room since the last call; a concurrent count may be lost."""
         dropped, self._dropped = self._dropped, 0
         return dropped
 
@@ -136,9 +137,9 @@ class AdmissionReports:
         log: Logger,
         ask: AskAsync | None = None,
     ) -> None:
-        """``limits`` gives those of a review: what may wait gets time, and lets admissions go first.
+        """``limits`` returns the limits of a review, which gives way to admissions.
 
-        ``ask`` has providers answer.
+        ``ask`` calls providers.
         """
         self._ask = ask
         self._options = options
@@ -146,9 +147,9 @@ class AdmissionReports:
         self._limits = limits
         self._registry = registry
         self._log = log
-        # Of what is deleted the garbage collector deletes the report, if it has its own.
+        # The garbage collector deletes the own report of a deleted resource.
         stored = frozenset(options.results)
-        # There a policy's report holds all that it finds, and here a resource's its share.
+        # There the report is a policy's with all its results; here it is a resource's.
         self._feed = (
             AdmissionFeed(_WRITES, AdmissionResults(stored))
             if options.mode == "resource"
@@ -156,11 +157,11 @@ class AdmissionReports:
         )
 
     def note(self, reviewed: Reviewed, response: AdmissionResponse) -> None:
-        """Remember the resource of an answered request; the admission thread calls."""
+        """Notes the resource of an answered request; called by the admission thread."""
         self._feed.note(reviewed, response)
 
     async def run(self, client: ClusterClient) -> None:
-        """Write until cancelled; a bug here must stop nothing else on the thread."""
+        """Writes until cancelled; a bug here must not stop other tasks of the thread."""
         backoff = Backoff(initial_seconds=1.0)
         while True:
             try:

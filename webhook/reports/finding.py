@@ -24,10 +24,10 @@ SOURCE: Final = "waddle"
 """``source`` of each result: viewers group by it."""
 
 MESSAGE_BYTES_MAX: Final = 1024
-"""Of one message in UTF-8: etcd holds it as long as the resource lives, and people read a line."""
+"""The longest message, in bytes of UTF-8: etcd stores it as long as the resource exists."""
 
 RESULTS_MAX: Final = 250
-"""Of one resource: with full messages a quarter of etcd's 1.5 MB for an object."""
+"""The most results of one resource: with full messages a quarter of etcd's 1.5 MB for an object."""
 
 
 _UNREPORTED_GROUPS: Final = frozenset(
@@ -37,10 +37,10 @@ _UNREPORTED_GROUPS: Final = frozenset(
 
 
 def is_reportable(kind: GroupKind) -> bool:
-    """Whether resources of a kind may have reports.
+    """Returns whether resources of a kind may have reports.
 
-    Reports have none, or each would have the next; nor have Events and leases, which
-    come and go by the thousand; nor what is asked and never stored.
+    Reports have none, which would be endless; nor have Events and leases, which are short-lived and
+    numerous; nor have kinds that are never stored.
     """
     return kind.group not in _UNREPORTED_GROUPS and kind != ("", "Event")
 
@@ -60,7 +60,7 @@ class ReportSubject(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """A constraint, as results name it; without a name it stands for its kind's template."""
+    """A constraint in results; without a name it means its kind's template."""
 
     kind: str
     name: str
@@ -93,7 +93,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The findings of a resource's admission, by constraints of admission alone."""
+    """The findings of a resource's admission, by admission-only constraints."""
 
     findings: tuple[Finding, ...]
     state: str
@@ -117,7 +117,7 @@ class Assessment:
 
 
 def order(finding: Finding) -> tuple[str, str, str, str, str]:
-    """The order of results in a report: the same findings give the same bytes."""
+    """Returns the sort key of results in a report: equal findings give equal bytes."""
     return finding.policy, finding.rule, finding.verdict, finding.message, finding.action
 
 
@@ -151,7 +151,7 @@ def _bounded(finding: Finding) -> Finding:
 
 
 def bounded(text: str, bytes_max: int = MESSAGE_BYTES_MAX) -> str:
-    """The text, cut at a character with an ellipsis where it is too long."""
+    """Returns the text, cut at a character with an ellipsis if it is too long."""
     if len(text) * 4 <= bytes_max:  # no character takes more than four bytes
         return text
     data = text.encode("utf-8", "replace")
@@ -161,9 +161,9 @@ def bounded(text: str, bytes_max: int = MESSAGE_BYTES_MAX) -> str:
 
 
 def digest(findings: Iterable[Finding]) -> bytes:
-    """Equal for equal findings in equal order, 16 bytes: what is kept of each known report.
+    """Returns 16 bytes, equal for equal findings in equal order: kept of each known report.
 
-    Those of admissions do not count: no audit can find them.
+    Findings of admissions do not count: no audit can find them.
     """
     items = [
         (*order(item), item.severity, item.category, item.exception, item.reason, item.expires)

@@ -1,4 +1,4 @@
-"""Policy reports in a process: put together on the cluster's event loop."""
+"""Assembles policy reports in a process, on the cluster's event loop."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ COUNT_SECONDS: Final = 1.0
 
 
 MISSING_SECONDS: Final = 5.0
-"""A kind that is not known may be new: the whole list is asked for again, at most so often."""
+"""The shortest interval of listing all kinds again for an unknown kind, in seconds."""
 
 
 class ResourceReports:
-    """Keeps one report for each resource that has findings, and none for the others."""
+    """Keeps one report for each resource with findings, and none for others."""
 
     def __init__(
         self, writer: ReportWriter, api: ReportApi, now: Callable[[], float] = time.time
@@ -66,7 +66,7 @@ class ResourceReports:
         self._now = now
 
     async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:
-        """Make the resource's report say what was found; raises as :class:`ReportWriter`."""
+        """Writes the findings into the resource's report; raises as :class:`ReportWriter`."""
         seconds = int(self._now())
 
         def desired(current: Json | None) -> Json | None:
@@ -169,7 +169,7 @@ class Reports:
         self.refresher = Refresher(client, PreferredKinds(client), assessor, self, log, faults)
 
     async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:
-        """Store what was found of a resource, and remember it for a moment; raises as the store."""
+        """Stores a resource's findings, and remembers them for a moment; raises as the store."""
         await self._store.put(subject, assessment, is_new=is_new)
         if self._remembers:
             self.digests[subject.uid] = digest(assessment.findings)
@@ -183,14 +183,17 @@ class Reports:
                 tasks.create_task(self._store.run())
 
     def _scope(self) -> Scope | None:
-        """The policies in force as an audit takes them; None before there are any."""
+        """Returns the policies in force as an audit uses them; None before there are any."""
         revision = self._serving.revision
         if revision is None:
             return None
         return Scope(self._serving.audited(revision), tells_drift=self._tells_drift)
 
     async def room(self) -> int | None:
-        """How many more resources may have a report, None for any number; raises as requests do."""
+        """Returns how many more resources may have a report, None for any number.
+
+        Raises as requests do.
+        """
         return await self._capacity.room() if self.is_by_resource else None
 
     def refuse(self) -> None:
@@ -199,13 +202,13 @@ class Reports:
         self._capacity.refuse()
 
     async def remove(self, reports: Iterable[Key]) -> None:
-        """Delete reports of the mode that was chosen before; raises what requests raise."""
+        """Deletes reports of the previous mode; raises the errors of requests."""
         for namespace, name in reports:
             await self._writer.write(name, namespace, None)
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was marked is written."""
+        """Returns whether all marked reports are written."""
         return self.refresher.is_idle and (
             not isinstance(self._store, PolicyReports) or self._store.is_idle
         )

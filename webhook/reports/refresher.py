@@ -1,10 +1,9 @@
-"""Brings the reports of marked resources up to date: read anew, review, write.
+"""Updates the reports of marked resources: reads, reviews, writes.
 
-What is marked is only a name. When its turn comes the resource is read from the
-API server, reviewed as an audit reviews it, and its report replaced whole. So
-whoever marks, an admission or an audit, the same resource gets the same report;
-one that was refused after its admission, or is gone, gets none; and marks can be
-lost without harm, since the next audit finds what differs.
+A mark is only a name. In its turn the resource is read from the API server, reviewed as in an
+audit, and its report replaced whole. So an admission and an audit produce the same report. A
+resource that was refused after its admission, or deleted, gets none. Lost marks do no harm, since
+the next audit finds the differences.
 """
 
 from __future__ import annotations
@@ -31,15 +30,16 @@ if TYPE_CHECKING:
     from webhook.reports.finding import Admitted
 
 WORKERS: Final = 8
-"""Resources at a time: two requests each, of the client's 32; a report every 2 ms or so."""
+"""Resources refreshed concurrently: two requests each, of the client's 32; a report every 2 ms or
+so."""
 
 MARKED_MAX: Final = 50_000
-"""Marks that wait: some 400 bytes each, 20 MB."""
+"""The most waiting marks: some 400 bytes each, 20 MB."""
 
 Loss = Literal["queue_full", "forbidden", "refused", "failed", "not_served"]
 
 _REFUSED: Final = frozenset({400, 413, 422})
-"""Answers to what is asked the same way again."""
+"""Status codes of requests that fail again when repeated."""
 
 
 class _Hint(NamedTuple):
@@ -78,12 +78,12 @@ class Assessor(Protocol):
 
 
 class ReportStore(Protocol):
-    """Where assessments go."""
+    """The storage of assessments."""
 
     async def put(self, subject: ReportSubject, assessment: Assessment, *, is_new: bool) -> None:
-        """Replace all that is stored of the resource; ``is_new`` if that is likely nothing.
+        """Replaces all stored results of the resource; ``is_new`` if there are probably none.
 
-        Raises :class:`~webhook.reports.writer.NotServed`, and what requests raise.
+        Raises :class:`~webhook.reports.writer.NotServed`, and the errors of requests.
         """
 
 
@@ -120,7 +120,7 @@ class Refresher:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to do."""
+        """Returns whether no marks wait."""
         return self._queue.is_idle
 
     def mark(
@@ -132,11 +132,10 @@ class Refresher:
         policies: Iterable[Policy] = (),
         admitted: Admitted | None = None,
     ) -> bool:
-        """Have a resource's report brought up to date after the delay; False if there is no room.
+        """Schedules an update of a resource's report after the delay; False without room.
 
-        ``is_new``: it is likely to have none. ``policies`` are those that have results
-        stored, whether or not they could still find something; ``admitted`` is what its
-        admission found that no audit looks for.
+        ``is_new``: it probably has none. ``policies`` are those with stored results, whether or not
+        they can still have any; ``admitted`` are results of its admission that no audit finds.
         """
         # Its report is being made: by its next turn it is there.
         is_new = is_new and not self._queue.has_worker(subject)
@@ -202,7 +201,7 @@ class Refresher:
                 self._again(subject, hint, "the review came to no verdict in time")
 
     async def _refresh(self, subject: ReportSubject, hint: _Hint) -> bool:
-        """Bring one report up to date at once; whether there was a verdict.
+        """Updates one report at once; returns whether there was a verdict.
 
         Raises as :class:`ReportStore` does.
         """
@@ -228,7 +227,7 @@ class Refresher:
         return True
 
     async def _read(self, subject: ReportSubject) -> tuple[Resource, Object] | None:
-        """The resource as it is now; None where this very one is no more."""
+        """Returns the resource as it is now; None if it was deleted or replaced."""
         try:
             resource = await self._kinds.resource(subject.gvk)
             obj = await self._client.get(resource, subject.name, subject.namespace)
@@ -268,7 +267,7 @@ class Refresher:
         del self._tries[subject]
 
     def _tell_once(self, subject: ReportSubject, event: str, error: Exception) -> None:
-        """Log a lasting trouble once: it is the same for each resource of a kind."""
+        """Logs a lasting fault once: it is the same for each resource of a kind."""
         key = f"{event} {subject.gvk}"
         if key not in self._logged and len(self._logged) < DIFFERENT_TOLD_MAX:
             self._logged.add(key)

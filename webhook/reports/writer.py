@@ -1,4 +1,4 @@
-"""Writes reports by compare-and-swap: any number of writers, no leader, nothing written twice."""
+"""Writes reports by compare-and-swap: several writers, no leader, no repeated writes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 DIFFERENT_TOLD_MAX: Final = 100
-"""How many lasting faults the writer remembers, so that it logs each once."""
+"""The most remembered lasting faults, each logged once."""
 
 RETRIES: Final = 5
-"""Of one resource, or of one place of reports; then the next audit finds what differs."""
+"""The most retries of one resource, or of one place of reports; the next audit finds the rest."""
 
 TEXT_CHARACTERS_MAX: Final = 300
-"""Of an error's own text, where it is compared: some print the whole object."""
+"""The compared length of an error's text, in characters: some print the whole object."""
 
 
 class Faults:
@@ -45,7 +45,7 @@ class Faults:
         self._logged: set[tuple[str, str]] = set()
 
     def take(self, message: str, error: Exception, **fields: Any) -> None:
-        """A report raised this; ``fields`` say which."""
+        """Takes an exception about a report; ``fields`` identify the report."""
         if self._registry is not None:
             self._registry.count(OBJECT_FAULTS, "report")
         key = message, f"{type(error).__name__}: {error}"[:TEXT_CHARACTERS_MAX]
@@ -59,7 +59,8 @@ WriteOutcome = Literal[
 ]
 
 TRIES: Final = 6
-"""Of one report before it is put back: each lost swap means that another writer got on."""
+"""The most tries of one report before it is put back: each lost swap is another writer's progress.
+"""
 
 
 class NotServed(Exception):
@@ -78,7 +79,7 @@ class ReportWriter:
         self._log = log
         self.outcomes: Counter[WriteOutcome] = Counter()
         self.requests: Counter[str] = Counter()
-        """Requests that write, by action: also those that were refused or lost a race."""
+        """Write requests by action: also refused ones and lost races."""
 
     async def write(
         self, name: str, namespace: str, desired: Json | None, *, is_new: bool = False
@@ -99,7 +100,7 @@ class ReportWriter:
         return outcome
 
     async def read(self, name: str, namespace: str) -> Json | None:
-        """The report as it is; None where there is none. Raises what requests raise."""
+        """Returns the present report; None without one. Raises the errors of requests."""
         try:
             return await self._client.get(self._api.resource(namespace), name, namespace)
         except ApiError as error:
@@ -110,7 +111,7 @@ class ReportWriter:
     async def swap(
         self, current: Json | None, desired: Json | None, namespace: str
     ) -> WriteOutcome:
-        """One attempt to make ``current`` be ``desired``; ``conflict`` where another was faster.
+        """Tries to replace ``current`` by ``desired``; returns ``conflict`` after another write.
 
         Raises as :meth:`write` does.
         """
@@ -138,7 +139,7 @@ class ReportWriter:
         return write.action
 
     def lost_race(self, name: str) -> ApiUnreachable:
-        """Return the error where :data:`TRIES` swaps were lost: it is to be tried again later."""
+        """Returns the error for :data:`TRIES` lost swaps: it is retried later."""
         return ApiUnreachable(f"report {name}: {TRIES} other writers were faster")
 
     async def _write(
@@ -173,7 +174,7 @@ class ReportWriter:
             await self._delete(resource, document["metadata"], namespace)
 
     async def _delete(self, resource: Resource, metadata: dict[str, Any], namespace: str) -> None:
-        """Delete the report in the state that was read, and in no other."""
+        """Deletes the report only in the state that was read."""
         preconditions = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         await self._client.request(
             "DELETE",
@@ -183,7 +184,7 @@ class ReportWriter:
 
 
 def _is_terminating(error: ApiError) -> bool:
-    """Whether the namespace ends, or has ended: the resource and its report end with it."""
+    """Returns whether the namespace is terminating or deleted, with the resource and its report."""
     if error.status == 403:
         return "is being terminated" in error.message
     return error.is_absent and error.message.startswith("namespaces ")

@@ -1,4 +1,4 @@
-"""Whether anybody is asked about what a policy is for: wholly, partly or not at all, and why not."""
+"""Whether the API server sends a policy's requests: all, some or none, and why not."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 CoverageExtent: TypeAlias = Literal["wholly", "partly", "not at all"]
 
 REASON: Final = "NotAsked"
-"""The reason of conditions, and the word of every page, for a policy that nobody is asked about."""
+"""The reason of conditions, and the word on every page, for a policy without any requests."""
 
 SENTENCES_MAX: Final = 3
-"""A policy's message names so many gaps: the first show which rule to write."""
+"""The most gaps in a policy's message: the first ones show the missing rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoverageState:
-    """How far a policy is asked; ``missing`` says what is not sent, a sentence each.
+    """How many of a policy's requests are sent; ``missing`` has a sentence for each gap.
 
-    ``cautions`` say what differs from its failure policy while no replica answers.
+    ``cautions`` are differences from its failure policy while no replica answers.
     """
 
     extent: CoverageExtent = "wholly"
@@ -48,7 +48,7 @@ class CoverageState:
 
     @property
     def text(self) -> str:
-        """The gaps, in one text; empty where there are none."""
+        """Returns the gaps in one text; empty without gaps."""
         more = len(self.missing) - SENTENCES_MAX
         shown = "; ".join(self.missing[:SENTENCES_MAX])
         return f"{shown}; and {more} more" if more > 0 else shown
@@ -116,7 +116,7 @@ class _Gaps:
 
 
 def coverage_of(need: Need, around: WebhookContext) -> CoverageState:
-    """How far a policy is asked that needs this."""
+    """Returns how many of a need's requests are sent."""
     every = around.entries.get(need.process, ())
     entries = tuple(
         one
@@ -165,7 +165,7 @@ def _is_generated(
     entries: tuple[WebhookEntry, ...],
     around: WebhookContext,
 ) -> bool:
-    """Whether a kind is sent from which ExpansionTemplates make this kind, in one step or several."""
+    """Returns whether a kind is sent that ExpansionTemplates turn into this one."""
     known, waiting = {kind}, [kind]
     while waiting:
         reached = waiting.pop()
@@ -196,7 +196,7 @@ def _look(  # what is looked at, and where it is noted
     *,
     is_source: bool = False,
 ) -> None:
-    """Note what is sent of some resources, and what is not."""
+    """Records sent and unsent requests of some resources."""
     for target in _scoped(need, targets):
         if target.kind in NEVER_ASKED:
             message = (
@@ -213,7 +213,7 @@ def _look(  # what is looked at, and where it is noted
             if place and wildcard.any_of(excluded)(place):
                 gaps.others[f"Config excludes namespace {place} from the {need.process}"] = None
                 continue
-            # Who names no operation takes a deletion, too.
+            # A policy without operations matches deletions, too.
             offered = operations if need.operations else target.operations
             for operation in offered:
                 request = SentRequest(
@@ -221,7 +221,8 @@ def _look(  # what is looked at, and where it is noted
                     operation,
                     place,
                     around.labels(place) if place else None,
-                    # What a generator's object has for labels says nothing of what is made of it.
+                    # Labels of a generator's object do not determine the labels of the implied
+                    # object.
                     None if is_source else need.object_selector,
                     need.namespace_selector,
                 )
@@ -323,7 +324,7 @@ def generators_of(
 
 
 def operations_of(template: Mapping[str, Any] | None) -> frozenset[str]:
-    """The operations that a ConstraintTemplate names; none for all of them."""
+    """Returns the operations that a ConstraintTemplate names; none for all of them."""
     targets = objects_of(object_of((template or {}).get("spec")).get("targets"))
     sets = [frozenset(texts_of(one.get("operations"))) for one in targets]
     return frozenset().union(*sets) if sets and all(sets) else frozenset()

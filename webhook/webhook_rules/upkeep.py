@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from webhook.webhook_rules.needs import Need
 
 DELAY: Final = "waddle.dev/webhook-rules-delay"
-"""The annotation of a configuration that says how long a rule stays that nobody needs."""
+"""The annotation of a configuration with the delay before an unneeded rule is removed."""
 
 DELAY_SECONDS: Final = 300.0
-"""Without it: replicas are behind one another by seconds, and a policy that is replaced is gone for
-one or two."""
+"""The default delay, in seconds: replicas lag by seconds, and a replaced policy is absent for one
+or two."""
 
 DELAY_SECONDS_MIN: Final = 1.0
 FACTOR_MAX: Final = 64
-"""Of a replica whose narrowing is undone each time: it tries again every few hours."""
+"""The largest factor for a replica whose removals are always undone: it retries every few hours."""
 
 TAKEN_MAX: Final = 10_000
 """Parts that a replica remembers to have taken away, at some 200 bytes each."""
 
 
 class RuleChange(NamedTuple):
-    """The rules that an entry should have, None where they stay; and when to look again, if at all."""
+    """The new rules of an entry, None for no change; and the time of the next look, if any."""
 
     parts: frozenset[RulePart] | None = None
     again_seconds: float | None = None
@@ -58,7 +58,7 @@ class EntryUpkeep:
     def change(
         self, live: frozenset[RulePart], needed: frozenset[RulePart], now: float, delay: float
     ) -> RuleChange:
-        """Decides what to write, by the entry's rules and those that are needed now."""
+        """Decides what to write, from the entry's rules and the needed rules."""
         missing, excess = _beyond(needed, live), _beyond(live, needed)
         self.unneeded = {one: self.unneeded.get(one, now) for one in excess}
         self.taken = {one: count for one, count in self.taken.items() if one not in needed}
@@ -70,11 +70,11 @@ class EntryUpkeep:
         return RuleChange(None, again)
 
     def _wait(self, part: RulePart, delay: float) -> float:
-        """How long a part stays that is not needed here: longer if others have brought it back."""
+        """Returns how long an unneeded part stays: longer if others have restored it."""
         return float(delay * min(2 ** self.taken.get(part, 0), FACTOR_MAX))
 
     def written(self, before: frozenset[RulePart], after: frozenset[RulePart]) -> None:
-        """Note what was taken away: should it come back, its delay begins anew, and is longer."""
+        """Records removed parts: a restored part gets a new and longer delay."""
         if len(self.taken) > TAKEN_MAX:
             self.taken.clear()
         for one in before - after:
@@ -83,12 +83,12 @@ class EntryUpkeep:
 
 
 def _beyond(parts: frozenset[RulePart], known: frozenset[RulePart]) -> set[RulePart]:
-    """The parts that nothing known covers."""
+    """Returns the parts that no known part covers."""
     return {one for one in parts - known if not any(other.covers(one) for other in known)}
 
 
 def delay_of(configuration: Mapping[str, Any]) -> float:
-    """How long a rule of a configuration stays that nobody needs, in seconds."""
+    """Returns the delay before a configuration's unneeded rule is removed, in seconds."""
     value = annotations_of(configuration).get(DELAY)
     seconds = duration_seconds(value) if type(value) is str else None
     return DELAY_SECONDS if seconds is None else max(seconds, DELAY_SECONDS_MIN)
@@ -138,7 +138,7 @@ def lock_outs(entry: WebhookEntry, parts: frozenset[RulePart]) -> Iterator[str]:
 def replaced(
     configuration: Mapping[str, Any], rules: Mapping[str, frozenset[RulePart]]
 ) -> dict[str, Any]:
-    """A configuration with the rules of some of its entries, by their names, and nothing else changed."""
+    """Returns a configuration with the rules of some entries replaced, by their names."""
     webhooks = [
         {**one, "rules": written(rules[name])} if (name := str(one.get("name"))) in rules else one
         for one in objects_of(configuration.get("webhooks"))

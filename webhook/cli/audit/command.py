@@ -97,7 +97,7 @@ def command(  # noqa: PLR0913  # each is an option
         raise click.UsageError(
             "add --once; a continuous audit is `waddle serve --kubernetes --operation=audit`"
         )
-    # Here and not above: they bring aiohttp and the event loop.
+    # Imported here: these modules bring aiohttp and the event loop.
     from webhook.cli.audit import report as audit_report  # noqa: PLC0415
     from webhook.cli.audit.run import CannotAudit, Request  # noqa: PLC0415
     from webhook.cluster import event_loop  # noqa: PLC0415
@@ -134,7 +134,7 @@ def command(  # noqa: PLR0913  # each is an option
 
 
 def _refused(outputs: tuple[Output, ...], *lines: str) -> int:
-    """Say why nothing was audited, also in the forms that pipelines read; the exit code."""
+    """Reports why nothing was audited, also in the formats of pipelines; returns the exit code."""
     from webhook.cli.formats.pipelines import emit_refusal  # noqa: PLC0415  # see command
 
     emit_refusal(outputs, lines)

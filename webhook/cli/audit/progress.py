@@ -1,4 +1,4 @@
-"""How far an audit is, on one line of a terminal: kinds done, objects reviewed, violations found."""
+"""Shows an audit's progress on one line of a terminal: kinds, objects, violations."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """A sink that draws on standard error while it is entered, and leaves nothing there."""
+    """A sink that draws on standard error while it is entered, and erases its line at the end."""
 
     def __init__(self, terminal: TextIO | None = None) -> None:
-        """``terminal`` is another place to draw on."""
+        """``terminal`` replaces standard error."""
         self._terminal = terminal or sys.stderr
         self._doing = "reading policies"
         self._kind: GroupVersionKind | None = None
@@ -44,12 +44,12 @@ class Progress:
         draw(self._terminal, "")
 
     async def start(self, start: SweepStart) -> None:
-        """How many kinds there are."""
+        """Takes the number of kinds."""
         self._kinds_of = len(start.kinds)
         self._draw()
 
     async def audited(self, audited: Audited) -> None:
-        """One object more."""
+        """Counts an object."""
         self._objects += 1
         self._violations += len(audited.responses.results)
         gvk = audited.identity.gvk

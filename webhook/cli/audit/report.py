@@ -47,7 +47,7 @@ def missing(outcome: AuditOutcome) -> list[str]:
 
 
 def as_table(outcome: AuditOutcome, limit: int) -> str:
-    """For people: the violations by constraint, then each constraint's total."""
+    """Returns the violations by constraint and the totals of the constraints, for people."""
     lines: list[str] = []
     for key, findings in _by_constraint(outcome):
         kind, name = key
@@ -69,7 +69,7 @@ def as_table(outcome: AuditOutcome, limit: int) -> str:
 
 
 def _excused_cells(finding: AuditedViolation) -> tuple[str, ...]:
-    """A row about what is excused: where, of which constraint, what, and by which exception."""
+    """Returns a row about an excused violation: object, constraint, message, and exception."""
     result = finding.result
     by = "" if result.excuse is None else result.excuse.title
     return (
@@ -81,7 +81,7 @@ def _excused_cells(finding: AuditedViolation) -> tuple[str, ...]:
 
 
 def summary(outcome: AuditOutcome) -> str:
-    """How much was found, in how much."""
+    """Returns the number of violations and of reviewed objects."""
     clean = sum(not count.total for count in outcome.totals.values())
     reviewed = 0 if outcome.ended is None else outcome.ended.reviewed
     end = outcome.ended
@@ -95,7 +95,7 @@ def summary(outcome: AuditOutcome) -> str:
 
 
 def document_of(outcome: AuditOutcome) -> dict[str, Any]:
-    """Everything: totals of each constraint, and each violation whole."""
+    """Returns all results: the total of each constraint, and each complete violation."""
     end = outcome.ended
     assert end is not None
     return {
@@ -144,7 +144,7 @@ def _finding(item: AuditedViolation) -> ShownFinding:
 
 
 def _by_constraint(outcome: AuditOutcome) -> list[tuple[tuple[str, str], list[AuditedViolation]]]:
-    """The findings by constraint; they are in this order."""
+    """Returns the findings by constraint, sorted."""
     return [
         (key, list(findings))
         for key, findings in groupby(outcome.findings, key=lambda item: item.result.constraint.key)

@@ -1,4 +1,4 @@
-"""Runs ``waddle audit --once``: policies into a client, one sweep, and nothing written."""
+"""Runs ``waddle audit --once``: loads policies and sweeps once, without writes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class CannotAudit(Exception):
-    """Why there is nothing to audit by, a line for each reason."""
+    """The reasons why there are no policies to audit by, one a line."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("; ".join(lines))
@@ -71,14 +71,14 @@ class Request:
     ask: AskAsync | None = None
     """Has providers answer."""
     kyverno: bool = False
-    """Whether Kyverno's policies of the cluster are asked, too."""
+    """Whether Kyverno's policies of the cluster are evaluated, too."""
     admission_policies: bool = False
     """Whether objects are reviewed by the cluster's own ValidatingAdmissionPolicies, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedViolation:
-    """A violation, and the object that violates."""
+    """A violation, and the violating object."""
 
     identity: Identity
     result: Result
@@ -86,21 +86,21 @@ class AuditedViolation:
 
 @dataclass(slots=True)
 class AuditOutcome:
-    """The findings of an audit, which are also the sink that collects them."""
+    """The findings of an audit; also the sink that collects them."""
 
     findings: list[AuditedViolation] = field(default_factory=list)
     totals: Mapping[ConstraintKey, Count] = field(default_factory=dict)
     ended: SweepEnd | None = None
     faults: list[str] = field(default_factory=list)
-    """The faults of policies, which were not used."""
+    """The faults of unusable policies."""
     skipped: Sequence[str] = ()
-    """Files of policies with something in them that is no object."""
+    """Policy files with documents that are no objects."""
     excused: list[AuditedViolation] = field(default_factory=list)
     """The findings that exceptions excuse."""
 
     @property
     def denied(self) -> bool:
-        """Whether anything that is in the cluster would be denied now."""
+        """Returns whether any existing object would be denied now."""
         return any("deny" in finding.result.actions for finding in self.findings)
 
     @property
@@ -112,10 +112,10 @@ class AuditOutcome:
         )
 
     async def start(self, start: SweepStart) -> None:
-        """Nothing is found yet."""
+        """Does nothing."""
 
     async def audited(self, audited: Audited) -> None:
-        """Keep the violations, and what is excused."""
+        """Keeps the violations, and the excused ones."""
         identity, responses = audited.identity, audited.responses
         self.findings += [AuditedViolation(identity, result) for result in responses.results]
         self.excused += [AuditedViolation(identity, result) for result in responses.excused]
@@ -138,7 +138,7 @@ class AuditOutcome:
 async def audit(
     client: ClusterClient, request: Request, progress: AuditSink | None = None
 ) -> AuditOutcome:
-    """Read policies, sweep the cluster and say what was found.
+    """Reads policies, sweeps the cluster and returns the findings.
 
     Raises :class:`CannotAudit`, :class:`~webhook.cluster.errors.ApiError` and
     :class:`~webhook.cluster.errors.ApiUnreachable`.
@@ -161,7 +161,7 @@ async def audit(
         outcome.faults += admission_policies.texts
         policies = replace(policies, stages=(*policies.stages, admission_policies.policies))
     snapshot = policies.snapshot
-    # Who audits from a laptop knows rights from a cluster that is starting.
+    # A refusal on a laptop is about rights, not about a starting cluster.
     source = ListSource(client, request.page_objects, forbidden_seconds=0)
     scope = Scope(policies)
     sinks: list[AuditSink] = [outcome, Totals(0, [outcome])]
@@ -182,12 +182,12 @@ async def audit(
 
 
 def _nowhere(line: bytes) -> None:
-    """The log of an audit whose outcome says all that is wrong."""
+    """Drops log lines: the outcome has all faults."""
     del line
 
 
 class _Read(NamedTuple):
-    """The objects beside templates and constraints: Configs and SyncSets, and all of files."""
+    """The objects beside templates and constraints: Configs, SyncSets, and all objects of files."""
 
     configuration: list[Mapping[str, Any]]
     manifests: tuple[Manifest, ...] = ()
@@ -196,7 +196,7 @@ class _Read(NamedTuple):
 async def _read_policies(
     client: ClusterClient, request: Request, policies: Client, outcome: AuditOutcome
 ) -> _Read:
-    """Fill the client; what belongs to the policies beside."""
+    """Fills the client; returns the objects beside the policies."""
     if request.policies:
         report = PolicyDirectory(policies, request.policies).load()
         outcome.faults += map(str, report.faults)
@@ -219,7 +219,7 @@ async def _read_extensions(
     kyverno_policies: Iterable[Manifest],
     outcome: AuditOutcome,
 ) -> Extensions:
-    """The ExpansionTemplates and mutators in force, those of files in place of the same ones."""
+    """Reads ExpansionTemplates and mutators in force; those of files replace equal ones."""
     extensions = Extensions()
     in_force, unreadable = await read_extensions(client, request.namespace)
     if request.kyverno:

@@ -1,1 +1,1 @@
-"""``waddle bench``: how long policies take for objects."""
+"""``waddle bench``: measures the time of policies for objects."""

@@ -146,7 +146,7 @@ _YAML = (".yaml", ".yml")
 
 
 def _measured(filenames: Sequence[str], engine: str, options: Any) -> list[dict[str, Any]]:
-    """The results of each engine; where all are asked for, one may have nothing to measure."""
+    """Returns the results of each engine; with all engines, one may lack policies to measure."""
     from webhook.cli.bench.run import ENGINES, CannotBench, bench  # noqa: PLC0415  # see command
     from webhook.cli.sources import read_sources  # noqa: PLC0415
 
@@ -175,7 +175,7 @@ def _text(document: Any, word: str) -> str:
 
 
 def _saved(file: Path) -> list[dict[str, Any]]:
-    """Results of an earlier run; raises :class:`CannotBench`."""
+    """Returns the results of an earlier run; raises :class:`CannotBench`."""
     from webhook.cli.bench.run import CannotBench  # noqa: PLC0415  # see command
     from webhook.policies.manifests import UnreadableFile, read_values  # noqa: PLC0415
 

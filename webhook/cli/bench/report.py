@@ -1,4 +1,4 @@
-"""Shows a measurement, and how it compares with an earlier one."""
+"""Shows a measurement, and the comparison with an earlier one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PERCENTILES = ("p50", "p95", "p99", "mean")
 
 
 def as_table(results: Sequence[EngineTimes]) -> str:
-    """A block for each engine, and one that compares them where there are several."""
+    """Returns a block for each engine, and a comparison of several engines."""
     blocks = [_block(result) for result in results]
     if len(results) > 1:
         rows = [
@@ -71,7 +71,7 @@ def _shown(nanoseconds: float) -> str:
 
 
 def as_documents(results: Sequence[EngineTimes]) -> list[dict[str, Any]]:
-    """As gator prints it: durations are texts."""
+    """Returns the results in gator's format: durations are texts."""
     return [
         {
             **result,
@@ -87,7 +87,10 @@ def as_documents(results: Sequence[EngineTimes]) -> list[dict[str, Any]]:
 
 
 class ComparedNumber(NamedTuple):
-    """One number before and now; ``change`` is in percent, ``passed`` within the threshold."""
+    """A number before and now.
+
+    ``change`` is in percent, ``passed`` whether within the threshold.
+    """
 
     engine: str
     metric: str
@@ -100,9 +103,9 @@ class ComparedNumber(NamedTuple):
 def compare(
     before: Sequence[EngineTimes], results: Sequence[EngineTimes], threshold: float, least_ns: int
 ) -> list[ComparedNumber]:
-    """Each number of an engine that was measured before, too.
+    """Compares each number of an engine that was measured before, too.
 
-    A regression is beyond the threshold and, for times, of at least so many nanoseconds.
+    A regression exceeds the threshold and, for times, so many nanoseconds.
     """
     known = {one["engine"]: one for one in before}
     compared = []
@@ -131,7 +134,7 @@ def _change(before: float, now: float) -> float:
 
 
 def comparison_table(compared: Sequence[ComparedNumber], threshold: float) -> str:
-    """Every number, and at the end what got worse."""
+    """Returns all numbers, and at the end the regressions."""
     rows: list[tuple[str, ...]] = [("engine", "metric", "before", "now", "change", "")]
     for one in compared:
         is_time = one.metric.startswith("latency")

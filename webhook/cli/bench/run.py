@@ -1,4 +1,4 @@
-"""Reviews all objects again and again by the policies of one engine, and takes the times."""
+"""Measures repeated reviews of all objects by the policies of one engine."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _TEMPLATES: Final = (template.GROUP, template.KIND)
 
 
 class CannotBench(Exception):
-    """Nothing can be measured; the message says why."""
+    """Nothing can be measured; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """The options of a measurement; ``stats`` asks for each constraint's times, too.
+    """The options of a measurement; ``stats`` adds each constraint's times.
 
     ``ask`` answers for providers.
     """
@@ -48,7 +48,7 @@ class BenchOptions:
 
 
 def bench(engine: str, manifests: Sequence[Manifest], options: BenchOptions) -> dict[str, Any]:
-    """Measure one engine, and return the result as gator saves it; raises :class:`CannotBench`."""
+    """Measures one engine; returns the result in gator's format; raises :class:`CannotBench`."""
     templates = [item for item in manifests if item.gvk.group_kind == _TEMPLATES]
     constraints = [item for item in manifests if item.gvk.group == constraint.GROUP]
     objects = [item for item in manifests if _is_object(item)]
@@ -109,7 +109,7 @@ def _is_object(item: Manifest) -> bool:
 
 
 class _Setup:
-    """Fills a client, and takes the nanoseconds of each step."""
+    """Fills a client, and measures the nanoseconds of each step."""
 
     def __init__(self, engine: str) -> None:
         self._engine = engine
@@ -128,7 +128,10 @@ class _Setup:
     def load(
         self, templates: Sequence[Manifest], constraints: Sequence[Manifest]
     ) -> tuple[int, list[str]]:
-        """Load policies; returns the number of constraints, and the templates that are for other engines."""
+        """Loads policies.
+
+        Returns the number of constraints, and the templates for other engines.
+        """
         of_engine, kinds, skipped = [], set(), []
         for item in templates:
             read = self._read(item)
@@ -174,7 +177,7 @@ class _Setup:
 
 
 def latencies(taken: Sequence[int]) -> dict[str, int]:
-    """Return nanoseconds in gator's fields; percentiles are interpolated between the two nearest ranks."""
+    """Returns nanoseconds in gator's fields; percentiles interpolate between the nearest ranks."""
     ordered = sorted(taken)
 
     def percentile(part: float) -> int:

@@ -1,1 +1,1 @@
-"""waddle check: what a folder of policies is worth, and what a change of it would refuse."""
+"""waddle check: validates a folder of policies, and shows the effect of a change."""

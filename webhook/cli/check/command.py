@@ -111,7 +111,7 @@ def command(  # noqa: PLR0913  # one for each option
         return _refused(error.lines, exit_codes.UNKNOWN)
     for line in (*sources.faults, *sources.warnings):
         complain(line)
-    # And what is not there is said without the engine.
+    # Missing files are reported without the engine.
     from webhook.policies.validation import is_policy  # noqa: PLC0415
     from webhook.policy_kinds.known import is_extension  # noqa: PLC0415
 
@@ -141,7 +141,7 @@ def command(  # noqa: PLR0913  # one for each option
 
 
 def _tell_nothing(manifests: Sequence[Manifest]) -> None:
-    """Complain of files that hold no policy that is checked, and name those that are not."""
+    """Reports files without policies to check, and names those that are not checked."""
     from webhook.kyverno.kinds import why_not_run  # noqa: PLC0415  # see command
 
     for item in manifests:
@@ -164,14 +164,14 @@ def _client(sources: Sources) -> Client:
 
 
 def _once(given: Sequence[str | None]) -> None:
-    """Complain where standard input is named for more than one thing."""
+    """Raises if standard input is named more than once."""
     if given.count("-") + given.count(STANDARD_INPUT) > 1:
         text = "standard input is policies, decisions or the kubeconfig: one of them"
         raise click.UsageError(text)
 
 
 def _report(checked: PolicyCheck, output: str, *, reads: bool) -> int:
-    """Tell what was found, and what policies read where that was asked; the exit code."""
+    """Reports the results, and on request what policies read; returns the exit code."""
     from webhook.cli.check import report as check_report  # noqa: PLC0415  # see command
     from webhook.cli.check.run import derive_reads  # noqa: PLC0415  # see command
 
@@ -185,7 +185,7 @@ def _report(checked: PolicyCheck, output: str, *, reads: bool) -> int:
 
 
 def _refused(lines: Sequence[str], code: int) -> int:
-    """Say why, a line for each reason; the exit code."""
+    """Reports the reasons, one a line; returns the exit code."""
     for line in lines:
         complain(line)
     return code
@@ -201,7 +201,7 @@ def _on_its_own(
     vap: str | None,
     ask: RecordedAnswers,
 ) -> PolicyCheck:
-    """The check with nothing in force before."""
+    """Checks without earlier policies in force."""
     from webhook.cli.check import run as check_run  # noqa: PLC0415  # see command
     from webhook.policies.request_coverage import coverage_problems  # noqa: PLC0415  # see command
 
@@ -224,7 +224,7 @@ def _ask_about_records(
     vap: str | None,
     ask: RecordedAnswers,
 ) -> None:
-    """Replay recorded decisions, and compare what generated policies say."""
+    """Replays recorded decisions, and compares generated policies."""
     from webhook.cli.check import run as check_run  # noqa: PLC0415  # see command
 
     records = None if decisions is None else check_run.RecordedDecisions(decisions)
@@ -247,7 +247,7 @@ def checked_in_cluster(
     vap: str | None,
     ask: RecordedAnswers,
 ) -> PolicyCheck | None:
-    """The check on top of a cluster's policies; None where the cluster cannot be asked.
+    """Checks on top of a cluster's policies; None if the cluster does not answer.
 
     ``cluster`` is the kubeconfig, its context and Waddle's namespace.
     """
@@ -265,7 +265,7 @@ def checked_in_cluster(
     async def run() -> PolicyCheck:
         checked = check_run.PolicyCheck()
         async with ClusterClient(load_credentials(kubeconfig, context=context)) as client:
-            # What is broken in the cluster already is not what is checked.
+            # Existing faults in the cluster are not part of the check.
             await cluster_policies.read_constraints(client, base, namespace)
             extensions, unreadable = await cluster_policies.read_extensions(client, namespace)
             configs, more = await cluster_policies.read_configs(client, namespace)

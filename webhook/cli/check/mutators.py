@@ -1,4 +1,4 @@
-"""The part of ``waddle check`` about mutators, ExpansionTemplates, and the changes of mutators."""
+"""The part of ``waddle check`` about mutators, ExpansionTemplates, and mutated objects."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class MutatedManifest:
 
 @dataclass(slots=True)
 class MutatorEffect:
-    """The changes of one mutator to the objects that exist."""
+    """The changes of one mutator to existing objects."""
 
     objects: int = 0
     examples: list[Example] = field(default_factory=list)
 
     def take(self, shown: str, drift: Drift) -> None:
-        """Count an object, which ``shown`` names."""
+        """Counts an object; ``shown`` is its name."""
         self.objects += 1
         if len(self.examples) < EXAMPLES_MAX:
             self.examples.append(Example(shown, str(drift)))
@@ -82,19 +82,19 @@ class MutationChecked:
     """The result of a check of mutators and ExpansionTemplates."""
 
     extensions: Extensions = field(default_factory=Extensions)
-    """The mutators and ExpansionTemplates to come, with those in force."""
+    """The new mutators and ExpansionTemplates, with those in force."""
     in_force: Extensions = field(default_factory=Extensions)
     count: int = 0
     changes: list[MutatedManifest] = field(default_factory=list)
-    """Of the manifests given beside them."""
+    """Changes of the manifests given beside them."""
     places: dict[tuple[str, str], str] = field(default_factory=dict)
     """File and line of each of the API server's own policies, by kind and name."""
     cluster: dict[MutatorId, MutatorEffect] = field(default_factory=dict)
-    """Of what is in a cluster, by each mutator that is checked."""
+    """Changes of a cluster's objects, by each checked mutator."""
 
     @property
     def everywhere(self) -> list[MutatorId]:
-        """Returns the mutators to check that name no kind: no kind is listed for them."""
+        """Returns the checked mutators that name no kind: no kind is listed for them."""
         known = self.extensions.mutations
         mutators = (*known.mutators, *known.previewed)
         return [
@@ -105,7 +105,7 @@ class MutationChecked:
 def prepare(
     manifests: Sequence[Manifest], in_force: Sequence[dict[str, Any]]
 ) -> tuple[MutationChecked, list[Problem]]:
-    """Validate those among the manifests on top of those in force; and what is wrong with them."""
+    """Validates extensions on top of those in force; returns them with their faults."""
     by_identity = {item.identity: item for item in manifests if is_extension(item.document)}
     checked = MutationChecked(
         count=sum(not is_foreign_policy(item.gvk) for item in by_identity.values())
@@ -201,7 +201,7 @@ _NO_NAME: Final = (
 
 
 def _is_named_after_nobody(document: Mapping[str, Any]) -> bool:
-    """Whether a mutator of Pods takes the name that a Pod may not have yet."""
+    """Returns whether a mutator of Pods reads the name, which a Pod may not have yet."""
     value: Any = document
     for name in ("spec", "parameters", "assign", "fromMetadata", "field"):
         value = value.get(name) if isinstance(value, dict) else None
@@ -214,7 +214,7 @@ def _is_named_after_nobody(document: Mapping[str, Any]) -> bool:
 
 
 def take_change(checked: MutationChecked, before: dict[str, Any], outcome: Found) -> None:
-    """Keep what mutators made of an object."""
+    """Keeps the changes of mutators to an object."""
     if outcome.stored is None or outcome.object is None:
         return
     if patch := make_patch(before, outcome.object):

@@ -25,7 +25,7 @@ _COLOURS = {"error": "red", "warning": "yellow"}
 
 
 def as_json(checked: PolicyCheck) -> str:
-    """Everything."""
+    """Returns all results."""
     effects: dict[str, Any] = {
         "valid": checked.ok,
         "policies": checked.policies,
@@ -89,7 +89,7 @@ def _decisions(replayed: Replay) -> dict[str, Any]:
 
 
 def as_table(checked: PolicyCheck) -> str:
-    """For people: what is wrong, then what would change."""
+    """Returns the faults, then the changes, for people."""
     lines = [
         f"{styled(problem.severity, fg=_COLOURS[problem.severity])}: "
         f"{printable(placed(checked, problem))}"
@@ -126,7 +126,7 @@ def as_table(checked: PolicyCheck) -> str:
 
 
 def _read_lines(reads: Mapping[str, PolicyReads]) -> list[str]:
-    """Return what each policy reads, a path a line."""
+    """Returns the paths that each policy reads, one a line."""
     lines = ["What policies read:"]
     for name, one in reads.items():
         lines.append(f"  {printable_name(name)}")
@@ -135,7 +135,7 @@ def _read_lines(reads: Mapping[str, PolicyReads]) -> list[str]:
 
 
 def placed(checked: PolicyCheck, problem: Problem) -> str:
-    """A problem with the file and line of its object, where that was read from a file."""
+    """Returns a problem with the file and line of its object, if it is from a file."""
     place = checked.places.get((problem.kind, problem.name))
     text = str(problem).replace(problem.name, printable_name(problem.name))
     return f"{printable_name(str(place))}: {text}" if place else text

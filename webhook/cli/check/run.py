@@ -66,16 +66,16 @@ class PolicyCheck:
     places: dict[tuple[str, str], str] = field(default_factory=dict)
     """File and line of each policy, by kind and name."""
     manifests: Effect | None = None
-    """The effect on the manifests that were given beside the policies."""
+    """The effect on the manifests given beside the policies."""
     cluster: Effect | None = None
     decisions: Replay | None = None
     missing: list[str] = field(default_factory=list)
-    """Lines that say which part of the effect is unknown, and why."""
+    """Lines about unknown parts of the effect, with the reasons."""
     unread: int = 0
-    """Documents that are no objects of Kubernetes, and so were not reviewed."""
+    """Documents that are no Kubernetes objects, and so were not reviewed."""
     mutation: MutationChecked = field(default_factory=MutationChecked)
     after: Client | None = None
-    """The policies in force with those to check."""
+    """The policies in force together with those to check."""
     reads: dict[str, PolicyReads] | None = None
     """The reads of each policy, by kind and name."""
     generated: Agreement | None = None
@@ -97,22 +97,22 @@ class PolicyCheck:
 
 @dataclass(frozen=True, slots=True)
 class BeforeAndAfter:
-    """The policies in force, and what they become with those to check."""
+    """The policies in force, before and after those to check."""
 
     before: Client
     after: Client
     keys: frozenset[tuple[str, str]]
-    """The constraints that change, and those whose template changes."""
+    """The changed constraints, and those whose template changes."""
     mutation: MutationChecked
     exclusions: Exclusions
     """The exclusions of Configs among the manifests."""
 
     def set_before(self) -> PolicySet:
-        """Return everything that is in force now."""
+        """Returns all policies in force now."""
         return self.mutation.in_force.policy_set(self.before.snapshot)
 
     def set_after(self) -> PolicySet:
-        """Return everything that will be in force with the policies to check."""
+        """Returns all policies in force together with those to check."""
         return self.mutation.extensions.policy_set(self.after.snapshot, self.exclusions)
 
 
@@ -158,9 +158,9 @@ def prepare(
 
 
 def check_foreign(policies: BeforeAndAfter, checked: PolicyCheck) -> None:
-    """Warn of the API server's own policies that have no effect, or another than they seem to have.
+    """Warns of API server policies with no effect, or an unexpected one.
 
-    Call it once the data is complete: their parameters are objects among it.
+    Call it once the data is complete: their parameters are objects in it.
     """
     after = policies.set_after()
     reviewed = set(after.foreign.document_keys) & after.foreign.matched_keys
@@ -187,7 +187,10 @@ def _check_kyverno(manifests: Sequence[Manifest], checked: PolicyCheck) -> None:
 
 
 def derive_reads(checked: PolicyCheck) -> dict[str, PolicyReads]:
-    """Return what each policy to check depends on, by ``KIND/NAME``; a broken policy has no entry."""
+    """Returns the inputs of each policy to check, by ``KIND/NAME``.
+
+    A broken policy has no entry.
+    """
     from webhook.constraint.drivers.reads import dependencies_of  # noqa: PLC0415  # see check
 
     reads: dict[str, PolicyReads] = {}
@@ -209,7 +212,7 @@ def check_providers(
     answered: Collection[str],
     checked: PolicyCheck,
 ) -> None:
-    """Warn of providers that policies ask, and that neither the manifests nor ``answered`` name."""
+    """Warns of providers in policies that neither the manifests nor ``answered`` name."""
     known = {name_of(item.document) for item in manifests if item.gvk.group_kind == PROVIDER}
     extensions = [item.document for item in manifests if is_extension(item.document)]
     checked.problems += advice_on_providers(
@@ -273,7 +276,7 @@ def effect_on_manifests(
 def _known_objects(
     policies: BeforeAndAfter, manifests: Iterable[Manifest], checked: PolicyCheck
 ) -> list[Manifest]:
-    """Return what of manifests is no policy; all of it but requests is data from now on."""
+    """Returns the manifests that are no policies; all of them except requests become data."""
     objects = []
     for manifest in manifests:
         document = manifest.document
@@ -307,7 +310,7 @@ def _take_document(
 
 
 def _tell_of_defaults(after: PolicySet, objects: Iterable[Manifest], checked: PolicyCheck) -> None:
-    """Say that the API server fills in fields before its own policies see an object."""
+    """Notes that the API server sets defaults before its own policies see an object."""
     count = sum(kind == POLICY for kind, _ in after.foreign.matched_keys)
     if count and not all(is_admission_review(item.document) for item in objects):
         policies = quantity(count, POLICY, "ValidatingAdmissionPolicies")
@@ -342,7 +345,7 @@ class RecordedDecisions:
         """Lines that are no records; counted by an iteration to the end."""
 
     def keep(self) -> None:
-        """Hold the records of standard input, which can be read only once."""
+        """Keeps the records of standard input, which can be read only once."""
         if self._source == "-":
             self._kept = list(self)
 
@@ -405,7 +408,10 @@ def compare_generated(
 
 
 def _request_of(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the request in an AdmissionReview, or the one that creates an object; may be empty."""
+    """Returns the request of an AdmissionReview, or a request that creates the object.
+
+    May be empty.
+    """
     from webhook.policies.generated import request_of  # noqa: PLC0415  # see compare_generated
 
     if is_admission_review(document):
@@ -417,7 +423,7 @@ def _request_of(document: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Comparison:
-    """A sink of an audit by the policies to check: it reviews each object by those in force, too."""
+    """A sink of an audit by the policies to check; also reviews each object by those in force."""
 
     def __init__(self, effect: Effect, before: PolicySet, checked: PolicyCheck, ask: Ask) -> None:
         self._ask = ask
@@ -429,7 +435,7 @@ class _Comparison:
         """Do nothing."""
 
     async def audited(self, audited: Audited) -> None:
-        """Compare what both sets of policies find of an object."""
+        """Compares the results of both sets of policies for an object."""
         if audited.excluded:
             return
         namespaces = audited.snapshot.namespaces
@@ -447,7 +453,7 @@ class _Comparison:
         """Do nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
-        """Note what the sweep could not review."""
+        """Records what the sweep could not review."""
         missing = self._checked.missing
         missing += [f"not wholly listed: {gvk}: {why}" for gvk, why in sorted(end.failed.items())]
         missing += [f"no right to list: {gvk}" for gvk in sorted(end.unreadable)]
@@ -501,4 +507,4 @@ async def effect_on_cluster(
 
 
 def _nowhere(_: bytes) -> None:
-    """Drop a line of the sweep's log: :meth:`_Comparison.end` notes what is missing."""
+    """Drops a line of the sweep's log: :meth:`_Comparison.end` records the gaps."""

@@ -25,11 +25,11 @@ _COMMANDS: Final = {
 _LEFT_OUT: Final = {
     "plugin": "programs of others are not run: call them beside it",
 }
-"""Commands of conftest's that are refused by name, and what does it."""
+"""Refused commands of conftest, with their replacements."""
 
 
 class _ConftestCommands(Subcommands):
-    """conftest's commands; those that are left out say so."""
+    """The commands of conftest; refused ones explain themselves."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

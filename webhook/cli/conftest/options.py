@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Flags(click.Command):
-    """A subcommand whose options have values from the environment and a file, too.
+    """A subcommand whose options also take values from the environment and a file.
 
-    A usage error ends with exit code 1, as conftest's does, not with 64.
+    A usage error ends with exit code 1, as in conftest, not with 64.
     """
 
     def make_context(

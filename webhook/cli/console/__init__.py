@@ -1,1 +1,1 @@
-"""waddle console: the pages over files or a cluster, and who may see them."""
+"""waddle console: the pages over files or a cluster, and the access to them."""

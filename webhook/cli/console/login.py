@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class InvalidLogin(Exception):
-    """Nobody could sign in by these flags; the text says why."""
+    """The flags do not allow any sign-in; the text has the reason."""
 
 
 def login_of(  # noqa: PLR0913  # one for each flag
@@ -82,7 +82,7 @@ def login_of(  # noqa: PLR0913  # one for each flag
 
 
 def _is_expected(issuer: str | None, given: Mapping[str, object]) -> bool:
-    """Whether there is a login; what a login needs is ``given`` whole, or not at all."""
+    """Returns whether there is a login; raises unless ``given`` has all its options or none."""
     if not issuer:
         named = [name for name, value in given.items() if value]
         if named:

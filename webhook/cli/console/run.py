@@ -1,4 +1,4 @@
-"""The console put together: its source, its log, its port."""
+"""Assembles the console: its source, its log, its port."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
     hosts: tuple[str, ...],
     **sign_in: Any,
 ) -> int:
-    """Serve until a signal; the exit code."""
+    """Serves until a signal; returns the exit code."""
     import fcntl  # noqa: F401, PLC0415  # Windows has none, nor signals as it takes them
 
     over_cluster = kubernetes or kubeconfig is not None or bool(contexts)
@@ -74,7 +74,7 @@ def run(  # noqa: PLR0913  # one for each option of the command
         if policies:
             client = new_client(reviewed_targets=ADMISSION_ALONE)
             return FilesSource(Place(policies, manifests, ask), client, shown, logger)
-        # Only for who follows a cluster: it brings aiohttp, and kubernetes for credentials.
+        # Only for clusters: this brings aiohttp, and kubernetes for credentials.
         from webhook.cluster.credentials import load_credentials  # noqa: PLC0415
         from webhook.console.cluster import ClusterSource  # noqa: PLC0415
 
@@ -119,9 +119,9 @@ def _clusters_and_login(
     over_cluster: bool,
     sign_in: dict[str, Any],
 ) -> tuple[tuple[ShownCluster, ...], Login | None]:
-    """Returns the clusters that are named, where there are several, and how people sign in.
+    """Returns the named clusters, if there are several, and the sign-in.
 
-    Raises :class:`click.UsageError` for options that do not go together.
+    Raises :class:`click.UsageError` for conflicting options.
     """
     if over_cluster == bool(policies):
         raise click.UsageError(
@@ -140,7 +140,7 @@ def _clusters_and_login(
 
 
 def rights_of(login: Login | None, followed: RunningSource) -> Rights | None:
-    """Ask the followed cluster what visitors may read."""
+    """Returns the visitors' rights, as the cluster's API server decides them."""
     if login is None:
         return None
     from webhook.console.cluster import ClusterSource  # noqa: PLC0415  # as above

@@ -1,4 +1,4 @@
-"""waddle demo: a control plane, replicas, a balancer and traffic, put together as an installation would.
+"""waddle demo: a control plane, replicas, a balancer and traffic, as in an installation.
 
-Nothing here decides: each part is a command of this program, run as a process of its own.
+This package makes no decisions: each part is a command of this program, run as its own process.
 """

@@ -1,4 +1,4 @@
-"""A Service's place in a cluster: one port, whose connections go to replicas that are ready."""
+"""Replaces a Service: one port, whose connections go to ready replicas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _READ_BYTES: Final = 1 << 16
 
 
 class Balancer:
-    """Hands each new connection to the next replica that is ready; a lost one is passed over."""
+    """Passes each new connection to the next ready replica; skips lost ones."""
 
     def __init__(self, tasks: asyncio.TaskGroup, replicas: Sequence[Mapping[str, int]]) -> None:
         """``replicas`` have their ports ``admission`` and ``health`` of 127.0.0.1."""
@@ -26,13 +26,13 @@ class Balancer:
         self._server: asyncio.Server | None = None
 
     async def listen(self, host: str) -> int:
-        """The port, one that the system chooses."""
+        """Listens; returns the port, which the system chooses."""
         self._server = await asyncio.start_server(self._accept, host, 0)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     def close(self) -> None:
-        """Accept nobody, and end every connection."""
+        """Stops accepting, and ends every connection."""
         if self._server is not None:
             self._server.close()
         for connection in self._connections:
@@ -82,7 +82,7 @@ async def is_ready(port: int) -> bool:
 
 
 async def ready(port: int, *, until: Callable[[], bool] = lambda: False) -> None:
-    """Wait until it is, or until there is nothing to wait for."""
+    """Waits until the replica is ready, or has ended."""
     while not until():
         if await is_ready(port):
             return
@@ -90,9 +90,9 @@ async def ready(port: int, *, until: Callable[[], bool] = lambda: False) -> None
 
 
 async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Carry one direction; its end is the end of that direction, a tear is the end of both.
+    """Copies one direction of a connection; its end ends that direction, an error ends both.
 
-    What comes for somebody who has gone goes nowhere: uvloop does not take it for a closed connection.
+    Data for a closed peer is dropped: uvloop does not treat it as a closed connection.
     """
     try:
         while data := await reader.read(_READ_BYTES):

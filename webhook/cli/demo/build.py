@@ -1,4 +1,4 @@
-"""The control plane's program: built by Go of its sources, once, and kept."""
+"""Builds the control plane's program with Go from its sources, once, and keeps it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _VERSION_SECONDS_MAX: Final = 60
 
 
 class NoControlPlane(Exception):
-    """There is no control plane to be had here; the message says why, and what helps."""
+    """No control plane is available here; the message has the reason and the remedy."""
 
 
 def kubernetes_ldflags(version: str) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ def kubernetes_ldflags(version: str) -> tuple[str, ...]:
 
 
 async def control_plane(tell: Callable[[str], None]) -> Path:
-    """The program, built now unless it is kept already.
+    """Returns the program; builds it unless it exists.
 
     Raises :class:`NoControlPlane`.
     """
@@ -93,7 +93,7 @@ def _digest(source: Path) -> str:
 
 
 async def _go() -> str:
-    """A Go that is recent enough."""
+    """Returns a Go that is recent enough."""
     for name in _GO:
         candidate = shutil.which(name)
         if candidate is None:

@@ -1,4 +1,4 @@
-"""``waddle demo``: everything at once on this machine, for whoever wants to see it before reading."""
+"""``waddle demo``: a complete installation on this machine, for a first look."""
 
 from __future__ import annotations
 

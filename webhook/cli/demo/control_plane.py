@@ -1,4 +1,4 @@
-"""The control plane as a process: a real API server with etcd, which ends with this one."""
+"""The control plane as a process: a real API server with etcd, which ends with this process."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 START_SECONDS_MAX: Final = 150
-"""It gives up by itself after 120."""
+"""The start gives up by itself after 120 seconds."""
 
 
 class ControlPlane:
-    """Runs while it is entered; standard input, which closes with us, ends it in any case."""
+    """Runs while it is entered.
+
+    The end of standard input, which closes with this process, ends it.
+    """
 
     def __init__(self, program: Path, folder: Path) -> None:
         self._program = program
@@ -59,7 +62,7 @@ class ControlPlane:
         await self._end()
 
     async def ended(self) -> int:
-        """Wait for its end; its exit code."""
+        """Waits for its end; returns its exit code."""
         assert self._process is not None
         return await self._process.wait()
 

@@ -1,4 +1,4 @@
-"""Writes an installation to a cluster, and does a kubelet's part, for replicas that are processes."""
+"""Writes an installation to a cluster, and replaces the kubelet for replicas as processes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 SHOP: Final = "waddle-demo-shop"
 LAB: Final = "waddle-demo-lab"
 NAMES: Final = (NAMESPACE, SHOP, LAB)
-"""Namespaces: of the replicas, of what a policy decides, of what a bad policy is asked."""
+"""Namespaces: of the replicas, of reviewed objects, of objects for a bad policy."""
 
 CONFIGURATION: Final = "waddle-validating-webhook-configuration"
 
 SERVED_SECONDS_MAX: Final = 180
-"""Until a kind is served, of a CRD that was just made."""
+"""The longest wait for a new CRD's kind, in seconds."""
 
 _RULES: Final = (("*", "*"),)
 _CONDITIONS: Final = {
@@ -62,20 +62,20 @@ _TIMEOUT_SECONDS: Final = 10
 
 
 class Occupied(Exception):
-    """Somebody uses the cluster for policies, or has these names; the message says which."""
+    """The cluster already has policies, or objects of these names; the message names them."""
 
 
 class Installation:
-    """Makes it in a cluster where nothing of it is, and remembers what to take away."""
+    """Creates it in a cluster without an installation, and remembers what to remove."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
         self._made: list[str] = []
 
     async def refuse_occupied(self) -> None:
-        """Raise :class:`Occupied` where something of it is there already.
+        """Raises :class:`Occupied` if parts of an installation exist.
 
-        CRDs of reports are others' as much: those are used as they are.
+        Existing CRDs of reports are used unchanged, since other products use them, too.
         """
         policies = (crd["metadata"]["name"] for crd in sources.crds() if not _is_shared(crd))
         for resource, name in (
@@ -90,10 +90,10 @@ class Installation:
                 )
 
     async def make(self) -> None:
-        """Namespaces, CRDs, and the Secret of keys."""
+        """Creates namespaces, CRDs, and the Secret of keys."""
         for name in NAMES:
             await self._client.create(NAMESPACES, _named("v1", "Namespace", name))
-        # Empty, as the manifests make it: replicas put the keys in that sign PolicyRevisions.
+        # Empty, as in the manifests: replicas add the keys that sign PolicyRevisions.
         await self._client.create(SECRETS, _named("v1", "Secret", KEY_SECRET, NAMESPACE), NAMESPACE)
         for crd in sources.crds():
             if not (_is_shared(crd) and await self._exists(CRDS, crd["metadata"]["name"])):
@@ -102,7 +102,7 @@ class Installation:
         await await_served(self._client, TEMPLATES, within_seconds=SERVED_SECONDS_MAX)
 
     async def remove_rest(self) -> None:
-        """Remove what `waddle uninstall` leaves: CRDs of reports, if they were made, and namespaces."""
+        """Removes the rest after `waddle uninstall`: created CRDs of reports, and namespaces."""
         for name in self._made:
             await self._client.delete(CRDS, name)
         for name in NAMES:
@@ -111,7 +111,7 @@ class Installation:
     # --- replicas -----------------------------------------------------------------------------
 
     async def pod(self, name: str, *, audit: bool = False) -> str:
-        """The UID of a Pod object for a process here; no scheduler takes it."""
+        """Returns the UID of a Pod object for a process; no scheduler takes it."""
         labels = dict(
             pair.split("=") for pair in (AUDIT_PODS if audit else WEBHOOK_PODS).split(",")
         )
@@ -128,7 +128,7 @@ class Installation:
         return str(created["metadata"]["uid"])
 
     async def mark(self, name: str, *, ready: bool) -> None:
-        """Say of a Pod what a kubelet would after its probes."""
+        """Sets a Pod's conditions, as a kubelet would after its probes."""
         condition = {"type": "Ready", "status": "True" if ready else "False"}
         status = {"status": {"phase": "Running", "conditions": [condition]}}
         await self._client.merge(PODS, name, NAMESPACE, status, subresource="status")
@@ -140,10 +140,10 @@ class Installation:
     async def register(
         self, address: str, port: int, certificate: bytes, *, everywhere: bool
     ) -> None:
-        """Have the API server ask.
+        """Registers the webhooks at the API server.
 
-        Everywhere: of what the manifests' webhook is asked about, as in an installation. Else of
-        policies, and of a few kinds in the demonstration's namespaces.
+        Everywhere: for all requests of the manifests' webhook, as in an installation. Otherwise for
+        policies, and for a few kinds in the demonstration's namespaces.
         """
         rules, conditions = (_RULES, _CONDITIONS) if everywhere else (_NARROW_RULES, _NARROW)
         webhook = {
@@ -175,15 +175,15 @@ class Installation:
         await self._client.apply(WEBHOOK_CONFIGURATIONS, {**body, "webhooks": [webhook]})
 
     async def unregister(self) -> None:
-        """Nobody is asked any more."""
+        """Removes the webhooks."""
         await self._client.delete(WEBHOOK_CONFIGURATIONS, CONFIGURATION)
 
     # --- policies -----------------------------------------------------------------------------
 
     async def apply_policies(self, file: str) -> None:
-        """Templates, and then constraints, as soon as their kinds are served.
+        """Applies templates, and constraints as soon as their kinds are served.
 
-        Raises :class:`ApiError`, with what the webhook says of a policy that it refuses.
+        Raises :class:`ApiError` with the webhook's message for a refused policy.
         """
         for document in sources.policies(file):
             resource = TEMPLATES

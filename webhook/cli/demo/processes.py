@@ -1,4 +1,4 @@
-"""Processes of the demonstration: started, read until they serve, and ended in their turn."""
+"""Processes of the demonstration: starts them, waits until they serve, and ends them in order."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 START_SECONDS_MAX: Final = 300
-"""Until a process says that it serves: a busy laptop starts all of them at once."""
+"""The longest wait for a process to serve, in seconds: a busy laptop starts all at once."""
 
 END_SECONDS_MAX: Final = 20
-"""From SIGTERM to SIGKILL: a replica has answered everyone, and its log been delivered, long before."""
+"""From SIGTERM to SIGKILL, in seconds: a replica has answered all requests and delivered its log
+long before."""
 
 _SERVES: Final = ("serving", "the console is ready")
 """The messages in the logs of a replica, and of the console, that say it is ready."""
@@ -28,11 +29,11 @@ _LINE_BYTES_MAX: Final = 1 << 20
 
 
 class NotStarted(Exception):
-    """A process ended, or said nothing, before it served; the message has what it said last."""
+    """A process ended, or stayed silent, before it served; the message has its last output."""
 
 
 async def end_process(process: asyncio.subprocess.Process) -> None:
-    """SIGTERM, in the end SIGKILL; it is gone afterwards."""
+    """Sends SIGTERM, and SIGKILL after a while; returns after the process's end."""
     with suppress(ProcessLookupError):
         process.terminate()
     try:
@@ -45,10 +46,10 @@ async def end_process(process: asyncio.subprocess.Process) -> None:
 
 
 class Child:
-    """A process whose standard error is kept in a file, and read for what it says of itself.
+    """A process whose standard error is written to a file, and read for its messages.
 
-    It has a session of its own, so that Control-C at the terminal reaches the demonstration alone,
-    which ends all in order.
+    It has its own session, so that Control-C at the terminal reaches the demonstration only, which
+    ends all in order.
     """
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
@@ -67,10 +68,11 @@ class Child:
         *arguments: str,
         environment: Mapping[str, str] | None = None,
     ) -> Self:
-        """``waddle`` with these arguments; ``tasks`` has what reads its log until it ends."""
+        """Starts ``waddle`` with these arguments; ``tasks`` has the reader of its log."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "webhook", *arguments),
-            # What is killed leaves the temporary files of its credentials; they go with the folder.
+            # A killed process leaves temporary files of credentials; they are deleted with the
+            # folder.
             env={**os.environ, "TMPDIR": str(folder), **(environment or {})},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
@@ -93,7 +95,7 @@ class Child:
         return self._process.returncode is None
 
     async def ports(self) -> dict[str, int]:
-        """The ports that it listens on, by name, when it says so. Raises NotStarted."""
+        """Returns its ports by name, once it logs them. Raises NotStarted."""
         try:
             async with asyncio.timeout(START_SECONDS_MAX):
                 return await asyncio.shield(self._ports)
@@ -101,11 +103,11 @@ class Child:
             raise NotStarted(f"{self.name} does not serve; its log: {self.log}") from None
 
     async def ended(self) -> int:
-        """Wait for its end; its exit code."""
+        """Waits for its end; returns its exit code."""
         return await self._process.wait()
 
     async def end(self) -> None:
-        """SIGTERM, in the end SIGKILL; it is gone afterwards."""
+        """Sends SIGTERM, and SIGKILL after a while; returns after the process's end."""
         self.ending = True
         await end_process(self._process)
 
@@ -126,7 +128,7 @@ class Child:
 
 
 async def _line(stream: asyncio.StreamReader) -> bytes:
-    """The next line; of one that is too long, its rest."""
+    """Returns the next line; of a line that is too long, the rest."""
     while True:
         try:
             return await stream.readline()
@@ -135,7 +137,7 @@ async def _line(stream: asyncio.StreamReader) -> bytes:
 
 
 def _served(line: bytes) -> dict[str, int]:
-    """The ports of a line of the log which says that a process serves; none of any other."""
+    """Returns the ports in a log line that reports serving; none for other lines."""
     try:
         event: Any = json.loads(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""``waddle demo`` put together: started in order, watched, and ended in the reverse of it."""
+"""Runs ``waddle demo``: starts the parts in order, watches them, and ends them in reverse."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 REPLICAS: Final = 3
 READY_SECONDS_MAX: Final = 300
-"""Until replicas enforce the policies: a busy laptop starts all of them at once."""
+"""The longest wait for replicas to enforce the policies, in seconds, on a busy laptop."""
 
 QUIET_SECONDS: Final = 5.0
-"""Of traffic with good policies alone, before bad ones are tried."""
+"""Seconds of traffic with good policies only, before bad ones are tried."""
 
 OURS, THEIRS = "ours", "theirs"
 """The owner of the demo's cluster: one of ours is ended, one of theirs is left as it was."""
@@ -62,7 +62,7 @@ _FAULTS: Final = (
 
 
 def run(*, api_server: Path | None, kubeconfig: Path | None, address: str, port: int) -> int:
-    """Run until a signal; the exit code."""
+    """Runs until a signal; returns the exit code."""
     folder = _make_folder()
     demonstration = _Demonstration(folder, address, port)
     try:
@@ -88,7 +88,7 @@ def _make_folder() -> Path:
 
 
 class _Demonstration:
-    """The running parts of a demonstration, and how it ends."""
+    """The running parts of a demonstration, and their end."""
 
     def __init__(self, folder: Path, address: str, port: int) -> None:
         self._folder = folder
@@ -98,7 +98,7 @@ class _Demonstration:
         self._children: list[Child] = []
 
     async def serve_until_ended(self, api_server: Path | None, kubeconfig: Path | None) -> None:
-        """Start it, print where it is, and end it at a signal or when the control plane is lost."""
+        """Starts all parts, and ends them at a signal or a lost control plane."""
         loop, main = asyncio.get_running_loop(), asyncio.current_task()
         assert main is not None
         for number in _SIGNALS:
@@ -110,7 +110,7 @@ class _Demonstration:
             write("Ended: its processes, and what they wrote.")
 
     def _end(self, main: asyncio.Task[None]) -> None:
-        """Let a part that has begun to end do so: all that it waits for has a bound."""
+        """Lets a part finish its end: all its waits are bounded."""
         for number in _SIGNALS:
             asyncio.get_running_loop().remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)
@@ -152,7 +152,10 @@ class _Demonstration:
     async def _start(
         self, tasks: asyncio.TaskGroup, installation: Installation, kubeconfig: Path
     ) -> list[Mapping[str, int]]:
-        """Replicas, one that audits, and the decision log; the ports of the former."""
+        """Starts replicas, one that audits, and the decision log.
+
+        Returns the ports of the former.
+        """
         folder = self._folder
         (folder / "sidecar.json").write_text(json.dumps(self._sidecar()), encoding="utf-8")
         exporter = {"sidecarURL": f"unix://{folder}/{_SOCKET}", "includeObjects": True}
@@ -192,7 +195,7 @@ class _Demonstration:
         *,
         everywhere: bool,
     ) -> None:
-        """Policies first, then the door: so an installation does it too."""
+        """Applies policies before the webhooks are registered, as an installation does."""
         await installation.apply_policies("policies")
         async with asyncio.timeout(READY_SECONDS_MAX):
             for ports in replicas:
@@ -225,7 +228,7 @@ class _Demonstration:
         return child
 
     def _sidecar(self) -> dict[str, object]:
-        """Decisions in one file, for the console's page."""
+        """Writes decisions to one file, for the console's page."""
         kept = self._folder / "decisions.jsonl"
         kept.touch()
         settings = {"path": str(kept)}
@@ -252,7 +255,7 @@ class _Demonstration:
 
 
 async def _follow(child: Child, installation: Installation, *, audits: bool) -> None:
-    """Say of a replica's Pod what a kubelet would: that it is ready, that it has ended."""
+    """Updates a replica's Pod as a kubelet would: ready, or ended."""
     try:
         ports = await child.ports()
     except NotStarted:
@@ -269,14 +272,14 @@ async def _follow(child: Child, installation: Installation, *, audits: bool) -> 
 
 
 async def _tell_end(child: Child, effect: str) -> None:
-    """Say that a process has ended which was not to, and what follows."""
+    """Reports an unexpected end of a process, and its consequences."""
     code = await child.ended()
     if not child.ending:
         _tell(f"{child.name} has ended ({code}). {effect} Its log: {child.log}")
 
 
 async def _misbehave(installation: Installation) -> None:
-    """Two bad policies: one that is refused, one that cannot be."""
+    """Applies two bad policies: one that is refused, one that cannot be."""
     try:
         await installation.apply_policies("typo")
     except ApiError as error:
@@ -299,7 +302,7 @@ async def _watch_over(plane: ControlPlane) -> None:
 
 
 async def _remove(installation: Installation, kubeconfig: Path) -> None:
-    """From a cluster of somebody's, what was written to it; replicas have ended by now."""
+    """Removes all written objects from a user's cluster; replicas have ended by now."""
     for name in (*(f"waddle-{number}" for number in range(REPLICAS)), "waddle-audit"):
         await installation.remove_pod(name)
     process = await asyncio.create_subprocess_exec(
@@ -313,7 +316,7 @@ async def _remove(installation: Installation, kubeconfig: Path) -> None:
 
 
 async def _quietly(step: Callable[[], Awaitable[None]]) -> None:
-    """A step of ending; where the cluster is gone there is nothing to end."""
+    """Runs a step of the end; ignores errors of a lost cluster."""
     try:
         await step()
     except (ApiError, ApiUnreachable) as error:

@@ -1,4 +1,4 @@
-"""Files that the demonstration needs: in a wheel below this package, in a checkout where they live."""
+"""Files of the demonstration: in a wheel below this package, in a checkout at their origin."""
 
 from __future__ import annotations
 

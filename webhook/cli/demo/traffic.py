@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from webhook.cluster.client import ClusterClient
 
 PAUSE_SECONDS: Final = 0.1
-"""Between requests: about eight a second."""
+"""The pause between requests, in seconds: about eight requests a second."""
 
 TALLY_SECONDS: Final = 15.0
 
@@ -33,7 +33,7 @@ _OUTCOMES: Final = {403: "denied", 422: "denied", 500: "fault"}
 
 
 class Traffic:
-    """Sends dry runs, so that nothing piles up, and counts the answers."""
+    """Sends dry runs, so that no objects accumulate, and counts the answers."""
 
     def __init__(self, client: ClusterClient, tell: Callable[[str], None]) -> None:
         self._client = client
@@ -42,7 +42,7 @@ class Traffic:
         self._reported: set[str] = set()
 
     async def leave_some(self) -> None:
-        """Objects that violate policies which come later: for the audit to find."""
+        """Creates objects that violate later policies, for the audit."""
         for document in (
             deployment("old-agent", privileged=True),
             deployment("old-shop"),
@@ -71,7 +71,7 @@ class Traffic:
         return line + (f", {counts['lost']} lost" if counts["lost"] else "")
 
     async def _ask(self, number: int) -> None:
-        """One of five in turn; the fifth is matched by the bad policy, once it is there."""
+        """Sends one of five requests in turn; the bad policy matches the fifth, once it exists."""
         resource, namespace = DEPLOYMENTS, SHOP
         document = deployment(f"web-{number}", owner="shop-team")
         match number % 5:

@@ -1,1 +1,1 @@
-"""``waddle except``: exceptions for what was found, as narrow as can be."""
+"""``waddle except``: the narrowest exceptions for violations."""

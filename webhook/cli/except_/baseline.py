@@ -1,4 +1,4 @@
-"""``waddle except --baseline``: an audit of a cluster, whose violations become exceptions."""
+"""``waddle except --baseline``: makes exceptions of the violations in a cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from webhook.exceptions.writing import ExceptionTerms
 
 OWNERS_MAX: Final = 8
-"""Controllers above each other that are followed: a Pod's ReplicaSet, its Deployment, and room."""
+"""The most controllers in a chain: a Pod's ReplicaSet, its Deployment, and a margin."""
 
 
 class Baseline(NamedTuple):
@@ -68,7 +68,7 @@ class _Violations:
         """Do nothing: there are no results yet."""
 
     async def audited(self, audited: Audited) -> None:
-        """Keep the violations of the baseline's part; each constraint once for an object."""
+        """Keeps the violations in the baseline's part; each constraint once for an object."""
         place, name = audited.identity.namespace, audited.identity.name
         if self.baseline.namespace and place != self.baseline.namespace:
             return
@@ -89,11 +89,11 @@ class _Violations:
         """Do nothing: only a continuous audit calls it."""
 
     async def end(self, end: SweepEnd) -> None:
-        """Do nothing: the outcome says how it ended."""
+        """Does nothing: the outcome has the end."""
 
 
 def write_baseline(part: Baseline, terms: ExceptionTerms) -> int:
-    """Audit, and write the exceptions; returns the exit code."""
+    """Audits, and writes the exceptions; returns the exit code."""
     try:
         outcome, violations = event_loop.run(_audited(part))
     except (ApiError, ApiUnreachable, CredentialsError) as error:
@@ -136,7 +136,7 @@ async def _audited(part: Baseline) -> tuple[AuditOutcome, list[StandingViolation
 
 
 class _Owners:
-    """Finds who stands above a controller; each kind is listed once, when it is first asked for."""
+    """Finds the top controller of an object; each kind is listed once, on first use."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
@@ -150,7 +150,7 @@ class _Owners:
             places = ((one.namespace, controller.name), ("", controller.name))
             above = next((of_kind[place] for place in places if place in of_kind), None)
             if above is None:
-                break  # it is gone, or may not be listed: what is known is as far as it goes
+                break  # deleted, or may not be listed: the chain ends here
             known = above
             if above.controller is None:
                 break

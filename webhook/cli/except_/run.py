@@ -42,7 +42,7 @@ _REPORT_GROUPS: Final = frozenset(api.namespaced.gvk.group for api in APIS.value
 
 
 class Denied(NamedTuple):
-    """The facts that a denial does not have: the object, and the source of the constraints."""
+    """Facts that a denial lacks: the object, and the source of the constraints."""
 
     namespace: str
     named: str

@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 POLICIES: Final = "validating-policies"
 CONFIGURATION: Final = "admission-configuration.yaml"
 MADE: Final = "# Made by waddle export --static.\n"
-"""The first line of its files: another's are left alone."""
+"""The first line of generated files: other files are not touched."""
 
 _TRIAL_SECONDS: Final = 1.0
-"""The time of one policy on one sample, in seconds: as in `check`, and a little more."""
+"""The time of one policy on one sample, in seconds: slightly more than in `check`."""
 
 
 def run(paths: Sequence[Path], folder: Path, place: str, guarded: Guarded) -> int:
-    """Read policies, write files, and report what has none; return the exit code."""
+    """Reads policies, writes files, and reports constraints without any; returns the exit code."""
     try:
         sources = read_sources(paths, any_value=False)
         export = _exported(sources, guarded)
@@ -114,7 +114,7 @@ def _scope(documents: Iterable[Mapping[str, Any]], guarded: Guarded) -> PolicySc
 
 
 def _write(folder: Path, place: str, objects: Sequence[Json]) -> None:
-    """A file for each policy with its binding; what an earlier export wrote goes."""
+    """Writes a file for each policy with its binding; removes files of an earlier export."""
     policies_folder = folder / POLICIES
     policies_folder.mkdir(parents=True, exist_ok=True)
     texts: dict[str, str] = {}
@@ -132,7 +132,7 @@ def _write(folder: Path, place: str, objects: Sequence[Json]) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """At once: an API server that watches the folder reads whole files."""
+    """Replaces atomically: an API server that watches the folder reads whole files."""
     beside = path.with_suffix(".new")
     beside.write_text(text, "utf-8")
     os.replace(beside, path)  # noqa: PTH105  # as one step

@@ -41,16 +41,17 @@ DEFAULT_NAMESPACE: Final[dict[str, Any]] = {
 
 
 def read_expanding(manifests: Sequence[Manifest]) -> PolicySet:
-    """Mutators and ExpansionTemplates; raises :class:`~webhook.cli.sources.CannotTest`."""
+    """Reads mutators and ExpansionTemplates; raises :class:`~webhook.cli.sources.CannotTest`."""
     groups = {MUTATORS[0].group, EXPANSION_TEMPLATES.group}
     snapshot = Snapshot(targets={}, namespaces=namespaces_of(manifests))
     return _loaded([item for item in manifests if item.gvk.group in groups]).policy_set(snapshot)
 
 
 def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
-    """All that changes objects, with what it reads: mutators, and policies of others.
+    """Reads all policies that change objects with their inputs.
 
-    Raises :class:`~webhook.cli.sources.CannotTest`.
+    These are mutators, API server and Kyverno policies. Raises
+    :class:`~webhook.cli.sources.CannotTest`.
     """
     mutators = [item for item in manifests if item.gvk.group == MUTATORS[0].group]
     mutators += [item for item in manifests if is_foreign_policy(item.gvk)]
@@ -63,7 +64,10 @@ def read_mutating(manifests: Sequence[Manifest]) -> PolicySet:
 
 
 def advice_on_mutating(policies: PolicySet) -> list[str]:
-    """Name fields of policies of others that have no effect, or an unexpected one, a line each."""
+    """Returns a line for each field of foreign policies without the expected effect.
+
+    These are the API server's and Kyverno's policies.
+    """
     return [
         f"WARNING - {kind}/{name}: {text}"
         for kind, name, text in policies.foreign.warnings(policies.snapshot.inventory)
@@ -79,26 +83,26 @@ def _loaded(manifests: list[Manifest]) -> Extensions:
 
 
 def untouched(manifests: Sequence[Manifest], named: str, kind: PolicyKind) -> str:
-    """Why nothing came of any object: it must not pass for what was looked at and is good."""
+    """Returns why no object was processed: this must not pass for a good result."""
     if any(item.gvk.group == kind.group for item in manifests):
         return f"no {named} of the given files is about an object in them"
     return f"the given files hold no {named}"
 
 
 def is_object(manifest: Manifest) -> bool:
-    """Whether a manifest is something to mutate: no policy of any kind."""
+    """Returns whether a manifest is an object to mutate: no policy of any kind."""
     return not (manifest.gvk.group.endswith(".gatekeeper.sh") or is_foreign_policy(manifest.gvk))
 
 
 def as_manifests(objects: Sequence[dict[str, Any]], output: str) -> str:
-    """YAML documents, or with ``json`` one array, without a newline at the end."""
+    """Returns YAML documents, or with ``json`` an array, without a newline at the end."""
     # Values that several objects share are written out in each.
     copies = decode(encode(list(objects)))
     return as_json(copies) if output == "json" else "\n---\n".join(map(as_yaml, copies))
 
 
 def namespaces_of(manifests: Sequence[Manifest]) -> dict[str, Mapping[str, Any]]:
-    """The Namespaces by name, with one called default."""
+    """Returns the Namespaces by name, and one named default."""
     by_name: dict[str, Mapping[str, Any]] = {"default": DEFAULT_NAMESPACE}
     for item in manifests:
         if item.gvk.group_kind == ("", "Namespace"):
@@ -107,7 +111,7 @@ def namespaces_of(manifests: Sequence[Manifest]) -> dict[str, Mapping[str, Any]]
 
 
 class MutatedObject(NamedTuple):
-    """An object, what mutators made of it, the policies that did, and what no provider answered."""
+    """An object, its mutated form, its policies, and calls without a provider's answer."""
 
     before: dict[str, Any]
     after: dict[str, Any]
@@ -125,7 +129,7 @@ class MutatedObject(NamedTuple):
 class Extending:
     """Applies mutators and ExpansionTemplates to manifests, one by one.
 
-    An AdmissionReview stands for the object of the request that it holds.
+    An AdmissionReview is replaced by the object of its request.
     """
 
     def __init__(
@@ -135,13 +139,13 @@ class Extending:
         *,
         ask: Ask | None = None,
     ) -> None:
-        """``seconds`` are for each object; ``ask`` answers for providers."""
+        """``seconds`` is the time for each object; ``ask`` answers for providers."""
         self._ask = ask
         self._seconds = seconds
         self._policies = policies
 
     def mutate(self, document: dict[str, Any]) -> MutatedObject:
-        """Mutate a manifest's object; raises :class:`CannotTest`."""
+        """Mutates a manifest's object; raises :class:`CannotTest`."""
         stored, unanswered = self._mutated(document)
         before = shown_object(document)
         after = object_of_value(stored.value) or before

@@ -1,4 +1,4 @@
-"""A JSON value as text: JSON or YAML that no terminal is misled by."""
+"""A JSON value as text: JSON or YAML without control characters of terminals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def patch_lines(patch: Sequence[Operation]) -> list[str]:
-    """A line for each operation, indented below what is changed."""
+    """Returns a line for each operation, indented below the object."""
     lines = []
     for item in patch:
         value = f" {encode(item['value']).decode()}" if "value" in item else ""
@@ -39,7 +39,7 @@ def as_yaml(document: Any) -> str:
 
 
 def _as_yaml(document: Any, yaml: Any) -> str:
-    # A message stays on its line, where those who search for it find it.
+    # A message stays on its line, so that a search finds it.
     text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=math.inf)
     if not is_printable(text):
         text = yaml.safe_dump(

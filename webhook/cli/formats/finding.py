@@ -38,7 +38,7 @@ class ShownFinding:
 
     @property
     def fingerprint(self) -> str:
-        """Return the key by which the next run knows the same finding, wherever it moves in its file."""
+        """Returns the key that identifies the finding in later runs, wherever it is in its file."""
         text = f"{self.rule}\0{self.subject}\0{self.message}"
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -51,20 +51,20 @@ class Report:
     findings: Sequence[ShownFinding]
     missing: Sequence[str] = ()
     descriptions: Mapping[str, Description] = field(default_factory=dict)
-    """The descriptions that rules give of themselves, by rule; a rule without one is absent."""
+    """Descriptions of rules, by rule; a rule without a description is absent."""
 
 
 def shown_resource(api_version: str, kind: str, namespace: str, name: str) -> str:
-    """An object as a finding's subject: ``apps/v1/Deployment payments/web``."""
+    """Returns an object as a finding's subject: ``apps/v1/Deployment payments/web``."""
     return f"{api_version}/{kind} {f'{namespace}/{name}' if namespace else name}"
 
 
 def place_in_cluster(api_version: str, kind: str, namespace: str, name: str) -> str:
-    """Where an object of a cluster is, in the form of a path."""
+    """Returns the place of a cluster's object, in the form of a path."""
     return "/".join(["cluster", api_version, *filter(None, (namespace, kind, name))])
 
 
 def level_of(actions: Sequence[str]) -> Level:
-    """The level of the severest action: what is only recorded is a note."""
+    """Returns the level of the severest action: a note for recorded violations."""
     levels = {_LEVELS.get(action, "note") for action in actions}
     return "error" if "error" in levels else "warning" if "warning" in levels else "note"

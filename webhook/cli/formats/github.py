@@ -15,7 +15,7 @@ _ORDER: Final = tuple(_COMMANDS)
 
 
 def as_github(report: Report) -> str:
-    """The severest first: a run shows ten annotations of each command and step at most."""
+    """Returns the severest first: a run shows ten annotations of each command and step at most."""
     ordered = sorted(report.findings, key=lambda item: _ORDER.index(item.level))
     lines = [f"::error title=waddle::{_data(line)}" for line in report.missing]
     return "\n".join([*lines, *map(_annotation, ordered)])

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from webhook.cli.formats.finding import Report, ShownFinding
 
-# What XML 1.0 cannot hold, however written.
+# Characters that XML 1.0 cannot contain, not even escaped.
 _NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def as_junit(report: Report) -> str:
-    """A rule that nothing violates is one test that passed; what was not looked at is an error."""
+    """Returns a passed test for a rule without violations; unreviewed inputs are errors."""
     by_rule: dict[str, list[ShownFinding]] = {rule: [] for rule in sorted(report.rules)}
     for item in report.findings:
         by_rule.setdefault(item.rule, []).append(item)
@@ -45,7 +45,7 @@ def as_junit(report: Report) -> str:
 
 
 def add_missing(root: ET.Element, missing: Sequence[str]) -> None:
-    """Add what was not looked at, each an error."""
+    """Adds each unreviewed input as an error."""
     if not missing:
         return
     count = str(len(missing))
@@ -73,5 +73,5 @@ def written(root: ET.Element) -> str:
 
 
 def xml_text(text: str) -> str:
-    """The text with what XML cannot hold replaced."""
+    """Returns the text with characters invalid in XML replaced."""
     return _NOT_XML.sub("�", text)

@@ -1,4 +1,4 @@
-"""A report in the forms that pipelines read, each imported when it is asked for."""
+"""Formats a report for pipelines; each format is imported on use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def as_read_by(word: str, report: Report) -> str | None:
-    """The report in the form ``sarif``, ``junit`` or ``github``; None for other words."""
+    """Returns the report as ``sarif``, ``junit`` or ``github``; None for other words."""
     match word:
         case "sarif":
             from webhook.cli.formats.sarif import as_sarif  # noqa: PLC0415  # each for itself
@@ -32,10 +32,9 @@ def as_read_by(word: str, report: Report) -> str | None:
 
 
 def emit_refusal(outputs: Iterable[Output], lines: Sequence[str]) -> None:
-    """Say why nothing was checked in each form that has words for it.
+    """Reports why nothing was checked in each format that can express it.
 
-    A pipeline that finds no report, or an empty one, takes that for a good one, or keeps showing
-    the one before.
+    A pipeline takes a missing or empty report for success, or shows the previous one.
     """
     for output in outputs:
         text = as_read_by(output.word, Report([], [], lines))

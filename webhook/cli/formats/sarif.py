@@ -66,15 +66,15 @@ def _rule(rule: str, described: Description | None) -> dict[str, Any]:
 
 
 def _result(finding: ShownFinding, rule: int) -> dict[str, Any]:
-    # Objects of a cluster are no files: a made-up path stands in the place that readers of
-    # SARIF ask for, beside the logical location that says what it is.
+    # Objects of a cluster are no files: readers require a path, so a synthetic path is beside the
+    # logical location.
     line = finding.line if finding.file else 1
     region = {"startLine": line, "startColumn": 1, "endLine": line, "endColumn": 2}
     return {
         "ruleId": finding.rule,
         "ruleIndex": rule,
         "level": finding.level,
-        # An empty message is refused where SARIF is read.
+        # SARIF readers refuse an empty message.
         "message": {"text": finding.message or finding.rule},
         "locations": [
             {
@@ -90,7 +90,7 @@ def _result(finding: ShownFinding, rule: int) -> dict[str, Any]:
 
 
 def _uri(path: str) -> str:
-    """The path from the working folder, where it is below it: readers take that for the root."""
+    """Returns the path relative to the working folder if below it: readers take that as root."""
     if os.path.isabs(path):  # noqa: PTH117  # a string is at hand
         below = os.path.relpath(path)
         if below.startswith(".."):

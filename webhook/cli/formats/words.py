@@ -1,4 +1,4 @@
-"""The words of ``-o``: they mean the same in every subcommand that has them."""
+"""The words of ``-o``: they mean the same in every subcommand."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ MEANINGS: Final = {
     "text": "gator's own lines",
     "patch": "JSON Patches of what changes",
 }
-"""Every word there is, with what it gives."""
+"""All words with their meanings."""
 
 SHORT: Final = ("table", "json")
-"""The words of a command that people ask."""
+"""The words of commands for interactive use."""
 
 FINDINGS: Final = ("table", "json", "yaml", "sarif", "junit", "github")
-"""The words of the commands that find something wrong in files or objects."""
+"""The words of commands that report findings in files or objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output format, and the file that gets it; None for standard output."""
+    """An output format, and its file; None for standard output."""
 
     word: str
     file: Path | None = None
 
 
 def emit(output: Output, text: str) -> None:
-    """Print a text, or write its file; raises click's error where it cannot."""
+    """Prints a text, or writes its file; raises click's error on failure."""
     if output.file is None:
         write(text)
         return
@@ -53,7 +53,7 @@ def emit(output: Output, text: str) -> None:
 
 
 class CannotWrite(click.ClickException):
-    """A file of a report that could not be written: whoever reads it would find none, or another."""
+    """A report could not be written: its reader would find none, or an older one."""
 
     exit_code = exit_codes.UNWRITTEN
 
@@ -64,7 +64,7 @@ class OutputType(click.Choice[str]):
     name = "output"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """An :class:`Output`; click's complaint for a word that is none of them."""
+        """Returns an :class:`Output`; raises click's error for another word."""
         if isinstance(value, Output):
             return value
         word, separator, file = value.partition("=")
@@ -74,7 +74,7 @@ class OutputType(click.Choice[str]):
 
 
 def outputs_option(*words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The option ``-o`` for several of these words at once; without any it is the first."""
+    """Returns the option ``-o`` for several outputs; the default is the first word."""
 
     def checked(
         ctx: click.Context, param: click.Parameter, value: tuple[Output, ...]

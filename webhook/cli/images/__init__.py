@@ -1,4 +1,4 @@
-"""``waddle provider``: processes that policies ask by external data."""
+"""``waddle provider``: external-data provider processes."""
 
 from __future__ import annotations
 

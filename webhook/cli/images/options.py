@@ -1,4 +1,4 @@
-"""Where images are read from: options that the commands about images share."""
+"""The source of images: options shared by commands about images."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImagePlace:
-    """A folder of images, or how registries are asked."""
+    """A folder of images, or the options for registries."""
 
     layout: Path | None
     registries: Callable[[], RegistryOptions]
@@ -65,7 +65,10 @@ _LAYOUT = click.option(
 
 
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of policies and of places; the command gets ``policies``, ``secrets`` and ``place``."""
+    """Adds options of policies and places.
+
+    The command gets ``policies``, ``secrets`` and ``place``.
+    """
 
     @functools.wraps(command)
     def placed(*, layout: Path | None, registries: Any, **options: Any) -> Any:

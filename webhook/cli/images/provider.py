@@ -132,7 +132,7 @@ def _serve(
     place: ImagePlace,
     options: ImageProviderOptions,
 ) -> int:
-    """Answer on these sockets; ``metrics`` has /metrics and the probes, without TLS."""
+    """Serves on these sockets; ``metrics`` has /metrics and the probes, without TLS."""
     from webhook import garbage, log  # noqa: PLC0415  # as above
     from webhook.certificates.pairs import InvalidCertificate  # noqa: PLC0415
     from webhook.cluster.credentials import CredentialsError  # noqa: PLC0415

@@ -83,7 +83,7 @@ def _document(text: str, outcome: ImageAnswer | str) -> dict[str, Any]:
 async def _ask(
     references: tuple[str, ...], place: ImagePlace, policies: list[VerificationPolicy]
 ) -> list[tuple[str, ImageAnswer | str]]:
-    """Each reference with its answer, or why there is none."""
+    """Returns each reference with its answer, or why there is none."""
     from webhook.images.answer import answer_about  # noqa: PLC0415  # as above
     from webhook.registry.errors import RegistryError  # noqa: PLC0415
     from webhook.registry.reference import parse_reference  # noqa: PLC0415

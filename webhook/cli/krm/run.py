@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from webhook.external_data.exchange import Ask
 
 BYTES_MAX: Final = FILE_BYTES_MAX
-"""A list may be as large as a file that is read."""
+"""The largest list: as large as a file."""
 
 _STDIN: Final = "stdin"
 _KINDS: Final = frozenset({"ResourceList", "ResourceListV1Alpha1"})
@@ -45,7 +45,7 @@ _RESULTS: Final = re.compile(r"^results:", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class KrmOutcome:
-    """The output, the messages beside it, and the exit code for the pipeline."""
+    """The output, the messages beside it, and the exit code."""
 
     text: str
     messages: Sequence[str]
@@ -54,13 +54,13 @@ class KrmOutcome:
 
 
 def validate(raw: bytes, policies: Sequence[Path], ask: Ask) -> KrmOutcome:
-    """The list with a result for each violation; raises :class:`CannotTest`."""
+    """Returns the list with a result for each violation; raises :class:`CannotTest`."""
     text, document = _read(raw)
     items = document.get("items") or []
     if type(items) is not list or not all(type(item) is dict for item in items):
         raise CannotTest(f"reading: {_STDIN}: items must be an array of objects")
     paths = [*policies, *_configured(document.get("functionConfig"))]
-    # A folder's policies, and nothing else that lies there: the items are what is reviewed.
+    # Only the policies of a folder: the items are reviewed, not its other files.
     read = read_sources(paths, any_value=False, standard_input=False) if paths else Sources()
     sources = Sources(warnings=[*read.warnings, *left_out(read.manifests)])
     sources.manifests.extend(item for item in read.manifests if _decides(item))
@@ -83,14 +83,14 @@ def validate(raw: bytes, policies: Sequence[Path], ask: Ask) -> KrmOutcome:
 
 
 def _decides(manifest: Manifest) -> bool:
-    """Whether a manifest of a folder is a policy of any kind, or the Config beside them."""
+    """Returns whether a manifest of a folder is a policy of any kind, or a Config."""
     document = manifest.document
     is_config = manifest.gvk.group_kind == CONFIG.group_kind
     return is_policy(document) or is_extension(document) or is_config
 
 
 def _add_parameters(client: Client, read: Sources) -> None:
-    """Take as data what a folder has of the kinds that its policies have as parameters."""
+    """Adds a folder's objects of the policies' parameter kinds as data."""
     kinds = set()
     for item in read.manifests:
         kind = object_of(object_of(item.document.get("spec")).get("paramKind"))
@@ -118,7 +118,7 @@ def _is_list(document: Mapping[str, Any]) -> bool:
 
 
 def _configured(config: Any) -> list[Path]:
-    """The files and folders of policies that a functionConfig names; raises CannotTest."""
+    """Returns the files and folders of policies in a functionConfig; raises CannotTest."""
     if config is None:
         return []
     if type(config) is not dict:
@@ -184,7 +184,7 @@ def _annotation(document: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _with_results(text: str, document: dict[str, Any], results: list[dict[str, Any]]) -> str:
-    """The list as it came, comments and all, with the results behind it."""
+    """Returns the unchanged list, comments included, with the results appended."""
     if not results:
         return text.rstrip("\n")
     if text.lstrip().startswith("{") or _RESULTS.search(text):

@@ -1,4 +1,4 @@
-"""``waddle migrate``: what of another product's installation runs here."""
+"""``waddle migrate``: finds the parts of another product's installation that run here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kubewarden's policy groups as ConstraintGroups, where their members have an equivalent."""
+"""Kubewarden's policy groups as ConstraintGroups, if their members have an equivalent."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _CEL: Final = "cel-policy"
 
 
 class NoEquivalent(ValueError):
-    """A part of a group that nothing here replaces; the message names it, and what to do."""
+    """A part of a group has no replacement; the message names it and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """A group, and the templates that its members bring with them; ``notes`` say what differs."""
+    """A group, and the templates of its members; ``notes`` are the differences."""
 
     group: Json
     templates: tuple[Json, ...]
@@ -39,13 +39,13 @@ class Migrated:
 
 
 def is_group(document: Mapping[str, Any]) -> bool:
-    """Whether a document is one of Kubewarden's groups, of whatever version."""
+    """Returns whether a document is a group of Kubewarden, of any version."""
     gvk = gvk_of(document)
     return gvk.group == GROUP and gvk.kind in KINDS
 
 
 def migrated(document: Mapping[str, Any], kinds: Mapping[str, str]) -> Migrated:
-    """The group here; ``kinds`` are those of the reader's own templates, by module.
+    """Returns the converted group; ``kinds`` are those of the reader's own templates, by module.
 
     Raises :class:`NoEquivalent`.
     """
@@ -86,7 +86,8 @@ def _action(spec: Mapping[str, Any]) -> Json:
     return {"enforcementAction": "scoped", "scopedEnforcementActions": [at_admission]}
 
 
-# --- what a group is about ------------------------------------------------------------------------
+# --- matches of a group
+# ---------------------------------------------------------------------------
 
 
 def _match(spec: Mapping[str, Any], namespace: str, notes: list[str]) -> Json:
@@ -154,7 +155,7 @@ def _member(
 
 
 def policy_of(module: str) -> str:
-    """A module's name: the last part of its address, without version, digest and ending."""
+    """Returns a module's name: the last part of its address, without version, digest and ending."""
     last = module.rsplit("/", 1)[-1]
     return re.split(r"[:@]", last)[0].removesuffix(".wasm")
 
@@ -208,11 +209,11 @@ _EQUIVALENTS: Final[Mapping[str, Callable[[Json], Json]]] = {
     "trusted-repos": _trusted_repos,
     "safe-labels": _safe_labels,
 }
-"""Kubewarden's policies and members of the policy library that find the same."""
+"""Kubewarden's policies and members of the policy library with the same result."""
 
 
 def _template(name: str, settings: Json) -> Json:
-    """The template of a policy whose settings are expressions of CEL."""
+    """Returns the template of a policy whose settings are CEL expressions."""
     _only(settings, ("variables", "validations"))
     kind = "".join(part.capitalize() for part in re.split(r"[^0-9A-Za-z]+", name))
     source = {key: settings[key] for key in ("variables", "validations") if settings.get(key)}

@@ -1,4 +1,4 @@
-"""Runs ``waddle migrate kubewarden``: reads groups and writes them anew."""
+"""Runs ``waddle migrate kubewarden``: reads groups and writes ConstraintGroups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:
-    """Translate every group of the files; the exit code."""
+    """Translates every group of the files; returns the exit code."""
     manifests, all_read = from_files(filenames)
     groups = [item for item in manifests or () if is_group(item.document)]
     if not groups:
@@ -47,7 +47,7 @@ def run(filenames: Sequence[str], kinds: Mapping[str, str]) -> int:
 
 
 def _try_templates(migration: Migrated) -> None:
-    """Refuse expressions that use what only Kubewarden has."""
+    """Raises for expressions with features that only Kubewarden has."""
     client = new_client()
     for template in migration.templates:
         try:

@@ -1,4 +1,4 @@
-"""Runs ``waddle migrate kyverno``: reads policies and tells what runs here."""
+"""Runs ``waddle migrate kyverno``: reads policies and reports which run here."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ _HOW_IMAGES: Final = (
 )
 
 _BESIDE: Final = ("", ".kyverno-test")
-"""Where tests are, as seen from the folder of a policy."""
+"""The folders of tests, relative to the folder of a policy."""
 
 _RULES: Final = {
     "validate": "write a ValidatingPolicy, or a template in Rego or CEL",
     "mutate": "write mutators: Assign, ModifySet, AssignMetadata or AssignImage",
     "generate": "no equivalent: Waddle makes no objects",
 }
-"""The replacement of a rule, as advice, by the field that holds the rule's kind."""
+"""Advice on the replacement of a rule, by the field of the rule's kind."""
 
 
 def run(filenames: Sequence[str], output: str, target: Path | None) -> int:
-    """Judge every policy of the files, and write what rules become; the exit code."""
+    """Judges every policy of the files, and writes converted rules; returns the exit code."""
     manifests, all_read = from_files(filenames)
     converted: list[Json] = []
     judged = [_judged(item, converted) for item in manifests or () if is_kyverno(item.document)]
@@ -95,14 +95,14 @@ class _Tests(NamedTuple):
     """Results of Kyverno's own tests of the policies."""
 
     rows: list[Judged]
-    """One for each test: a note says what differs."""
+    """One for each test: a note has the difference."""
     equal: int
     different: int
     all_read: bool
 
     @property
     def lines(self) -> list[str]:
-        """Lines that tell the results; none where there is no test."""
+        """Returns lines about the results; none without tests."""
         if not self.rows:
             return []
         cases = self.equal + self.different
@@ -112,7 +112,7 @@ class _Tests(NamedTuple):
 
 
 def _tests(filenames: Sequence[str], judged: Sequence[Judged]) -> _Tests:
-    """Run the tests below the given folders, and beside each policy."""
+    """Runs the tests below the given folders, and beside each policy."""
     rows, equal, different, all_read = [], 0, 0, True
     for file in _test_files(filenames, judged):
         try:
@@ -145,13 +145,13 @@ def _test_files(filenames: Sequence[str], judged: Sequence[Judged]) -> list[Path
 
 
 def _judged(item: Manifest, converted: list[Json]) -> Judged:
-    """Return the fate of a policy; what its rules become is added to ``converted``."""
+    """Returns the verdict on a policy; converted rules are added to ``converted``."""
     notes = tuple(_notes(item.document, converted))
     return Judged(item.gvk.kind, name_of(item.document), f"{item.file}:{item.line}", notes)
 
 
 def _notes(document: Json, made: list[Json]) -> Iterator[Note]:
-    """Return the differences of a policy, and its parts that are not here."""
+    """Returns the differences of a policy, and its unsupported parts."""
     kind = document.get("kind")
     if is_evaluated(document):
         if fault := fault_of(document):

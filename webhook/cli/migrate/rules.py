@@ -1,7 +1,7 @@
-"""Finds out what of an installation of Gatekeeper runs here as it is, what differs, and what is missing.
+"""Finds which parts of a Gatekeeper installation run here, differ, or are missing.
 
-Pure: manifests in, a verdict for each out. What differs are rows of ``docs/compatibility/``, by
-the text of their first column, which a test holds.
+Pure: manifests in, a verdict for each out. Differences are rows of ``docs/compatibility/``, by the
+text of their first column, which a test checks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from webhook.policies.manifests import Manifest
 
 BUDGET_SECONDS: Final = 0.5
-"""Of one evaluation on a sample: as `waddle check` has it."""
+"""The time of one evaluation on a sample, in seconds: as in `waddle check`."""
 
 Grade = Literal["same", "differs", "missing"]
 
@@ -82,7 +82,7 @@ _RELATED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One thing that is not as it was; ``row`` is the row of :data:`PAGES` about it, if any."""
+    """A difference; ``row`` is the row of :data:`PAGES` about it, if any."""
 
     grade: Grade
     text: str
@@ -91,7 +91,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """An object and what becomes of it; without notes it runs as it is."""
+    """An object and its verdict; without notes it runs unchanged."""
 
     kind: str
     name: str
@@ -116,7 +116,7 @@ class _Notes:
 
 
 def judge(manifests: Sequence[Manifest], client: Client) -> list[Judged]:
-    """A verdict for each object that is Gatekeeper's or says how it runs, in the given order."""
+    """Returns a verdict for each object of Gatekeeper or its configuration, in the given order."""
     concerned = [item for item in manifests if _concerns(item)]
     notes = _Notes()
     policies = [item.document for item in concerned if is_policy(item.document)]
@@ -268,7 +268,7 @@ def _on_webhooks(document: Mapping[str, Any]) -> Iterator[Note]:
 
 
 def _gatekeeper_arguments(document: Mapping[str, Any]) -> list[str]:
-    """The arguments of a Deployment's container that is Gatekeeper's manager."""
+    """Returns the arguments of the Deployment's container that is Gatekeeper's manager."""
     pod = ((document.get("spec") or {}).get("template") or {}).get("spec") or {}
     for container in objects_of(pod.get("containers")):
         if "gatekeeper" in str(container.get("image")):
@@ -277,7 +277,7 @@ def _gatekeeper_arguments(document: Mapping[str, Any]) -> list[str]:
 
 
 def _on_flags(arguments: Iterable[str]) -> Iterator[Note]:
-    """Each by itself, so that one that is refused hides no other."""
+    """Parses each flag separately, so that a refused flag hides no other."""
     for argument in arguments:
         foreign = Foreign()
         try:

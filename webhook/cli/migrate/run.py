@@ -1,4 +1,4 @@
-"""Runs ``waddle migrate gatekeeper``: reads an installation and tells what runs here."""
+"""Runs ``waddle migrate gatekeeper``: reads an installation and reports which parts run here."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ GROUPS: Final = (
     *(("mutations.gatekeeper.sh", "v1"), ("expansion.gatekeeper.sh", "v1alpha1")),
     *(("externaldata.gatekeeper.sh", "v1beta1"), ("connection.gatekeeper.sh", "v1alpha1")),
 )
-"""The groups that Gatekeeper serves, each with the version that is read."""
+"""Gatekeeper's API groups, each with the version to read."""
 
 _SHOWN: Final = {"same": "as it is", "differs": "differs", "missing": "missing"}
 _COLOURS: Final = {"same": "green", "differs": "yellow", "missing": "red"}
 
 
 def from_files(filenames: Sequence[str]) -> tuple[list[Manifest] | None, bool]:
-    """Read files, folders and standard input; returns whether all of them could be read, too.
+    """Reads files, folders and standard input; also returns whether all were readable.
 
-    What cannot be read is told, and the rest is read; None where nothing is left.
+    Unreadable files are reported, and the rest is read; None if no object is left.
     """
     try:
         sources = read_sources([Path(name) for name in filenames], any_value=False, keep_going=True)
@@ -55,7 +55,7 @@ def from_files(filenames: Sequence[str]) -> tuple[list[Manifest] | None, bool]:
 def from_cluster(
     kubeconfig: str | None, context: str | None, namespace: str
 ) -> list[Manifest] | None:
-    """Read a cluster; print why and return None where its API server does not answer."""
+    """Reads a cluster; prints why and returns None if its API server does not answer."""
     # Here and not above: they bring aiohttp and the event loop.
     from webhook.cluster import event_loop  # noqa: PLC0415
     from webhook.cluster.client import ClusterClient  # noqa: PLC0415
@@ -92,7 +92,7 @@ async def _read(client: ClusterClient, namespace: str) -> list[Manifest]:
 
 
 def tell(manifests: Sequence[Manifest], output: str) -> int:
-    """Judge and print; the exit code."""
+    """Judges and prints; returns the exit code."""
     targets = [item for item in manifests if declares_target(item.document)]
     try:
         declared = declared_targets(Sources(targets=targets)).values()
@@ -110,7 +110,7 @@ def tell(manifests: Sequence[Manifest], output: str) -> int:
 
 
 def as_json(judged: Sequence[Judged]) -> str:
-    """Everything, for programs."""
+    """Returns all results, for programs."""
     return json.dumps(
         [
             {
@@ -128,7 +128,7 @@ def as_json(judged: Sequence[Judged]) -> str:
 
 
 def as_table(judged: Sequence[Judged]) -> str:
-    """A line for each object, and below it one for each thing that is not as it was."""
+    """Returns a line for each object, and below it one for each difference."""
     lines = []
     for item in judged:
         grade = styled(_SHOWN[item.grade].ljust(8), fg=_COLOURS[item.grade])

@@ -1,1 +1,1 @@
-"""Pages that are made from code: commands, flags, metrics, the API, and the manual page."""
+"""Generated pages: commands, flags, metrics, the API, and the manual page."""

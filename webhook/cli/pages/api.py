@@ -1,4 +1,4 @@
-"""The page of the library's doors, as their docstrings and signatures have it: ``docs/api.md``."""
+"""Generates ``docs/api.md``: the library's classes with their docstrings and signatures."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _DOORS: Final = (
     ("webhook.constraint.targets.documents", "DocumentTarget"),
     ("webhook.constraint.review", "Document"),
 )
-"""The public names for other programs: the module to import from, and the name."""
+"""The public names for other programs: module and name."""
 
 _ROLE: Final = re.compile(r":\w+:`~?([^`]*)`")
 
 
 def api_page(made_by: str) -> str:
-    """Every class of the doors with what it has in public; ``made_by`` is the remark of pages."""
+    """Returns every public class with its public members; ``made_by`` is the pages' remark."""
     lines = [
         "# The library, in full",
         "",
@@ -65,7 +65,7 @@ def _class(module: str, of: Any) -> Iterator[str]:
 
 
 class _Written(str):
-    """An annotation as it is written: without the quotes of a text."""
+    """An annotation in source form: without the quotes of a text."""
 
     __slots__ = ()
 

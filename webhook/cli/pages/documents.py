@@ -1,8 +1,8 @@
-"""``python -m webhook.cli.pages.documents``: the reference pages that code is the source of.
+"""``python -m webhook.cli.pages.documents``: writes the reference pages generated from code.
 
 ``docs/flags.md``, ``docs/metrics.md``, ``docs/commands.md``, ``docs/command-line.md``,
-``docs/resources.md`` and ``docs/api.md`` are written from the declarations of flags, metrics and
-exit codes, from help, CRDs and docstrings, so that they cannot say something else.
+``docs/resources.md`` and ``docs/api.md`` are generated from the declarations of flags, metrics and
+exit codes, from help, CRDs and docstrings, so that they cannot differ.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MADE_BY: Final = "<!-- Made by `python -m webhook.cli.pages.documents`; a test 
 
 
 def flags_page() -> str:
-    """Every flag of ``waddle serve``, and what becomes of Gatekeeper's others."""
+    """Returns every flag of ``waddle serve``, and the fate of Gatekeeper's others."""
     lines = [
         "# Flags of `waddle serve`",
         "",
@@ -60,7 +60,7 @@ def flags_page() -> str:
 
 
 def metrics_page() -> str:
-    """docs/metrics.md: a row for each declaration, with its labels and meaning."""
+    """Returns docs/metrics.md: a row for each declaration, with its labels and meaning."""
     lines = [
         "# Metrics",
         "",
@@ -76,7 +76,7 @@ def metrics_page() -> str:
 
 
 def commands_page() -> str:
-    """Write the page of every subcommand's exit codes, and of the words of ``-o``."""
+    """Returns the page of every subcommand's exit codes, and of the words of ``-o``."""
     lines = [
         "# Commands",
         "",

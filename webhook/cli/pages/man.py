@@ -1,4 +1,4 @@
-"""``waddle man``: manual pages, of the same text as ``--help``."""
+"""``waddle man``: manual pages, from the text of ``--help``."""
 
 from __future__ import annotations
 

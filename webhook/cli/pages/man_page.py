@@ -1,4 +1,4 @@
-"""Manual pages in roff, made of the commands themselves."""
+"""Generates manual pages in roff from the commands."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _WIDTH: Final = 78
-"""Columns of a text that is shown as it is: what a terminal of 80 leaves beside man's margin."""
+"""Columns of preformatted text: a terminal of 80 minus man's margin."""
 
 
 class UnknownCommand(Exception):
-    """There is no such command."""
+    """The command does not exist."""
 
 
 def all_pages(root: click.Context) -> Iterator[tuple[str, str]]:
@@ -26,7 +26,7 @@ def all_pages(root: click.Context) -> Iterator[tuple[str, str]]:
 
 
 def page_of(root: click.Context, words: Sequence[str]) -> str:
-    """The page of a command by its words; of the program itself without any.
+    """Returns the page of a command by its words; the program's page without words.
 
     Raises :class:`UnknownCommand`.
     """
@@ -82,7 +82,7 @@ def _above(context: click.Context) -> list[str]:
 
 
 def _literal(text: str) -> list[str]:
-    """Lines as they are: one that begins with a point or a quote would be an instruction."""
+    """Escapes lines that begin with a point or a quote, which would be instructions."""
     return [
         f"\\&{line}" if line.startswith((".", "'")) else line
         for line in _escaped(text).splitlines()
@@ -90,7 +90,7 @@ def _literal(text: str) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """A backslash, and what roff would print as another sign."""
+    """Escapes backslashes, and characters that roff would replace."""
     for sign, name in (("\\", "\\e"), ("-", "\\-"), ("'", "\\(aq"), ("`", "\\(ga"), ("^", "\\(ha")):
         text = text.replace(sign, name)
     return text.replace("~", "\\(ti")

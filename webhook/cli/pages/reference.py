@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _WIDTH: Final = 120
 _DEEPEST: Final = 12
-"""Levels of a schema: none goes deeper, and one that turned in a circle would go on for ever."""
+"""The most levels of a schema: bounds cyclic schemas; real ones are less deep."""
 
 
 def command_line_page(made_by: str) -> str:
@@ -74,7 +74,7 @@ def resources_page(made_by: str) -> str:
 
 
 def _policies() -> list[str]:
-    """The kinds of policies, and where each replica says what it does with an object."""
+    """Returns the kinds of policies, and the kind of each replica's status."""
     lines = ["", "## Kinds of policies", "", "| kind | group | what it fills | what replicas say |"]
     lines.append("| --- | --- | --- | --- |")
     for row in POLICY_KINDS:
@@ -108,7 +108,7 @@ def _type(schema: Mapping[str, Any]) -> str:
 
 
 def _meaning(schema: Mapping[str, Any]) -> str:
-    """Its description, and what values there are."""
+    """Returns the description and the allowed values."""
     sentences = [str(schema["description"])] if schema.get("description") else []
     if values := schema.get("enum"):
         sentences.append("One of " + ", ".join(f"`{value}`" for value in values) + ".")
@@ -118,5 +118,5 @@ def _meaning(schema: Mapping[str, Any]) -> str:
 
 
 def _cell(text: str) -> str:
-    """On one line of a table."""
+    """Returns the text on one line of a table."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

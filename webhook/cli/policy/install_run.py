@@ -60,7 +60,7 @@ class ClusterOptions:
 
 
 def run(image: str, source: ArtifactSource, options: ClusterOptions) -> int:
-    """Pull, check and apply; the exit code."""
+    """Pulls, checks and applies; returns the exit code."""
     try:
         pulled = source.pull(image)
         manifests = _read(pulled)
@@ -81,7 +81,7 @@ def run(image: str, source: ArtifactSource, options: ClusterOptions) -> int:
 
 
 def _read(pulled: Pulled) -> list[Manifest]:
-    """The manifests of an artifact, but the samples of its suites; raises :class:`CannotTest`."""
+    """Returns an artifact's manifests without its suites' samples; raises :class:`CannotTest`."""
     with tempfile.TemporaryDirectory(prefix="waddle-") as temporary:
         folder = Path(temporary) / "policies"
         try:
@@ -97,7 +97,10 @@ def _read(pulled: Pulled) -> list[Manifest]:
 
 
 def _check(manifests: list[Manifest], options: ClusterOptions) -> int:
-    """Say what in the cluster would violate the policies as they are meant; the exit code."""
+    """Reports existing violations of the policies with their intended actions.
+
+    Returns the exit code.
+    """
     checked = checked_in_cluster(
         (options.kubeconfig, options.context, options.namespace),
         new_client(reviewed_targets=ADMISSION_ALONE),
@@ -142,7 +145,7 @@ def _apply(pulled: Pulled, policies: PackagedPolicies, options: ClusterOptions) 
 
 
 class _Installation:
-    """One package, brought into one cluster."""
+    """One package in one cluster."""
 
     def __init__(
         self,
@@ -158,7 +161,7 @@ class _Installation:
         self._source = str(pulled.reference)
 
     async def run(self) -> int:
-        """Compare everything before anything is changed."""
+        """Compares all policies before any change."""
         templates = [await self._staged(TEMPLATES, one) for one in self._policies.templates]
         constraints = [
             (kind, await self._staged(kind, one))
@@ -215,7 +218,7 @@ class _Installation:
         return await list_objects(self._client, kind, query=label)
 
     async def _gone(self) -> list[tuple[Resource, str]]:
-        """Return the installed policies that the package no longer has: constraints before templates."""
+        """Returns installed policies absent from the package: constraints before templates."""
         templates = await self._of_package(TEMPLATES)
         kinds = {one["kind"] for one in self._policies.constraints}
         for one in templates:

@@ -28,10 +28,10 @@ QUANTILES: Final = (0.5, 0.9, 0.95, 0.99, 0.999)
 
 
 class Distribution(Protocol):
-    """How long one replica takes to enforce a change, in milliseconds."""
+    """The time of one replica until it enforces a change, in milliseconds."""
 
     def within(self, milliseconds: float) -> float:
-        """P(t): the probability that it takes no longer."""
+        """Returns P(t): the probability of at most this time."""
 
     def quantile(self, probability: float) -> float:
         """The time within which it is done with this probability."""
@@ -39,7 +39,7 @@ class Distribution(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogNormal:
-    """A time that is a product of many: it has a median, a tail, and is never below zero."""
+    """A time that is a product of many factors: with a median, a tail, and no negative values."""
 
     median: float
     p95: float
@@ -92,7 +92,7 @@ class Measured:
 
 
 def all_within(one: Distribution, replicas: int, milliseconds: float) -> float:
-    """P(t)^N: all replicas enforce the change by then."""
+    """Returns P(t)^N: the probability that all replicas enforce the change by then."""
     return one.within(milliseconds) ** replicas
 
 
@@ -116,7 +116,7 @@ class Availability:
 
 
 def availability(p_fail: float, replicas: int) -> list[Availability]:
-    """For each number of replicas up to this one."""
+    """Returns the availability for each number of replicas up to this one."""
     return [Availability(count, p_fail**count) for count in range(1, replicas + 1)]
 
 
@@ -125,9 +125,9 @@ class Comparison:
     """The formula against what was measured: for changes, when the last of N replicas had each."""
 
     one: Measured
-    """Times of single replicas, whichever it was."""
+    """Times of single replicas, over all replicas."""
     all: Measured
-    """Times of the last one."""
+    """Times of the last replica."""
     replicas: int
 
     @property
@@ -144,9 +144,9 @@ class Comparison:
 
 
 def compare(rounds: Sequence[Sequence[float]]) -> Comparison:
-    """Compare; each round holds one time in milliseconds for each replica.
+    """Compares; each round has one time in milliseconds for each replica.
 
-    Raises ``ValueError`` where there are none, or rounds differ in their replicas.
+    Raises ``ValueError`` without rounds, or for rounds of different numbers of replicas.
     """
     counts = {len(times) for times in rounds}
     if len(counts) != 1 or counts == {0}:

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 UTILISATION_MAX: Final = 0.7
-"""The part of a core that a plan uses at most: beyond it waiting grows faster than load, and a
-replica that is gone leaves its part to the others."""
+"""The largest used part of a core in a plan: beyond it, waiting grows faster than load, and a lost
+replica adds its load to the others."""
 
 REPLICAS_MAX: Final = 10_000
-"""More than this is a question that was asked wrongly."""
+"""More replicas mean a mistaken input."""
 
 Curve = tuple[tuple[float, float], ...]
 
 
 class NoPlan(ValueError):
-    """No number of replicas does what is asked for; the message says why."""
+    """No number of replicas satisfies the load; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class SizePlan:
-    """How many replicas, and what each of them does then."""
+    """The number of replicas, and the load of each."""
 
     replicas: int
     cpu_ms: float
@@ -83,12 +83,12 @@ class Figures:
         return interpolated(self.cpu_ms, constraints) / speed
 
     def latency_ms(self, cpu_ms: float, utilisation: float) -> float:
-        """The 99th percentile where this part of a core is in use."""
+        """Returns the 99th percentile at this used part of a core."""
         waits = self.p99_waiting * utilisation / (1 - utilisation)
         return cpu_ms * (self.p99_alone + waits)
 
     def plan(self, load: Load) -> SizePlan:
-        """The fewest replicas that do it; raises :class:`NoPlan`."""
+        """Returns the smallest sufficient number of replicas; raises :class:`NoPlan`."""
         cpu_ms = self.request_cpu_ms(load.constraints, load.speed)
         alone = self.latency_ms(cpu_ms, 0)
         if alone > load.p99_ms:

@@ -1,4 +1,4 @@
-"""How the API server's own policies stand in a cluster: what binds, what does not, and what it costs."""
+"""The state of the API server's own policies in a cluster: bindings, faults, and costs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AdmissionPolicyStanding(NamedTuple):
 
 
 async def admission_policy_standings(client: ClusterClient) -> list[AdmissionPolicyStanding]:
-    """How each policy of a cluster stands, those of the mutating kind last.
+    """Returns the state of each policy of a cluster, mutating ones last.
 
     Raises as :func:`~webhook.audit.admission_policies.read_admission_policies`.
     """
@@ -57,7 +57,10 @@ async def admission_policy_standings(client: ClusterClient) -> list[AdmissionPol
 def standings_of(
     reading: AdmissionPolicyReading, unserved: Mapping[tuple[str, str], list[str]]
 ) -> list[AdmissionPolicyStanding]:
-    """Returns a row for each policy; ``unserved`` gives the rules of a policy that name nothing."""
+    """Returns a row for each policy.
+
+    ``unserved`` returns a policy's rules without served resources.
+    """
     notes = _notes(reading)
     standings = []
     for one in reading.policies.listed():
@@ -75,7 +78,7 @@ def standings_of(
         )
     broken = {(one.kind, one.name): one.text for one in reading.faults}
     for key in sorted(notes.keys() | broken.keys()):
-        # A policy that cannot be used is there: its bindings are not at fault.
+        # The policy of an unusable object exists: its bindings are not at fault.
         texts = (broken[key],) if key in broken else tuple(notes[key])
         state = "Unusable" if key in broken else "NotFound"
         standings.append(AdmissionPolicyStanding(*key, state, (), texts))
@@ -83,7 +86,7 @@ def standings_of(
 
 
 def _notes(reading: AdmissionPolicyReading) -> dict[tuple[str, str], list[str]]:
-    """Returns what is odd about each policy, by kind and name."""
+    """Returns notes on each policy, by kind and name."""
     notes: dict[tuple[str, str], list[str]] = {}
     for kind, name, text in reading.policies.warnings({}):
         if kind in _BINDINGS:
@@ -95,7 +98,7 @@ def _notes(reading: AdmissionPolicyReading) -> dict[tuple[str, str], list[str]]:
 
 
 class _Served:
-    """Says which resources that rules name an API server does not serve."""
+    """Finds the resources in rules that an API server does not serve."""
 
     def __init__(self, discovery: Discovery) -> None:
         self._discovery = discovery
@@ -135,7 +138,7 @@ class _Served:
 
 
 def _named(rule: Mapping[str, Any]) -> Iterator[str]:
-    """The resources that a rule names; a subresource counts as what it belongs to."""
+    """Returns the resources in a rule; a subresource counts as its resource."""
     for resource in texts_of(rule.get("resources")):
         plural = resource.partition("/")[0]
         if plural != "*":

@@ -35,10 +35,11 @@ PATHS_SHOWN: Final = 5
 
 
 class ClusterStanding(NamedTuple):
-    """The replicas, what they do about each object, the exceptions, and who is asked.
+    """The replicas, their states of each object, the exceptions, and the coverage.
 
-    ``coverage`` says by UID how far the API server asks about an object. ``admission_policies`` are the
-    API server's own, ``kyverno_policies`` Kyverno's, ``synced`` the kinds whose objects policies read.
+    ``coverage`` by UID is how many of an object's requests the API server sends.
+    ``admission_policies`` are the API server's own, ``kyverno_policies`` Kyverno's, ``synced`` the
+    kinds whose objects policies read.
     """
 
     replicas: Sequence[Replica]
@@ -51,7 +52,7 @@ class ClusterStanding(NamedTuple):
 
 
 def as_table(standing: ClusterStanding, namespace: str) -> str:
-    """A line for each object and a column for each replica, then exceptions; each with what is wrong."""
+    """Returns a line for each object and a column for each replica, then exceptions and faults."""
     replicas, objects, exceptions, coverage, admission_policies, kyverno, synced = standing
     others = [
         *_exceptions(exceptions),
@@ -82,7 +83,7 @@ def as_table(standing: ClusterStanding, namespace: str) -> str:
 
 
 def _admission_policies(policies: Sequence[AdmissionPolicyStanding]) -> list[str]:
-    """A line for each of the API server's own, then what is odd about them."""
+    """Returns a line for each of the API server's own policies, then notes."""
     if not policies:
         return []
     rows = [
@@ -110,7 +111,7 @@ def _share(cost: float) -> str:
 
 
 def _kyverno_policies(policies: Sequence[KyvernoStanding]) -> list[str]:
-    """A line for each of Kyverno's, then what is odd about them."""
+    """Returns a line for each of Kyverno's policies, then notes."""
     if not policies:
         return []
     rows = [[item.title, item.state, "+".join(item.actions) or "-"] for item in policies]
@@ -144,7 +145,7 @@ def _kept(item: SyncedKind) -> str:
 
 
 def _exceptions(exceptions: Sequence[ExceptionStanding]) -> list[str]:
-    """A line for each, those that end first before the others, then what is said of them."""
+    """Returns a line for each exception, the earliest end first, then notes."""
     if not exceptions:
         return []
     ordered = sorted(exceptions, key=lambda item: (item.expires or "~", _shown(item)))
@@ -178,7 +179,7 @@ def _replica_line(item: Replica) -> str:
 
 
 def _shared_prefix(names: Sequence[str]) -> int:
-    """How many characters all the names begin with, to the last dash: a column needs the rest."""
+    """Returns the length of the names' common prefix, to the last dash, to shorten columns."""
     if len(names) < 2:
         return 0
     first, last = min(names), max(names)
@@ -239,7 +240,7 @@ def _faults(item: Convergence) -> list[str]:
 
 
 def as_json(standing: ClusterStanding) -> str:
-    """Everything, for programs."""
+    """Returns all data, for programs."""
     replicas, objects, exceptions, coverage, admission_policies, kyverno, synced = standing
     document = {
         "replicas": [_replica(item) for item in replicas],

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CheckedViolation:
-    """A violation with what violates: ``subject`` as texts show it, ``value`` as it is."""
+    """A violation with its subject: ``subject`` as text, ``value`` as JSON."""
 
     result: Result
     subject: str
@@ -64,7 +64,7 @@ class CheckedViolation:
 
     @property
     def denies(self) -> bool:
-        """Whether one of its actions makes the run fail; others are only shown."""
+        """Returns whether an action fails the run; others are only shown."""
         return "deny" in self.result.actions
 
 
@@ -81,45 +81,49 @@ class ShownMutation:
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """The findings of a check, and how much it looked at. ``constraints`` are all, as ``Kind/name``."""
+    """The findings of a check, and the number of reviewed inputs.
+
+    ``constraints`` are all, as ``Kind/name``.
+    """
 
     violations: Sequence[CheckedViolation]
     constraints: Sequence[str]
     reviewed: int
     documents: bool = False
-    """Whether they are documents, and no objects of Kubernetes."""
+    """Whether the inputs are documents instead of Kubernetes objects."""
     deny_only: bool = False
     faults: Sequence[str] = ()
-    """The objects that could not be reviewed, and why."""
+    """The objects that could not be reviewed, with reasons."""
     mutated: Sequence[ShownMutation] = ()
     left_out: Sequence[str] = ()
-    """The given objects that were not reviewed on purpose, and why."""
+    """The inputs that were left out on purpose, with reasons."""
     descriptions: Mapping[str, Description] = field(default_factory=dict)
     """The descriptions of constraints, by their names."""
     times: Sequence[Mapping[str, Any]] | None = None
-    """How long each constraint's evaluations took, where that was asked for."""
+    """The evaluation times of each constraint, if requested."""
     traces: Sequence[RegoTrace] = ()
-    """The steps of each evaluation in Rego, likewise."""
+    """The steps of each evaluation in Rego, if requested."""
     excused: Sequence[CheckedViolation] = ()
     """The violations that exceptions excuse."""
     idle: Sequence[str] = ()
-    """The policies of others that nothing is reviewed by, as ``Kind/name``; a warning says why."""
+    """API server and Kyverno policies without any reviewed object, as ``Kind/name``; a warning has
+    the reason."""
 
     @property
     def shown(self) -> Sequence[CheckedViolation]:
-        """The violations to report one by one."""
+        """Returns the violations to report individually."""
         return (
             [item for item in self.violations if item.denies] if self.deny_only else self.violations
         )
 
     @property
     def denied(self) -> bool:
-        """Whether anything is denied."""
+        """Returns whether any violation denies."""
         return any(item.denies for item in self.violations)
 
     @property
     def nothing(self) -> str:
-        """Why nothing was checked, or an empty text: that would pass whatever is wrong."""
+        """Returns why nothing was checked, or an empty text: such a run must not pass."""
         if self.faults:
             return ""
         if self.idle and not self.constraints:
@@ -135,7 +139,7 @@ class CheckOutcome:
 
 
 _REPORTED_AT_LOADING: Final = frozenset({"parse", "compile", "template", "constraint"})
-"""Causes for which a policy is refused as it is added: reported once, not for each object."""
+"""Causes of refusals while policies are loaded: reported once, not for each object."""
 
 _UNREAD: Final = (
     "reading: the objects are reviewed without what could not be read: mutators or policies in it "
@@ -146,10 +150,10 @@ _UNREAD: Final = (
 def review_objects(
     client: Client, sources: Sources, printed: list[str], ask: Ask, times: RunTimes | None = None
 ) -> CheckOutcome:
-    """Review every object, policies among them, with all of them as data.
+    """Reviews every object, policies included, with all of them as data.
 
-    What could not be used or reviewed is among the outcome's faults, and the rest is reviewed by
-    the rest. ``ask`` answers for providers.
+    Unusable or unreviewable objects are the outcome's faults, and the others are reviewed by the
+    other policies. ``ask`` answers for providers.
     """
     faults = _add_policies(client, sources)
     faults += _add_each(
@@ -212,7 +216,7 @@ def _warnings_of_manifests(sources: Sources, faults: Sequence[str]) -> list[str]
 
 
 def _warnings_of_exceptions(extensions: Extensions, client: Client) -> Iterator[str]:
-    """Warn of exceptions that excuse less than they say, once all objects were reviewed."""
+    """Warns of exceptions that excuse less than they state, after all reviews."""
     if extensions.excusing is not None:
         broken = (one for one, _ in client.snapshot.broken)
         known = {one.key: one for one in (*client.snapshot.constraints, *broken)}
@@ -231,7 +235,7 @@ class _Finding(NamedTuple):
 
 
 class _Reviewing:
-    """Reviews objects of files one by one by all policies, and collects the results."""
+    """Reviews objects of files by all policies, and collects the results."""
 
     def __init__(
         self,
@@ -248,7 +252,7 @@ class _Reviewing:
         self._printed = printed
         self._matched = Matched()
         self._matched_alone = Matched()
-        """By objects that stand alone in a file, not in an AdmissionReview."""
+        """Matches of objects outside AdmissionReviews."""
         self._seen: set[tuple[str, str]] = set()
         self._namespaces = {
             "default": extension_run.DEFAULT_NAMESPACE,
@@ -264,11 +268,11 @@ class _Reviewing:
 
     @property
     def foreign(self) -> Sequence[str]:
-        """The policies of others that something is reviewed by, as ``Kind/name``."""
+        """Returns the API server and Kyverno policies that review objects, as ``Kind/name``."""
         return ["/".join(key) for key in self._foreign.keys]
 
     def judge(self, manifest: Manifest) -> None:
-        """Review one object as it would be stored, and what it implies."""
+        """Reviews one object as it would be stored, and its implied objects."""
         document = manifest.document
         try:
             value = value_of(document, self._namespaces)
@@ -326,7 +330,7 @@ class _Reviewing:
         ]
 
     def advise(self) -> None:
-        """Warn of policies that passed although they judged nothing."""
+        """Warns of policies that passed without any reviewed object."""
         snapshot = self._policies.snapshot
         unmet = self._matched.missing(snapshot, admission.NAME)
         missing = [one for one in unmet if one.key not in self._matched_alone]
@@ -347,7 +351,7 @@ class _Reviewing:
 
 
 def _left_out(sources: Sources, excluded: Sequence[str]) -> list[str]:
-    """Name the given objects that were not reviewed, and why: for the last line."""
+    """Returns the unreviewed inputs with reasons, for the last line."""
     lines = []
     if sources.left_out:
         lines.append(f"samples of test suites: {listed(sources.left_out)}")
@@ -432,7 +436,7 @@ def review_documents(
 
 
 def _add_policies(client: Client, sources: Sources) -> list[str]:
-    """Add templates and constraints; what cannot be used, a line for each."""
+    """Adds templates and constraints; returns faults, one a line."""
     manifests = sources.manifests
     constraints = sorted(
         (item for item in manifests if constraint.is_constraint(item.gvk)),
@@ -468,7 +472,7 @@ def _add_each(
     add: Callable[[dict[str, Any]], bool],
     title: Callable[[Manifest], str],
 ) -> list[str]:
-    """Add manifests; every refusal, where gator stops at the first."""
+    """Adds manifests; returns all refusals, where gator stops at the first."""
     lines = []
     for manifest in manifests:
         try:
@@ -479,7 +483,7 @@ def _add_each(
 
 
 def _undecided(responses: Responses, shown: str, warnings: list[str]) -> list[str]:
-    """Return the denying constraints that could not be decided; a warning one gives a warning."""
+    """Returns the undecided denying constraints; warning ones give a warning."""
     faults = [f"auditing objects: reviewing {shown}: {fault}" for fault in responses.faults]
     for item in responses.undecided:
         if item.cause in _REPORTED_AT_LOADING:
