@@ -1,4 +1,4 @@
-"""What an installation has and a checkout may not: modules that are compiled."""
+"""Compiles modules, as an installation does and a checkout may not."""
 
 import compileall
 import sysconfig

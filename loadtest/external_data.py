@@ -98,7 +98,7 @@ class Plan(NamedTuple):
 FULL, QUICK = Plan(20, 10, 6, 2, 8), Plan(3, 3, 1, 1, 3)
 
 LEAD_SECONDS: Final = 1.0
-"""Those who ask begin so long before others are measured: all have their connections by then."""
+"""The lead of the asking clients before the measurement: all have their connections by then."""
 
 
 # --- policies and bodies -----------------------------------------------------------------------------
@@ -280,7 +280,7 @@ class Run:
         same_answer([*servers], body)
 
     def compared(self, servers: Sequence[Server], asks: str) -> list[Taken]:
-        """What a request takes of each, in turn: the median of one alone, CPU of some at a time."""
+        """Returns each server's cost of a request: the median latency of one alone, and CPU."""
 
         def taken(requests: int, rounds: int) -> list[list[dict[str, float]]]:
             return self.generator.compare(
@@ -437,7 +437,7 @@ def ended(process: subprocess.Popen[str]) -> None:
 
 
 class Row(NamedTuple):
-    """What was measured, and whether it holds."""
+    """A measurement and its goal."""
 
     title: str
     ours: str
@@ -463,7 +463,7 @@ ASKING_CONNECTIONS: Final = 64
 
 
 PARTS: Final = ("uncached", "others", "cached")
-"""What can be measured by itself."""
+"""The parts that can be measured alone."""
 
 
 def measure(run: Run, parts: Sequence[str]) -> list[Row]:
@@ -522,7 +522,7 @@ def cpu_row(title: str, taken: Sequence[Taken]) -> Row:
 def delays(
     run: Run, servers: Sequence[Server], still: Sequence[Taken], asking: Sequence[Taken]
 ) -> Iterator[Row]:
-    """What those who ask cost the others, of each server in turn."""
+    """Yields the delays of others by requests that ask providers, for each server in turn."""
     for asks, title in (("yes", "while some ask"), ("silent", "while some ask who never answers")):
         shown, ratios = [], []
         for server, quiet, busy in zip(servers, still, asking, strict=True):

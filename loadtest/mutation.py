@@ -124,7 +124,7 @@ class Run:
         return waddle(policies, self.certificates, core=self.cores.server, log=log, flags=flags)
 
     def cpu(self, ours: tuple[Server, Path], other: tuple[Server, Path]) -> Compared:
-        """What a request takes of ours, and of what it is measured by."""
+        """Returns the CPU of a request at our server and at the other."""
         taken = self.generator.compare(
             [ours[0], other[0]],
             [ours[1], other[1]],
@@ -247,7 +247,7 @@ def expanding(run: Run) -> Compared:
 def rows(
     beside: dict[int, Compared], still: Compared, made: Compared
 ) -> list[tuple[str, Compared, float]]:
-    """What was measured, with its goal."""
+    """Returns the measurements with their goals."""
     return [
         *(
             (f"{count} mutators on a Pod, beside Gatekeeper", one, GOALS[count])

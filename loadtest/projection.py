@@ -179,7 +179,7 @@ def resident() -> int:
 
 
 def measure(case: str, number: int, *, traced: bool) -> Json:
-    """What one case takes, in this process."""
+    """Measures one case in this process."""
     size, rego, projects = CASES[case]
     if traced:
         asyncio.run(take(rego, Api(PAGE, size), projects=projects))  # what is made once

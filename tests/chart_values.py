@@ -151,7 +151,7 @@ OTHERS: dict[str, list[Any]] = {
     ],
     "affinity": [{"nodeAffinity": {}}],
 }
-"""What else each value may be."""
+"""Further valid values, by path."""
 
 Predicate = Callable[[Values], Any]
 
@@ -284,11 +284,11 @@ PERMITTED: list[tuple[Predicate, str]] = [
         "webhook.failurePolicyByConstraint and webhook.failurePolicy=Fail exclude each other",
     ),
 ]
-"""What must hold of a set of values, and what Helm says where it does not."""
+"""Conditions on a set of values, each with Helm's message if it does not hold."""
 
 
 def complaints(values: Values) -> list[str]:
-    """What is wrong with a set of values; Helm says one of these."""
+    """Returns the messages about a set of values; Helm prints one of these."""
     return [words for holds, words in PERMITTED if not holds(values)]
 
 

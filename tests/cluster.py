@@ -29,7 +29,7 @@ from webhook.api.encoding import decode, encode
 RETRIES_MAX = 10  # client-go's
 
 RUNNING: list["Cluster"] = []
-"""Those of this process."""
+"""The control planes of this process."""
 
 
 class ApiError(Exception):
@@ -44,7 +44,7 @@ class ApiError(Exception):
 
 
 def obeying(request: Callable[[], Any]) -> Any:
-    """What a request gives, made again where a 503 says when to come again, as client-go does.
+    """Returns the result of a request; repeats it after 503 with Retry-After, as client-go does.
 
     The API server says so to a request that arrives while it serves a changed CRD anew.
     """
@@ -231,7 +231,7 @@ class Cluster:
 
     @property
     def log(self) -> Path:
-        """What etcd, the API server and the controllers logged."""
+        """Returns the log of etcd, the API server and the controllers."""
         return self.folder / "testcluster.log"
 
     def compact(self) -> None:

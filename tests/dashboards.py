@@ -29,7 +29,7 @@ class Panel:
     queries: tuple[tuple[str, str], ...]
     stat: bool = False
     text: str = ""
-    """What it shows, where no metric's help says so."""
+    """The description, if no metric has a help text."""
 
 
 def rate(name: str, by: str = "", more: str = "") -> str:
@@ -357,7 +357,7 @@ def metrics_of(expression: str) -> list[str]:
 
 
 def described(panel: Panel) -> str:
-    """What the panel shows: the help of its metrics."""
+    """Returns the panel's description: the help texts of its metrics."""
     if panel.text:
         return panel.text
     helps = {metric.name: metric.help for metric in METRICS}

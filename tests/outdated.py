@@ -104,7 +104,7 @@ def _answer(command: list[str]) -> str:
 def lines(
     newest: Callable[[str], str], packages: Callable[[], dict[str, tuple[str, str]]]
 ) -> Iterator[tuple[int, str]]:
-    """What there is to say, each with its part of the exit code."""
+    """Yields the messages, each with its part of the exit code."""
     known: dict[str, str] = {}
     for used in used_modules():
         try:

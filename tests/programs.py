@@ -118,10 +118,10 @@ ORACLES = (
     "tests/oracles/opa-1.17.1",
 )
 AHEAD = (*(name for name in PROGRAMS if name not in OF_BENCHES), *ORACLES)
-"""What `python -m tests.programs` builds, so that no test has to: all that tests use."""
+"""Programs that `python -m tests.programs` builds: all that tests use."""
 
 Programs = Callable[[str], Path]
-"""What the fixture `program` gives."""
+"""The type of the fixture `program`."""
 
 _REFUSED = "WADDLE_TEST_WITHOUT_PROGRAMS"
 """An environment variable, so that a test's processes are refused too: the test's name."""
@@ -344,7 +344,7 @@ def _version(command: Path) -> tuple[int, ...]:
 
 
 def _run(command: list[str], *, cwd: Path, environment: dict[str, str] | None = None) -> str:
-    """What a command printed. Raises ProgramUnavailableError with the end of its complaint."""
+    """Returns a command's output. Raises ProgramUnavailableError with the end of its complaint."""
     try:
         finished = subprocess.run(
             ["nice", "-n", "19", *command],  # a build must not disturb what is measured beside it

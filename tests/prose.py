@@ -64,7 +64,7 @@ COUNTED: Final = re.compile(
     r"|policies|records|replicas|reports|requests|resources|samples|suites|templates|tests"
     r"|violations)\b"
 )
-"""What is counted; where there is one it is another word."""
+"""Matches a counted plural; a single object needs the singular."""
 
 WORDS_OF_OTHERS: Final = frozenset(
     {
@@ -119,7 +119,7 @@ def count_words(text: str) -> int:
 
 
 def faults(page: str) -> Iterator[Fault]:
-    """What is wrong with a page's prose."""
+    """Yields the faults of a page's prose."""
     lengths = []
     for line, sentence in sentences(page):
         words = count_words(sentence)
@@ -143,7 +143,7 @@ def length_faults(page: str) -> Iterator[Fault]:
 
 
 def faults_of(path: Path) -> Iterator[Fault]:
-    """What is wrong with the prose of a file."""
+    """Yields the faults in the prose of a file."""
     page = path.read_text()
     yield from faults(page)
     if path.parent.name == "adr":
@@ -190,7 +190,7 @@ def plural_faults(source: str) -> Iterator[Fault]:
 
 
 def message_faults(source: str) -> Iterator[Fault]:
-    """What is wrong with the texts of a module: Go's own words and patterns are no prose."""
+    """Yields the faults in the texts of a module; Go's own words and patterns are no prose."""
     for line, text, is_event in messages(source):
         if is_event and (words := count_words(text)) > LOG_WORDS_MAX:
             yield Fault(line, f"{words} words, at most {LOG_WORDS_MAX}: {text}")
@@ -211,7 +211,7 @@ def pages() -> list[Path]:
 
 
 def faults_of_module(path: Path) -> Iterator[Fault]:
-    """What is wrong with a module's texts."""
+    """Yields the faults in a module's texts."""
     source = path.read_text("utf-8")
     yield from message_faults(source)
     if str(path.relative_to(ROOT / "webhook").with_suffix("")) not in WORDS_OF_OTHERS:

@@ -1,4 +1,4 @@
-"""What goes on beside a test, over and over: callers, watchers, whoever must not be harmed."""
+"""Work that is repeated beside a test: callers, watchers and undisturbed users."""
 
 import threading
 from collections.abc import Callable

@@ -34,7 +34,7 @@ LOADS = {
     ("object", "data"),
     ("form", "action"),
 }
-"""What a browser asks for by itself, and where a form sends to; a `link` by its `rel`."""
+"""Attributes that a browser loads by itself, and targets of forms; a `link` counts by its `rel`."""
 
 _HARMLESS_RELATIONS = {"canonical", "next", "prev", "author", "license"}
 
@@ -101,7 +101,7 @@ def build(folder: Path) -> None:
 
 
 class _Loaded(HTMLParser):
-    """What a page has a browser ask for at other hosts."""
+    """Collects the addresses of other hosts that a page loads."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -76,7 +76,7 @@ def render(program, tmp_path):
 
 
 def scalars(value: Any) -> set[str]:
-    """What of a value can be looked for in a text."""
+    """Returns the parts of a value that a text can contain."""
     if isinstance(value, dict):
         return set().union(*map(scalars, value.values()))
     if isinstance(value, list):

@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _unit(item: pytest.Item) -> str:
-    """What one worker runs whole."""
+    """Returns the unit that one worker runs as a whole."""
     mark = item.get_closest_marker("xdist_group")
     return mark.args[0] if mark is not None else item.nodeid
 

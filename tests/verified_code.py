@@ -65,7 +65,7 @@ class After:
 
     @property
     def always(self) -> Names:
-        """Those that have one whatever it is."""
+        """Returns the names with a value in both cases."""
         return self.true & self.false
 
 
@@ -79,7 +79,7 @@ NEVER: Final = _Never()
 
 
 def _either(one: Names, other: Names) -> Names:
-    """What has a value after either of two paths."""
+    """Returns the names with a value after either of two paths."""
     if one is NEVER:
         return other
     return one if other is NEVER else one & other
@@ -90,9 +90,9 @@ class Scope:
     """One function: its own names, and what those around it have assigned."""
 
     known: Names
-    """What may be read at any time: names of the module and of functions around it."""
+    """The names that can be read at any time: those of the module and of enclosing functions."""
     own: Names = frozenset()
-    """What it gives values to itself, and functions around it that are being run."""
+    """The names that it assigns itself, with those of enclosing functions that are running."""
 
 
 def verify(source: str, given: Iterable[str]) -> None:
@@ -142,7 +142,7 @@ def _stored(statements: Iterable[ast.AST]) -> set[str]:
 _WITHIN_NOTHING: Final = frozenset(
     {ast.Constant, ast.Load, ast.Store, ast.Global, ast.Nonlocal, ast.Pass, ast.Break, ast.Continue}
 )
-"""What has no names that could be stored."""
+"""Syntax nodes without names that could be stored."""
 
 
 def _function(node: ast.FunctionDef, known: Names) -> None:

@@ -156,7 +156,7 @@ def _figures(auditor: Auditor, *, skip: int) -> dict[str, Any]:
 
 
 def _statuses(api: Api) -> dict[str, Any]:
-    """What the statuses say, once all of them are of one sweep: some may be written still."""
+    """Returns the statuses once all of them are of one sweep: some may still be written."""
     documents = [
         document
         for document in yaml.safe_load_all((POLICIES / "constraints.yaml").read_text())

@@ -1,4 +1,4 @@
-"""What a run measures: sets of policies one after the other, with both servers side by side."""
+"""The measurements of a run: sets of policies in turn, with both servers side by side."""
 
 import contextlib
 import sys
@@ -27,13 +27,14 @@ VERDICTS = {"pod": "allowed", "pod_bad": "denied", "deployment": "allowed"}
 WARM_UP = {"p1": 2000, "p12": 300, "p100": 60, "p1000": 30}
 
 MEMORY_BODY = "pod_small"
-"""What memory is read after: Gatekeeper decodes the object for each constraint, and 10,000 larger ones
-with a thousand constraints would take it a quarter of an hour. It needs less memory for small ones."""
+"""The body before memory is read. Gatekeeper decodes the object for each constraint: 10,000 larger
+bodies with a thousand constraints would take it a quarter of an hour. It needs less memory for
+small ones."""
 
 START_SETS = ("p1", "p12", "p100")
 
 JUDGED_CONNECTIONS = 8
-"""What goals are judged by: an API server sends several requests at a time."""
+"""The number of connections for goals: an API server sends several requests at a time."""
 
 Point = tuple[str, int]
 """A body, and the number of connections."""
@@ -49,7 +50,7 @@ _POINTS: tuple[Point, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured and for how long."""
+    """The measurements and their durations."""
 
     points: dict[str, tuple[Point, ...]]
     rounds: int
@@ -99,7 +100,7 @@ class Bench:
 
     @property
     def log(self) -> Path:
-        """What our servers log."""
+        """Returns the path of our servers' log."""
         return self.folder / "waddle.log"
 
     @property
@@ -143,7 +144,7 @@ class Bench:
         self.memory = {name: self.memory[name] for name in self.plan.points}
 
     def run_set(self, name: str) -> None:
-        """What depends on time, of one set."""
+        """Measures the time-dependent figures of one set."""
         source = _source(name, self.folder / name / "policies")
         if name in START_SETS:
             self._start(name, source)
@@ -169,7 +170,7 @@ class Bench:
         say(f"{name}: starts {self.started[name]}")
 
     def _beside(self, name: str, stack: contextlib.ExitStack) -> Iterator[Server]:
-        """What a set is compared with besides Gatekeeper, in the same rounds."""
+        """Yields the servers that a set is compared with besides Gatekeeper, in the same rounds."""
         if name == "p1":
             yield stack.enter_context(
                 floor(self.certificates, core=self.cores.server, log=self.log)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ROUND_SECONDS: Final = 0.05
 COST: Final = 10_000_000
-"""What an API server lets one policy cost."""
+"""The API server's limit of one policy's cost."""
 
 
 def chosen(folder: Path) -> Iterator[Json]:

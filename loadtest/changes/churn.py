@@ -19,7 +19,7 @@ class Change:
     """One request: an object applied at its path, or deleted there."""
 
     name: str
-    """What it is counted as."""
+    """The name under which it is counted."""
 
     path: str
     body: dict[str, Any] | None

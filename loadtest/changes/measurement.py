@@ -33,7 +33,7 @@ ENFORCED_SECONDS_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured and for how long."""
+    """The measurements and their durations."""
 
     rounds: int = 3
     seconds: float = 60
@@ -48,7 +48,7 @@ QUICK = Plan(rounds=1, seconds=15, saturation_seconds=3, warm_up=100)
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """What windows are measured with."""
+    """The equipment of the measured windows."""
 
     plan: Plan
     folder: Path

@@ -1,4 +1,4 @@
-"""What a large cluster holds: templates of the library, many times over, constraints and data."""
+"""Contents of a large cluster: many copies of the library's templates, constraints and data."""
 
 import json
 import re
@@ -17,7 +17,7 @@ Object = dict[str, Any]
 LIBRARY = Path(__file__).resolve().parent.parent / "policies" / "p12"
 
 CANARY = "canary"
-"""What the last of all constraints denies, and no other."""
+"""The label that only the last of all constraints denies."""
 
 CANARY_KIND = "ZCanary"
 
@@ -109,7 +109,7 @@ def config_maps(count: int, namespace: str) -> Iterator[tuple[str, Object]]:
 
 
 def sync_set() -> Object:
-    """What has them synced."""
+    """Returns the SyncSet of the data."""
     return {
         "apiVersion": "syncset.gatekeeper.sh/v1alpha1",
         "kind": "SyncSet",

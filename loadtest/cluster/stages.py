@@ -1,4 +1,4 @@
-"""What is measured on a cluster of one size: starts, memory, and that nothing goes on afterwards."""
+"""Measurements of a cluster of one size: starts, memory, and rest afterwards."""
 
 import contextlib
 import functools

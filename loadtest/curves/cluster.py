@@ -122,7 +122,7 @@ def _parameters() -> Iterator[Change]:
 
 @dataclass(slots=True)
 class _Writes:
-    """What programs have written, by the API server's own account."""
+    """The writes of programs, by the API server's audit log."""
 
     log: Path
 

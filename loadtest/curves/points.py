@@ -70,14 +70,14 @@ class Store:
         self.measured.append(path)
 
     def points(self, curve: str) -> list[Figures]:
-        """What there is of a curve, in order."""
+        """Returns the stored points of a curve, in order."""
         found = [json.loads(path.read_text()) for path in (self.folder / curve).glob("*.json")]
         return sorted(found, key=lambda point: float(point["at"]))
 
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """What the curves are measured with."""
+    """The equipment of the curves' measurements."""
 
     store: Store
     folder: Path

@@ -83,7 +83,7 @@ def beside(
     notes: int = 0,
     kept: bool = False,
 ) -> Iterator[Row]:
-    """What a flood makes of the others: their time, their answers, and the server's memory."""
+    """Yields a flood's effects on others: their time, their answers, the server's memory."""
     bodies = usual(notes), usual(notes, privileged=True)
     with apart(running):
         with Bystander(running, per_second, *bodies) as quiet:

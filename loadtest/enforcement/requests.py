@@ -33,7 +33,7 @@ def counted(lines: Iterable[str], agent: str) -> dict[str, int]:
 
 
 class Ledger:
-    """What a system writes from one moment on."""
+    """The writes of a system since a moment."""
 
     def __init__(self, system: System) -> None:
         """From now on."""

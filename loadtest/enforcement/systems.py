@@ -16,7 +16,7 @@ KIND = "Changing"
 
 TEMPLATES = 10
 CONSTRAINTS = 100
-"""What is there beside it. Of other kinds of objects, so that the questions cost the same with and
+"""The number of other constraints. They match other kinds, so that requests cost the same with and
 without them: Gatekeeper evaluates each that matches."""
 
 

@@ -1,4 +1,4 @@
-"""What an answer must be, and what is wrong with one: pure functions over decoded bodies."""
+"""Expected answers, and faults of wrong ones: pure functions over decoded bodies."""
 
 import json
 import re
@@ -30,7 +30,7 @@ class Expectation:
 def fault_of_review(
     expected: Expectation, uid: str, status: int, content: bytes | None
 ) -> str | None:
-    """What is wrong with a webhook's answer, None where nothing is."""
+    """Returns the fault of a webhook's answer; None if there is none."""
     if status != 200:
         return f"no review: status {status}"
     try:
@@ -56,7 +56,7 @@ def fault_of_review(
 def fault_of_object(
     expected: Expectation, status: int, content: bytes | None, headers: Iterable[tuple[str, str]]
 ) -> str | None:
-    """What is wrong with an API server's answer to a request that a webhook reviewed."""
+    """Returns the fault of an API server's answer to a request that a webhook reviewed."""
     try:
         body = json.loads(content or b"")
     except ValueError:

@@ -56,7 +56,7 @@ class Punctuality:
         return taken
 
     def complaints(self) -> list[str]:
-        """What to say of a schedule that was not kept."""
+        """Returns the complaints about a schedule that was not kept."""
         found = []
         if self.late > self.scheduled * UNKEPT_RATIO_MAX:
             found.append(

@@ -34,7 +34,7 @@ class Credentials:
         return client_context(self.authority, self.pair, verified=self.verified)
 
     def headers(self) -> dict[str, str]:
-        """What each request carries."""
+        """Returns the headers of each request."""
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
 

@@ -153,7 +153,7 @@ def mix(policies: str) -> list[Case]:
 
 
 def standing_objects(namespace: str) -> list[tuple[str, bytes]]:
-    """What updates and deletes are about: the collection's path and the object, to be created."""
+    """Returns the objects of updates and deletes to be created, with their collections' paths."""
     found = {
         (case.resource, case.operation): case for case in mix("p1") if case.operation == "DELETE"
     }

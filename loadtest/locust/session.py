@@ -1,4 +1,4 @@
-"""What both cases share in Locust: options, shapes, the two loops, and the verdict at the end."""
+"""Common parts of both cases in Locust: options, shapes, the two loops, and the verdict."""
 
 import itertools
 import random

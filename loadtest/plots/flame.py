@@ -58,7 +58,7 @@ def flame_graph(title: str, root: Frame) -> str:
 
 @dataclass(slots=True)
 class _Canvas:
-    """What is drawn so far; ``pixels`` are those of a sample."""
+    """The drawing so far; ``pixels`` is the width of a sample."""
 
     pixels: float
     height: int

@@ -32,7 +32,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened, and what does not hold."""
+    """The events of a run, for the verdict."""
 
     plan: Plan
     tally: Tally

@@ -29,7 +29,7 @@ class Policies:
         self.faults: list[str] = []
 
     def make(self) -> None:
-        """What there is at the start."""
+        """Creates the templates of the start."""
         self._plane.put_template(template("Denied"))
         self._plane.put_template(template("Changing"))
 
@@ -130,7 +130,7 @@ class Replicas:
         self.start_one()
 
     def _left(self, replica: Replica) -> None:
-        """What is to be done when a process has ended; one that told of a bug is a fault."""
+        """Cleans up after an ended process; a process that reported a bug is a fault."""
         self.plane.delete_pod(replica.name)
         try:
             replica.__exit__(None, None, None)

@@ -1,4 +1,4 @@
-"""What a soak is judged by."""
+"""The verdict of a soak."""
 
 import statistics
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ GROWTH_MAX = 0.05
 
 @dataclass(slots=True)
 class Tally:
-    """What clients saw."""
+    """The counts of clients."""
 
     answered: int = 0
     killed: int = 0
@@ -49,7 +49,7 @@ class Memory:
 
 
 def broken(tally: Tally, memory: Memory) -> list[str]:
-    """What does not hold; nothing is good."""
+    """Returns the broken goals; empty if all hold."""
     found = []
     if not tally.answered:
         found.append("nothing was answered")

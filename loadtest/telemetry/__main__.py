@@ -67,7 +67,7 @@ def configurations(collector: str) -> dict[str, list[str]]:
 
 
 def measure(sets: int, folder: Path) -> tuple[Shares, dict[str, float]]:
-    """What each set found, and the CPU of a request in microseconds."""
+    """Returns the shares of each set, and the CPU of a request in microseconds."""
     cores = Cores.of_this_machine()
     generator = Generator(cores.client)
     certificates = make_certificates(folder / "certificates")

@@ -84,7 +84,7 @@ def serving(policies: Path = POLICIES) -> Serving:
 
 
 def endpoint_over(policies: Path, decoding: Decoding) -> ReviewEndpoint:
-    """What answers by policies of files, without tracing."""
+    """Returns an endpoint over policies of files, without tracing."""
     registry, log = Registry(), _log()
     admission = Admission(serving(policies), AdmissionOptions(10.0), registry, log)
     return ReviewEndpoint(admission, registry, log, decoding=decoding)

@@ -211,7 +211,7 @@ def _answer(status: int, text: str) -> str:
 
 
 def _others(api: Api, done: threading.Event, found: Found) -> None:
-    """What everybody else writes meanwhile."""
+    """Writes other users' objects meanwhile."""
     writer = Writer(api, "bob")
     good: dict[str, Any] = pod(owner="me") | {"spec": {"containers": [container("a")]}}
     good["metadata"]["namespace"] = NAMESPACE

@@ -19,7 +19,7 @@ ALERT_BYTES_MAX: Final = 64
 """A record of TLS that only ends a connection has 24 bytes; the end of a call has more."""
 
 HANDSHAKE_REPLIES: Final = 2
-"""What a replica says before the first call: its hello, and the tickets of the session."""
+"""A replica's records before the first call: its hello, and the tickets of the session."""
 
 
 @dataclass(slots=True)

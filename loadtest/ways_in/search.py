@@ -29,7 +29,7 @@ POLICIES = Path(__file__).parents[2] / "policies"
 REPLICAS = 3
 
 RETRIES = 10
-"""What client-go repeats at once where an answer asks for it."""
+"""The retries of client-go, at once, if an answer asks for it."""
 
 LATE_SECONDS = 2.0
 """Beyond its timeout an answer counts as none. This process and the replicas share the machine with
@@ -42,7 +42,7 @@ STALL_SECONDS = 0.05
 
 @dataclass
 class Found:
-    """What a search has found so far."""
+    """The findings of a search so far."""
 
     attempts: int = 0
     answers: Counter[str] = field(default_factory=Counter)
@@ -203,7 +203,7 @@ def search(running: Sequence[Server], seconds: float, seed: int, *, first_only: 
 
 
 def _others(balancer: Balancer, done: threading.Event) -> None:
-    """What everybody else asks meanwhile."""
+    """Sends other users' requests meanwhile."""
     body = json.dumps(review(pod(owner="me"), userInfo={"username": "bob"})).encode()
     while not done.wait(0.1):
         balancer.post(body, "/v1/admit?timeout=3s")

@@ -139,7 +139,7 @@ def stage(cluster: Cluster) -> Iterator[Stage]:
 
 
 def retry(request: Any) -> Any:
-    """What the API server will serve in a moment: until then it says 404, or that it makes storage."""
+    """Returns the answer; repeats the request after 404, and after 429: storage is prepared."""
     found = []
 
     def is_answered() -> bool:

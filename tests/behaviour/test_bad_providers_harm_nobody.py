@@ -169,7 +169,7 @@ numbers = itertools.count()
 
 
 def answer_in_policy(server: Server, provider: str, *keys: str) -> dict[str, Any]:
-    """What a policy hears; keys are new, so that nothing is known of them."""
+    """Returns the provider's answer as a policy sees it; ``keys`` are new and not cached."""
     obj = thing("ConfigMap", namespace="default") | {"provider": provider, "keys": list(keys)}
     user = {"username": f"user-{next(numbers)}"}
     verdict = server.admit(obj, userInfo=user)
@@ -394,7 +394,7 @@ def test_a_provider_that_is_deleted_between_two_rounds_is_unknown_in_the_second(
 
 
 def test_the_answer_to_ten_megabytes_is_never_held(server: Server) -> None:
-    """What is left of eight at once is less than they were."""
+    """Eight answers of ten megabytes at once leave less memory in use than their total size."""
     answer_in_policy(server, "large", new("big"))
     before = rss_bytes(server)
     with ThreadPoolExecutor(8) as pool:

@@ -54,7 +54,7 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def answer_to(server: Server, sent: bytes) -> bytes:
-    """What comes back for these bytes, up to the end of the connection."""
+    """Returns the bytes that the server sends in reply, until the connection ends."""
     with server.raw() as connection:
         connection.sendall(sent)
         return read_all(connection)

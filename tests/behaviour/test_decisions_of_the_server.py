@@ -322,7 +322,7 @@ def waddle(*arguments: str | Path, stdin: bytes = b"") -> "subprocess.CompletedP
 def test_recorded_traffic_is_shown_counted_and_replayed(
     tmp_path: Path, sidecar: Sidecar, receiver: Receiver
 ) -> None:
-    """What a server recorded replays without a change on its policies, and with one on others."""
+    """Recorded decisions replay unchanged with the same policies, and changed with others."""
     with exporting(tmp_path, sidecar, includeObjects=True) as server:
         server.ready()
         for labels in ({}, {"owner": "me", "team": "t"}, {"team": "t"}):

@@ -203,7 +203,7 @@ def test_signing_out_ends_the_session(person: Person):
 
 
 def alert_text(answer: Any) -> str:
-    """What a page says is wrong."""
+    """Returns the text of the page's alert."""
     found = re.search(r'role="alert"><bdi>(.*?)</bdi>', answer.body.decode(), re.DOTALL)
     assert found, answer.body
     return found[1]

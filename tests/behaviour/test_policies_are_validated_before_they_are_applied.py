@@ -1,4 +1,4 @@
-"""What a policy would do is told before it is applied: at admission, by request, in a pipeline."""
+"""Validation before policies are applied: at admission, by request and in a pipeline."""
 
 import datetime as dt
 import http.client
@@ -140,7 +140,7 @@ def test_a_policy_that_does_not_end_is_not_admitted(server: Server) -> None:
 
 
 def validated(server: Server, policies: bytes | dict[str, Any]) -> Answer:
-    """What validation says; asked again where others were before it, or the machine is busy."""
+    """Returns the answer of validation; repeats the request after 429 and 504."""
     answers = [server.post(policies, PATH)]
 
     def is_answered() -> bool:

@@ -51,7 +51,7 @@ def asking_pod(*keys: str, show: bool = True, **fields: Any) -> dict[str, Any]:
 def answers_in_policy(
     server: Server, *keys: str, path: str = "/v1/admit?timeout=30s"
 ) -> dict[str, Any]:
-    """What a policy is told of keys."""
+    """Returns the provider's answers about keys, as a policy sees them."""
     answer = server.post(review(asking_pod(*keys)), path).verdict
     assert not answer["allowed"], answer
     found: dict[str, Any] = json.loads(answer["status"]["message"].removeprefix("[asked] "))

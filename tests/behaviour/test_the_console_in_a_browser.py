@@ -396,7 +396,7 @@ def test_text_has_contrast_in_light_and_dark_at_a_desk_and_on_a_telephone(browse
 
 
 def complaints(browser, console):
-    """What the browser complains of, but for the page that is meant to be nowhere."""
+    """Returns the browser's complaints, except those about the page that is missing on purpose."""
     return [one for one in browser.complaints(console.address) if "/nowhere - " not in one]
 
 

@@ -1,4 +1,4 @@
-"""What README shows of `make run` and `curl` is what a reader sees."""
+"""README's output of `make run` and `curl` is the real output."""
 
 import re
 import subprocess

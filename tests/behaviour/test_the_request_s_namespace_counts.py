@@ -1,4 +1,4 @@
-"""What states no namespace of its own is in its request's: a command run in a Pod, a port forwarded."""
+"""Objects without a namespace belong to their request's: commands in Pods, forwarded ports."""
 
 import re
 from pathlib import Path

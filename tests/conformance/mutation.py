@@ -45,7 +45,7 @@ DIFFERENCES: dict[str, dict[str, Any]] = {
 
 
 class Disagreement(Exception):
-    """What a case wants and what came of it."""
+    """A case whose result differs from the expected one."""
 
 
 def _check(wants: object, got: object, subject: str) -> None:

@@ -56,7 +56,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the engine gave: bindings, or an error of evaluation."""
+    """The engine's answer: bindings, or an error of evaluation."""
 
     results: tuple[dict[str, Any], ...] = ()
     error: EvaluationError | None = None

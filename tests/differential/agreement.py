@@ -43,7 +43,7 @@ Answer = tuple[str, Any]
 
 
 def ours(question: Question) -> Answer:
-    """What our engine says."""
+    """Returns our engine's answer."""
     try:
         modules = [
             parse_module(source, f"test-{number}.rego", question.version)
@@ -67,7 +67,7 @@ def ours(question: Question) -> Answer:
 
 
 def theirs(oracle: Oracle, question: Question) -> Answer:
-    """What the real OPA says."""
+    """Returns the real OPA's answer."""
     request: dict[str, Any] = {
         "op": "eval",
         "modules": list(question.modules),

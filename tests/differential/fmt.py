@@ -38,7 +38,7 @@ TOKEN = re.compile(
 FILE = "test-0.rego"
 
 Texts = tuple[str, str]
-"""What a file becomes, and why it does not: one of them is empty."""
+"""The formatted text of a file and the error; one of them is empty."""
 
 
 def ours(source: str, version: RegoVersion, target: Target) -> Texts:

@@ -131,7 +131,7 @@ class _Chance:
 
 
 def within(chance: Random, outer: Json) -> Json:
-    """What stands in a logical operator."""
+    """Returns a schema inside of a logical operator."""
     found: Json = {}
     maybe = _Chance(chance, found)
     maybe.set(0.5, "pattern", "^x")

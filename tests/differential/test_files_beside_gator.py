@@ -61,7 +61,7 @@ def constraints() -> list[dict[str, Any]]:
 
 
 def refused_or_messages(gator: Path, file: Path, documents: list[dict[str, Any]]) -> Any:
-    """What gator says: that it refuses, or the messages about the Pod."""
+    """Returns "refused" or gator's messages about the Pod."""
     file.write_text("\n---\n".join(map(json.dumps, documents)))
     done = subprocess.run(
         [str(gator), "test", "-o", "json", "-f", str(file)],
@@ -214,7 +214,7 @@ def mutators(kind: str) -> list[dict[str, Any]]:
 
 
 def expanded_here(document: dict[str, Any]) -> Any:
-    """What we say: that we refuse, or the Pod that is made and changed."""
+    """Returns "refused" or the expanded and mutated Pod."""
     extensions = Extensions()
     manifests = [Manifest(one, "a.yaml") for one in (document, expands())]
     if extensions.load(manifests):

@@ -39,7 +39,7 @@ WHOLE = (
     "overlays/fail-closed",
     "overlays/beside-gatekeeper",
 )
-"""What is applied as it is."""
+"""Overlays that are applied without a change."""
 
 ADDED = (
     ("components/autoscaling", "components/alerts", "components/pod-monitor", "dashboards"),
@@ -59,7 +59,7 @@ ADDED = (
     ("decisions/exporter", "decisions/exporter-gatekeeper-format"),
     ("decisions/vector",),
 )
-"""What is added to the base."""
+"""Components that are added to the base."""
 
 
 def test_no_folder_of_the_manifests_is_left_out_here():

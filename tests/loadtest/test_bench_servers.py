@@ -1,4 +1,4 @@
-"""What the benchmark starts and compares: the bare application, our server, flame graphs."""
+"""The benchmark's servers and comparisons: the bare application, our server, flame graphs."""
 
 from pathlib import Path
 

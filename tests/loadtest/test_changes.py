@@ -80,7 +80,7 @@ def test_each_change_of_a_template_is_another_source_and_no_constraint_is_made_t
 
 
 def denials(client: Client, document: dict[str, Any]) -> list[str]:
-    """What it says of an object."""
+    """Returns the denials of an object."""
     found = client.snapshot.review(AugmentedObject(document, operation="CREATE"))
     return [result.msg for result in found.results]
 

@@ -87,7 +87,7 @@ class Shell:
             pytest.fail(failure)
 
     def _fails(self, step: Step) -> str:
-        """What is not as the step has it; "" for nothing."""
+        """Returns the deviation from the step's expected result; "" if there is none."""
         done = subprocess.run(
             ["bash", "-c", step.command],
             cwd=self.folder,

@@ -121,7 +121,7 @@ def differing(seed: str) -> tuple[int, int, int]:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    """What is read no more is dropped at the second look."""
+    """Lets projections drop unread fields at the second look."""
     monkeypatch.setattr(projection, "NARROW_SECONDS", -1.0)
     monkeypatch.setattr(projection, "LOOK_SECONDS", -1.0)
 

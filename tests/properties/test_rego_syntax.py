@@ -1,4 +1,4 @@
-"""What is printed parses back to the same tree, and no text brings the parser down."""
+"""Printed syntax trees parse back to the same tree, and no text crashes the parser."""
 
 import string
 

@@ -75,7 +75,7 @@ class ApiServer:
         self.storage.droppers.append(self._dropped)
 
     def stop(self) -> None:
-        """What a kill leaves to do."""
+        """Removes the listeners of a killed server."""
         self.storage.listeners.remove(self._happened)
         self.storage.droppers.remove(self._dropped)
 

@@ -132,7 +132,7 @@ class Happened:
     after: Json | None
 
     def event(self, selector: Selector) -> tuple[str, Json] | None:
-        """What a watch with this selection hears."""
+        """Returns the event of a watch with this selector; None for none."""
         was = self.before is not None and selector.takes(self.before)
         now = self.after is not None and selector.takes(self.after)
         if now:
@@ -148,7 +148,7 @@ class Happened:
 
 @dataclass(frozen=True)
 class Copy:
-    """What was held at a moment, as a backup of etcd keeps it."""
+    """The stored objects at a moment, like a backup of etcd."""
 
     version: int
     compacted: int
@@ -158,7 +158,7 @@ class Copy:
 
 @dataclass
 class Storage:
-    """What the API server holds: outlives its restarts."""
+    """The objects of the API server, which outlive its restarts."""
 
     version: int = 100
     compacted: int = 0
@@ -169,7 +169,7 @@ class Storage:
     history: list[Happened] = field(default_factory=list)
     writes: int = 0
     idle_writes: int = 0
-    """Those that changed nothing."""
+    """The number of writes that changed nothing."""
     uids: int = 0
     page_objects_max: int = PAGE_OBJECTS_MAX
     """A page may have fewer than were asked for."""
@@ -398,7 +398,7 @@ class Storage:
         return list(objects.values())
 
     def since(self, version: int) -> Iterator[Happened]:
-        """What happened after a version; refuses where that is forgotten."""
+        """Returns the changes after a version; refuses if they are forgotten."""
         if version < self.compacted:
             raise Refusal(410, "Expired", f"too old resource version: {version}")
         return (change for change in self.history if change.version > version)

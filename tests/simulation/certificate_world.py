@@ -92,7 +92,7 @@ class CertificateWorld:
         self.storage.create(CONFIGURATIONS, "", configuration)
         self.storage.listeners.append(self._changed)
         self.bundles: list[tuple[float, bytes]] = []
-        """What the configuration trusted, and since when."""
+        """The CA bundles of the configuration, with the times since when."""
         self.replicas: list[Replica] = []
         self.made = 0
         self.pairs = 0

@@ -1,4 +1,4 @@
-"""Who uses a cluster: they write policies, Namespaces, and the data that policies may read."""
+"""Users of a cluster: they write policies, Namespaces, and the data that policies may read."""
 
 import asyncio
 import random
@@ -25,7 +25,7 @@ class Users:
         self.storage = storage
 
     def begin(self) -> None:
-        """What there is before there are replicas."""
+        """Creates the objects that exist before the replicas."""
         chance, storage = self.chance, self.storage
         for kind in KINDS[: chance.choice([1, 1, 1, 2])]:
             storage.create(TEMPLATES, "", self.template(kind, chance.randrange(BROKEN)))

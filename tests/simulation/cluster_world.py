@@ -62,7 +62,7 @@ POD_LABELS = {"app.kubernetes.io/name": "waddle", "gatekeeper.sh/operation": "we
 OPERATIONS = [frozenset({"webhook", "status", "generate"})] * 2 + [
     frozenset({"webhook", "generate"})
 ]
-"""What an installation's replicas carry out: in some nobody writes a status."""
+"""The operations of an installation's replicas: in some no replica writes a status."""
 
 TICKS_SECONDS = [TICK_SECONDS, 2.0, 2.0]
 """How often a replica looks by itself: that of the product, and one that is late as on a busy node."""
@@ -90,8 +90,8 @@ FATES = {
     "terminating": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     "failed": {"phase": "Failed", "conditions": [{"type": "Ready", "status": "False"}]},
 }
-"""What is said of a Pod whose process has ended: nobody has noticed yet, or its node is lost, or
-it was to go and its node is lost, or nobody starts it again."""
+"""The states of a Pod whose process has ended: unnoticed, lost with its node, lost with its node
+while it was deleted, or never restarted."""
 
 BACKUP_SHARE = 0.2
 """How often etcd is copied before something happens."""
@@ -211,7 +211,7 @@ class ClusterWorld:
             await following.run()
 
     def _trier(self, replica: Replica) -> Trier | None:
-        """What tries policies for a replica: nothing, in most worlds."""
+        """Returns the replica's validator of policies: None in most worlds."""
         del replica
         return None
 
@@ -253,7 +253,7 @@ class ClusterWorld:
         await self._rest()
 
     async def _look_forever(self) -> None:
-        """What is enforced is so in time."""
+        """Checks again and again that changes are enforced in time."""
         while True:
             await asyncio.sleep(1.0)
             server = self.server

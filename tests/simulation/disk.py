@@ -30,13 +30,13 @@ def _error(number: int) -> OSError:
 
 
 class _File:
-    """What a name stands for."""
+    """The contents of a file."""
 
     def __init__(self) -> None:
         self.data = bytearray()
         self.durable = b""
         self.hole: tuple[int, int] | None = None
-        """What a failed sync did not write."""
+        """The range that a failed sync did not write."""
 
     def sync(self) -> None:
         whole = bytes(self.data)
@@ -104,7 +104,7 @@ class Disk:
         return path in self.directories and path / LOCK in self.names
 
     def lose_power(self) -> None:
-        """What was not synced may be lost."""
+        """Loses changes that were not synced, by chance."""
         chance = self.loop.random
         for _, change in self.changes:
             if chance.random() < 0.5:
@@ -169,7 +169,7 @@ class Mount(OSDisk):
         self._disk = disk
         self._process = process
         self._open: dict[int, _File | Path] = {}
-        """What its descriptors stand for: files, and directories by their paths."""
+        """The files of the open descriptors, and directories by their paths."""
         self._descriptors = itertools.count(DESCRIPTOR_MIN)
 
     def enter(self, share: float) -> Disk:
@@ -230,7 +230,7 @@ class Mount(OSDisk):
         return min(len(data), room)
 
     def pread(self, descriptor: int, count: int, position: int) -> bytes:
-        """What the process sees, durable or not."""
+        """Returns the bytes that the process sees, durable or not."""
         self.enter(0.0).may_fail()
         return bytes(self._opened(descriptor).data[position : position + count])
 
@@ -240,7 +240,7 @@ class Mount(OSDisk):
         self._opened(descriptor).truncate(size)
 
     def fsync(self, descriptor: int) -> None:
-        """What was written before it began; after one that failed some of that never is."""
+        """Makes earlier writes durable; after a failed sync some of them never are."""
         found = self._open[descriptor]
         until = 0 if isinstance(found, Path) else len(found.data)
         disk = self.enter(0.5 if isinstance(found, Path) else 1.0)

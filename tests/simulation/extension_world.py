@@ -18,7 +18,7 @@ class ExtensionUsers(Users):
     """They write mutators and ExpansionTemplates for the most part."""
 
     def begin(self) -> None:
-        """What there is before there are replicas."""
+        """Creates the objects that exist before the replicas."""
         for _ in range(self.chance.choice([0, 2, 5])):
             self._write_extension()
         if self.chance.random() < 0.2:

@@ -36,7 +36,7 @@ class Files(Protocol):
 
 
 FILES: "contextvars.ContextVar[Files]" = contextvars.ContextVar("files")
-"""Those of whoever runs."""
+"""The files of the current process."""
 
 
 def install() -> None:

@@ -106,7 +106,7 @@ class GeneratedWorld(ClusterWorld):
         await super()._heal()
 
     def _happened(self, change: Happened) -> None:
-        """What was generated is not deleted while it is wanted."""
+        """Checks that generated objects are not deleted while they are needed."""
         if change.served not in (POLICIES, BINDINGS) or change.after is not None:
             return
         assert change.before is not None

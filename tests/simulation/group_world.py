@@ -80,7 +80,7 @@ class GroupEnforcement(Enforcement):
             yield (CONSTRAINT_GROUP, name), item
 
     def look(self, replica: Replica) -> None:
-        """What a group asks is what the replica enforces."""
+        """Checks that a replica enforces the constraints of a group."""
         revision = replica.serving.revision
         is_new = revision is not None and revision.snapshot is not replica.looked_at
         super().look(replica)

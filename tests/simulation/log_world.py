@@ -211,7 +211,7 @@ class LogWorld(LogParts):
         return pod.running.streams.gaps
 
     def _check_all_arrived(self, how: str) -> None:
-        """What servers that live, or have ended in order, have queued is with every sink."""
+        """Checks that each sink has the records of servers that live or ended in order."""
         for receiver in self.receivers:
             there = arrived(receiver, self.disks)
             for pod in self._here:

@@ -114,7 +114,7 @@ class Loop(asyncio.BaseEventLoop):
     # --- what asyncio asks of a loop -----------------------------------------------------------
 
     def process_of(self, context: contextvars.Context | None = None) -> Process:
-        """Whose a context is."""
+        """Returns the process of a context."""
         if context is None:
             return PROCESS.get(self.director)
         return context.get(PROCESS, self.director)

@@ -21,7 +21,7 @@ Factory = Callable[[], asyncio.BaseProtocol]
 
 
 class Socket:
-    """What a protocol may ask of a connection's socket."""
+    """The socket of a connection, as far as protocols use it."""
 
     family = socket.AF_UNIX
 
@@ -35,7 +35,7 @@ class Socket:
 
 
 class Link:
-    """What two ends share: how fast it is, and whether it still carries anything."""
+    """The common state of two ends: latency, and whether bytes still arrive."""
 
     def __init__(self, latency: float) -> None:
         self.latency = latency
@@ -254,7 +254,7 @@ class Server:
 
 
 class Network:
-    """Who listens where, and the links there are."""
+    """The listeners and links of a world."""
 
     def __init__(self, loop: Loop) -> None:
         self.loop = loop

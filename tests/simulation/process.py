@@ -1,4 +1,4 @@
-"""What runs in a world: its processes, with their tasks and callbacks."""
+"""Processes of a world, with their tasks and callbacks."""
 
 import asyncio
 import contextvars
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.simulation.loop import Loop
 
 PROCESS: "contextvars.ContextVar[Process]" = contextvars.ContextVar("process")
-"""Whose what runs is."""
+"""The process of the current context."""
 
 
 class Process:
@@ -28,7 +28,7 @@ class Process:
         self._tasks: list[Task] = []
         self._tasks_max = 32
         self.open: dict[Any, None] = {}
-        """What is cut when the process ends; each has ``cut()``."""
+        """Connections that are cut when the process ends; each has ``cut()``."""
         self.context = contextvars.Context()
         self.context.run(PROCESS.set, self)
 
@@ -40,7 +40,7 @@ class Process:
             self._tasks_max = 2 * len(self._tasks) + 32
 
     def tasks(self) -> "list[Task]":
-        """Those that are not done, in the order in which they began."""
+        """Returns the unfinished tasks, in the order in which they began."""
         return [task for task in self._tasks if not task.done()]
 
     def spawn(self, make: Coroutine[Any, Any, Any]) -> "Task":

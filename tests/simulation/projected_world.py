@@ -54,7 +54,7 @@ _templates: dict[str, Template] = {}
 
 
 def read_once(of: Template) -> ReadSet | None:
-    """What a template reads, derived once for all worlds."""
+    """Returns the read set of a template, computed once for all worlds."""
     text = repr(of.code[0].source)
     _templates[text] = of
     return _read(text)
@@ -106,7 +106,7 @@ class ReadEnforcement(Enforcement):
     """Looks at what templates read in each snapshot, too."""
 
     def look(self, replica: Replica) -> None:
-        """What a template reads is there."""
+        """Checks that the data that a template reads are present."""
         revision = replica.serving.revision
         is_new = revision is not None and revision.snapshot is not replica.looked_at
         super().look(replica)

@@ -50,7 +50,7 @@ class ProviderUsers(Users):
     """They write Providers for the most part."""
 
     def begin(self) -> None:
-        """What there is before there are replicas."""
+        """Creates the objects that exist before the replicas."""
         for _ in range(self.chance.choice([0, 2, 4])):
             self._write_provider()
         super().begin()
@@ -94,7 +94,7 @@ class ProviderEnforcement(Enforcement):
             yield (KIND, name), item
 
     def look(self, replica: Replica) -> None:
-        """Who is asked is somebody that there was, and could be asked."""
+        """Checks that the providers in force existed and were valid."""
         super().look(replica)
         revision = replica.serving.revision
         if revision is None or replica.seen.get("providers") is revision.policies.providers:
@@ -124,7 +124,7 @@ class ProviderEnforcement(Enforcement):
         return ""
 
     def lies(self, replicas: list[Replica], dead: set[str]) -> str:
-        """What byPod says of replicas that is not so."""
+        """Returns a wrong byPod entry of a Provider."""
         names = sorted(replica.name for replica in replicas)
         for (_, name), item in self.providers():
             entries = (item.get("status") or {}).get("byPod") or []

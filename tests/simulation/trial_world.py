@@ -44,7 +44,7 @@ QUEUE_SECONDS = 2 * BEYOND_SECONDS + 8.0
 
 
 class Machine:
-    """What tries policies on a replica's node, as :class:`webhook.trials.trials.Trials` does.
+    """Tries policies on a replica's node, as :class:`webhook.trials.trials.Trials` does.
 
     Of its processes there is only how long they take, and what they come to.
     """
@@ -75,7 +75,7 @@ class Machine:
         seconds: float,
         tell: Callable[[int, Tried | None], None],
     ) -> None:
-        """What comes of policies, one after the other."""
+        """Reports the outcome of each policy in turn."""
         del seconds
         for number, one in enumerate(requests):
             tell(number, self._one(one))
@@ -134,7 +134,7 @@ class TrialEnforcement(Enforcement):
     """Everything may be as much later as what is tried before it takes."""
 
     def late(self, replica: Replica) -> str:
-        """What a ready replica should have heard of by now."""
+        """Returns the changes that a ready replica should have enforced by now."""
         since = self.loop.now() - QUEUE_SECONDS
         busy = max(self.changed.values(), default=0.0) > since
         return "" if busy else super().late(replica)
@@ -178,7 +178,7 @@ class TrialWorld(ClusterWorld):
         return Client(targets=[AdmissionTarget()], drivers=[driver])
 
     def _excuse(self, seconds: float, *replicas: Replica) -> None:
-        """Who is at a trial may be gone, or not heard of: so long the others wait."""
+        """Extends the excuse by the longest trial: others wait for a replica that tries."""
         super()._excuse(seconds + LONGEST_SECONDS, *replicas)
 
     def _unsettled(self) -> str:

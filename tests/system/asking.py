@@ -89,7 +89,7 @@ class Connected:
         }
 
     def mutate(self, review: dict[str, Any]) -> dict[str, Any]:
-        """What becomes of the object, or why nothing does."""
+        """Returns the mutated object, or the reason of the refusal."""
         response = self._post("/v1/mutate", review)
         status = response.get("status") or {}
         patch = json.loads(base64.b64decode(response.get("patch") or "W10="))

@@ -1,4 +1,4 @@
-"""What replicas say first: a half-filled cache would admit what the last policy denies."""
+"""First answers of replicas: a half-filled cache would admit what the last policy denies."""
 
 import threading
 

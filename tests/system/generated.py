@@ -48,7 +48,7 @@ def refusal(plane: Plane, document: dict[str, Any]) -> str:
 
 
 def state(plane: Plane, path: str) -> list[Any]:
-    """What byPod says of the policy or binding."""
+    """Returns the state of the policy or binding, from byPod."""
     found = []
     for entry in plane.by_pod(path):
         points = entry.get("enforcementPointsStatus") or [entry.get("vapGenerationStatus")]

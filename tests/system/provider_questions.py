@@ -16,7 +16,7 @@ from tests.provider_process import ProviderProcess
 Object = dict[str, Any]
 
 LABEL: Final = "asks"
-"""Whose value names the template that a review is about."""
+"""The label whose value names the template of a review."""
 
 GOOD, FAULTY, CLOSED, UNKNOWN, DELETED = "good", "faulty", "closed", "unknown", "deleted"
 """Providers: one whose answers can be read, one whose cannot, one that nobody listens for, one that
@@ -108,7 +108,7 @@ def random_provider(source: random.Random) -> str:
 
 
 def random_argument(source: random.Random) -> Any:
-    """What `external_data` is called with: right mostly, and else of every wrong shape."""
+    """Returns a random argument of `external_data`: mostly valid, otherwise of any wrong shape."""
     provider = random_provider(source)
     keys: Any = random_keys(source, provider)
     argument: Object = {"provider": provider, "keys": keys}
@@ -456,7 +456,7 @@ def without_faults(message: str) -> str:
 
 
 def errors_of_mutation(message: str) -> list[str]:
-    """What a mutation failed of, in an order of its own, likewise.
+    """Returns the errors of a mutation in a fixed order.
 
     A value that is put in the place of the same is a mutation to Gatekeeper, and none here.
     """

@@ -161,7 +161,7 @@ CONFIG: Object = {
 }
 
 TAKEN = "taken"
-"""What an object in the cluster has under `unique`."""
+"""The value of `unique` in an object of the cluster."""
 
 KINDS: tuple[tuple[str, str, str, bool], ...] = (
     ("v1", "ConfigMap", "configmaps", True),

@@ -39,7 +39,7 @@ _numbers = itertools.count(1)
 
 
 class Policy(Protocol):
-    """What goes round: a template of a kind and a constraint of its name, both with a word."""
+    """A template and a constraint of the same name, both with a word."""
 
     def documents(self, kind: str, word: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Both, others for another word."""
@@ -157,7 +157,7 @@ class Rounds:
 
 
 def others(written: list[str]) -> list[str]:
-    """What was written of anything but rounds' own policies."""
+    """Returns the writes that do not concern the rounds' own policies."""
     return [line for line in written if PREFIX not in line]
 
 

@@ -1,4 +1,4 @@
-"""What an audit says besides statuses: Events, the log, the decision log, metrics, synced data."""
+"""Output of an audit besides statuses: Events, the log, the decision log, metrics, synced data."""
 
 import json
 from collections.abc import Iterator

@@ -86,11 +86,11 @@ class Cluster:
         return made | {"apiVersion": group, "kind": kind}
 
     def some_name(self) -> str:
-        """What a controller puts behind a name."""
+        """Returns a random suffix of a name, as controllers make it."""
         return "".join(self.chance.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
 
     def roll(self, deployment: Any, image: str) -> Any:
-        """What a Deployment's controllers make of its template: a ReplicaSet with two Pods."""
+        """Returns a ReplicaSet with two Pods, as a Deployment's controllers make it."""
         name, labels = deployment["metadata"]["name"], deployment["metadata"]["labels"]
         made = self.make("ReplicaSet", f"{name}-{self.some_name()}", image, deployment, **labels)
         for _ in range(2):

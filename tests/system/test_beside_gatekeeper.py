@@ -167,7 +167,7 @@ def status(plane: Plane) -> dict[str, Any]:
 
 
 def annotations(plane: Plane, path: str) -> dict[str, str]:
-    """Those of an object."""
+    """Returns the annotations of an object."""
     return plane.api.request("GET", path)["metadata"].get("annotations") or {}
 
 

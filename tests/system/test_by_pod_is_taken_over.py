@@ -61,7 +61,7 @@ def generations(plane: Plane) -> list[int]:
 
 
 def entry_of(plane: Plane, replica: Replica) -> Any:
-    """What byPod says of a replica."""
+    """Returns the byPod entry of a replica."""
     return next(entry for entry in plane.by_pod(PATH) if entry["id"] == replica.name)
 
 

@@ -168,7 +168,7 @@ class Installation:
             sidecar.kill()
 
     def state_of_sidecars(self) -> str:
-        """What became of the sidecars, and the end of what they and the audit logged."""
+        """Returns the exit codes and last log lines of the sidecars and the audit."""
         sidecars = [f"{one.process.poll()} {one.log.read_text()[-3000:]}" for one in self.sidecars]
         return "\n".join([*sidecars, *map(str, self.servers[-1].events[-20:])])
 

@@ -81,7 +81,7 @@ def is_refused(plane: Plane, word: str) -> bool:
 
 
 def total(plane: Plane) -> Any:
-    """What the audit has counted."""
+    """Returns the audit's ``totalViolations``."""
     return (
         plane.api.request("GET", f"{CONSTRAINTS}/denied/words")
         .get("status", {})

@@ -1,4 +1,4 @@
-"""What the user of a cluster sees where a replica cannot decide, by the webhook's failurePolicy.
+"""Errors and admissions while a replica cannot decide, by the webhook's failurePolicy.
 
 Each fault is met twice through the real API server: by an object whose webhook has failurePolicy
 Fail, and by one whose webhook has Ignore. Under Fail there is an error that says what was the
@@ -100,7 +100,7 @@ class Reviewing:
         return ""
 
     def twice(self, word: str = "x", name: str = "one") -> tuple[str, str]:
-        """What both say to an object, one after the other."""
+        """Returns the answers under Fail and under Ignore."""
         return self.once("fail", word, name), self.once("ignore", word, name)
 
     def admitted_unseen(self, name: str) -> bool:

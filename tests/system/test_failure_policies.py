@@ -1,4 +1,4 @@
-"""What is refused while no replica answers: what constraints say that fail closed, and no more."""
+"""While no replica answers, only constraints that fail closed refuse requests."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

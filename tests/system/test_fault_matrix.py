@@ -166,7 +166,7 @@ def _all_broken(matrix: Matrix) -> bool:
 
 
 def check_answer(one: Try, answer: dict[str, Any]) -> None:
-    """What a request got is what the table says."""
+    """Asserts that an answer is the one of the table."""
     status = answer["status"]
     message = status.get("message", "")
     word = one.row.admission

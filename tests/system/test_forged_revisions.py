@@ -1,4 +1,4 @@
-"""Who may write PolicyRevisions, and nothing else, decides nothing by it, at any replica."""
+"""A user with the right to PolicyRevisions alone decides nothing by it, at any replica."""
 
 import signal
 from collections.abc import Iterator

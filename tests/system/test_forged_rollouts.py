@@ -1,4 +1,4 @@
-"""Who may write a constraint's status, and nothing else, moves no roll-out, at any replica."""
+"""A user with the right to a constraint's status alone moves no roll-out, at any replica."""
 
 import signal
 from collections.abc import Iterator

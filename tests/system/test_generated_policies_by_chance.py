@@ -79,7 +79,7 @@ class Policy:
         }
 
     def refusals(self, document: Json, namespace: Json) -> list[str]:
-        """What the webhook says of its creation."""
+        """Returns the webhook's messages about the object's creation."""
         of = {"group": "chance.example", "version": "v1"}
         request = {
             "uid": "u",
@@ -96,7 +96,7 @@ class Policy:
 
 
 def refusal(plane: Plane, document: Json) -> str:
-    """What the API server's policy says of it: the first of what it finds."""
+    """Returns the message of the API server's policy: its first violation."""
     try:
         plane.api.request("POST", THINGS, document)
     except ApiError as error:

@@ -186,7 +186,7 @@ def play_test(helm: Helm, plane: Plane, replica: InstalledServer) -> None:
 
 
 def left(plane: Plane) -> list[str]:
-    """What is in the cluster of ours, but for the namespace."""
+    """Returns Waddle's objects in the cluster, except the namespace."""
     paths = [
         *(WEBHOOKS, MUTATING, CRD_PATH, f"{RBAC}/clusterroles", f"{RBAC}/clusterrolebindings"),
         *(f"{RBAC}/roles", f"{RBAC}/rolebindings"),

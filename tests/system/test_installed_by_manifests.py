@@ -192,7 +192,7 @@ def start_three(
 
 
 class Authorities:
-    """What the Secret holds, and what each replica has begun to serve."""
+    """The authority in the Secret, and the certificate that each replica serves."""
 
     def __init__(self, plane: Plane) -> None:
         self._plane = plane

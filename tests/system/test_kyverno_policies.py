@@ -151,7 +151,7 @@ def deployment(name: str) -> Json:
 
 
 def refusal(plane: Plane, obj: Json) -> str:
-    """What the API server's user is told who creates an object; empty where it may be."""
+    """Returns the API server's refusal of an object; empty if it is admitted."""
     group = "/api/v1" if obj["kind"] == "Pod" else "/apis/apps/v1"
     path = f"{group}/namespaces/{WORKLOADS}/{obj['kind'].lower()}s?dryRun=All"
     try:

@@ -96,7 +96,7 @@ def mutating_replica(plane: Plane, start: StartReplica, *flags: str) -> Iterator
 
 
 def by_pod(plane: Plane, path: str, pod: str = "mutating-0") -> dict[str, Any]:
-    """What an object's status says of a replica."""
+    """Returns the byPod entry of a replica."""
     entries = plane.by_pod(path)
     return next((entry for entry in entries if entry["id"] == pod), {})
 

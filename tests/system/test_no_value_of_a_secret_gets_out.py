@@ -49,7 +49,7 @@ EXPRESSIONS = {
     "Regotime": "time.parse_rfc3339_ns(input.review.object.data.token) > 0",
 }
 FAIL = ("celnumber", "celkey")
-"""Those that end in an error: others are undefined, as in OPA, and say nothing."""
+"""Expressions that end in an error; the others are undefined, as in OPA, and print nothing."""
 
 FLAGS = (
     "--operation=mutation-webhook",

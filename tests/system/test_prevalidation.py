@@ -1,4 +1,4 @@
-"""What is new is tried by one replica, in a process with bounds, before any of them enforces it."""
+"""One replica tries a new policy in a bounded process before any replica enforces it."""
 
 import contextlib
 import copy
@@ -44,7 +44,7 @@ def outcomes(plane: Plane, name: str) -> dict[int, dict[str, Any]]:
 
 
 def verdicts(plane: Plane, name: str) -> dict[int, str]:
-    """What they are, in a word."""
+    """Returns the verdicts, by generation."""
     return {number: found.get("verdict", "") for number, found in outcomes(plane, name).items()}
 
 

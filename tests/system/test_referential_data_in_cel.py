@@ -91,7 +91,7 @@ def denial(replica: Replica, word: str) -> str:
 
 
 def codes(plane: Plane) -> list[str | None]:
-    """What is wrong with the template, by replica."""
+    """Returns the template's error codes, by replica."""
     return [(one.get("errors") or [{}])[0].get("code") for one in plane.by_pod(TEMPLATE)]
 
 

@@ -35,7 +35,7 @@ CONFIG = f"/apis/config.gatekeeper.sh/v1alpha1/namespaces/{NAMESPACE}/configs/co
 
 @pytest.fixture(autouse=True)
 def nothing_stays(plane: Plane) -> Iterator[None]:
-    """What is synced, and the Config that says so, end with a test."""
+    """Deletes the Config and the synced objects after a test."""
     yield
     try_request(plane.api, "DELETE", CONFIG)
     try_request(plane.api, "DELETE", f"{CONFIG_MAPS}/marker")

@@ -74,7 +74,7 @@ def audit(plane: Plane) -> Iterator[Start]:
 
 @pytest.mark.parametrize("api", APIS.values(), ids=APIS)
 def test_each_violating_resource_has_a_report_that_viewers_understand(plane, audit, api):
-    """What Policy Reporter and Headlamp read; the CRDs' own schemas accept and keep all of it."""
+    """Policy Reporter and Headlamp can read them; the CRDs' schemas accept and keep all fields."""
     namespace = f"viewed-{api.name}"
     make_namespace(plane, namespace)
     bad = put_config_map(plane, namespace, "bad", "no")

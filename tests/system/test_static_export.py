@@ -119,7 +119,7 @@ def test_policies_of_files_hold_while_no_webhook_runs(tmp_path: Path) -> None:
 def test_policies_of_files_hold_beside_replicas_and_after_these_are_killed(
     tmp_path: Path, proxy: Proxy
 ) -> None:
-    """What fails open is let in while nobody runs, but for what the files say."""
+    """Requests are admitted while no replica runs, unless the files refuse them."""
     folder = tmp_path / "admission"
     export(folder)
 

@@ -160,7 +160,7 @@ KYVERNO_CRD = definition("ValidatingPolicy", "validatingpolicies", "policies.kyv
 def test_rules_stand_while_nobody_runs_and_are_narrowed_by_who_starts_then(
     plane: Plane, proxy: Proxy, kyverno: None
 ) -> None:
-    """What fails closed is refused meanwhile, what fails open is let in, and nothing else is sent."""
+    """Requests that fail closed are refused meanwhile, others admitted, and no more are sent."""
     register(plane, proxy.port)
     with ExitStack() as stack:
         stack.callback(plane.api.request, "DELETE", f"{WEBHOOKS}/{NAME}")

@@ -1,4 +1,4 @@
-"""What the API server asks nobody about is NotAsked; with the rule that is missing it is enforced."""
+"""Unsent requests make a policy NotAsked; with the missing rule it is enforced."""
 
 import os
 import subprocess

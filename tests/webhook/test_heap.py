@@ -1,4 +1,4 @@
-"""What is large is freed so that no other thread waits for all of it."""
+"""Large values are freed in parts, so that no other thread waits for all of them."""
 
 import weakref
 from typing import Any

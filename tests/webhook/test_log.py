@@ -32,7 +32,7 @@ class Lines:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What was logged, decoded."""
+        """Returns the decoded log lines."""
         return [json.loads(line) for line in self.raw]
 
 

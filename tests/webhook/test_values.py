@@ -80,7 +80,7 @@ def _copied(body: type) -> type:
 
 
 def value_or_error(call: Callable[[], Any]) -> Any:
-    """What a call gives, or the class and words of its error."""
+    """Returns the result of a call, or the class and text of its error."""
     try:
         return call()
     except Exception as error:  # noqa: BLE001  # whatever it is, both must say it
@@ -117,7 +117,7 @@ def test_arguments_by_their_places_are_those_of_dataclasses() -> None:
 
 
 def account(cls: Any, named: dict[str, Any]) -> Any:
-    """What can be seen of a class and of one of it, or the error of making it."""
+    """Returns the visible properties of a class and its instance, or the constructor's error."""
     one = value_or_error(partial(cls, **named))
     if isinstance(one, tuple):
         return one
@@ -149,7 +149,7 @@ def test_there_is_no_place_for_other_attributes(way: dict[str, bool]) -> None:
 
 
 def test_one_that_is_replaced_is_made_anew() -> None:
-    """What may not be given is not taken over."""
+    """Fields without an argument are not copied."""
     for cls in pair(Body, {"frozen": True}):
         one = dataclasses.replace(cls("a", where="x"), ratio=2.0)
         assert (one.name, one.where, one.ratio) == ("a", "x", 2.0)

@@ -1,4 +1,4 @@
-"""What strangers sent to the webhook as it is shipped, each with failurePolicy Ignore and Fail."""
+"""Attacks of strangers on the shipped webhook, with failurePolicy Ignore and Fail."""
 
 import json
 import time
@@ -256,7 +256,7 @@ def large_policies() -> Iterator[Row]:
 
 
 def loaded(*documents: str) -> Bystander:
-    """What ordinary requests meet beside these policies."""
+    """Returns the measurements of ordinary requests beside these policies."""
     with (
         server(*shipped.flags(), documents=(*library(), *documents)) as running,
         Bystander(running, 20, usual(), usual(privileged=True)) as others,

@@ -1,4 +1,4 @@
-"""What an API server says of cases, and what we say: the same message, or the same object."""
+"""Answers of an API server and ours to the same cases: the same message, or the same object."""
 
 import contextlib
 import json

@@ -129,7 +129,7 @@ class Case:
 
 
 def parameters() -> list[Json]:
-    """Those that bindings may name, in the namespace of all objects."""
+    """Returns the parameter objects of bindings, in the namespace of all objects."""
     return [
         {
             "apiVersion": "v1",

@@ -289,7 +289,7 @@ def _outcome(message: str) -> str:
 
 
 def answers_there(oracle: CelOracle, questions: list[ComposedQuestion]) -> list[str]:
-    """What Kubernetes' validator says of each; empty where it admits."""
+    """Returns the message of Kubernetes' validator for each question; empty if it admits."""
     named = [{"name": name, "expression": of} for one in questions for name, of in one.variables]
     gvk = {"group": "", "version": "v1", "kind": "ConfigMap"}
     resource = {"group": "", "version": "v1", "resource": "configmaps"}
@@ -303,7 +303,7 @@ def answers_there(oracle: CelOracle, questions: list[ComposedQuestion]) -> list[
 
 
 def answers_here(questions: list[ComposedQuestion], expected: list[str]) -> list[str]:
-    """What ours says, by the evaluator of a template."""
+    """Returns our message for each question, by the evaluator of a template."""
     found = []
     for one, there in zip(questions, expected, strict=True):
         validation = _validation(one)

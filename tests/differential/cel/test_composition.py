@@ -28,7 +28,7 @@ def oracle(program: Programs) -> Iterator[CelOracle]:
 def differences(
     oracle: CelOracle, questions: Iterator[ComposedQuestion]
 ) -> tuple[list[str], Counter[str]]:
-    """What differs, and what was asked."""
+    """Returns the differences, and counts of the questions."""
     found: list[str] = []
     counted: Counter[str] = Counter()
     compare(oracle, questions, lambda one, why: found.append(f"{one}: {why}"), counted)

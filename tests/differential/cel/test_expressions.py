@@ -26,7 +26,7 @@ def oracle(program: Programs) -> Iterator[CelOracle]:
 
 
 def differences(oracle: CelOracle, questions: Iterator[Question]) -> tuple[list[str], Counter[str]]:
-    """What differs, and what was asked."""
+    """Returns the differences, and counts of the questions."""
     found: list[str] = []
     counted: Counter[str] = Counter()
 
@@ -64,7 +64,7 @@ def test_every_form_that_can_be_written(oracle: CelOracle) -> None:
 
 
 def test_what_is_written_wrongly(oracle: CelOracle) -> None:
-    """What one takes for an expression the other does, too."""
+    """Both engines accept and refuse the same texts."""
     found, counted = differences(
         oracle, map(Question, itertools.islice(mutations(random.Random(3)), 600))
     )

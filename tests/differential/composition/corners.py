@@ -445,7 +445,7 @@ KIND: Final = (
     "[y | some y in [is_string(@k), is_array(@k), is_boolean(@k), is_null(@k), is_set(@k)]], "
     "@k < 2, @k > 1e20"
 )
-"""What shows of which kind a value is taken to be, and tells a sum from any other."""
+"""Shows the kind that a value is taken for, and tells a sum from other kinds."""
 
 COLLECTIONS: Final = (
     *("v", "[v, v]", "{v, 1}", '{"a": v, "b": v}', "{v: 1, `z`: 2}", "{input.review.k: v}"),
@@ -455,7 +455,7 @@ COLLECTIONS: Final = (
     *("input.review.xs", "input.review.s", "data.d", "members", "fields", "deep", "found"),
     *(items for items in CONSTANTS.values() if items != "[]"),
 )
-"""What may be gone through: with keys and items of one kind or of any."""
+"""Collections with keys and items of one kind or of any kind."""
 
 
 OF_PARAMETERS: Final = (

@@ -18,7 +18,7 @@ class Form:
 
     @property
     def negatable(self) -> str:
-        """What can stand after a ``not``; empty where nothing can."""
+        """Returns the text that can follow ``not``; empty if none can."""
         if self.term:
             return self.term
         text = self.literals[0]

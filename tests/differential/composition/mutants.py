@@ -101,7 +101,7 @@ class Chooser:
     """Questions that have killed another mutant, the latest last."""
 
     def chosen(self, mutant: Mutant) -> list[Question]:
-        """Those that go through its line."""
+        """Returns the questions that execute the mutant's line."""
         # What runs while modules are imported is in no question's way: a table, a constant.
         numbers = self.through.get((mutant.module, mutant.line), []) or range(len(self.questions))
         corners_: list[Question] = []
@@ -120,7 +120,7 @@ class Chooser:
 
 
 def all_mutants(modules: Sequence[str] = ()) -> Iterator[Mutant]:
-    """Those of each module, or of these alone."""
+    """Yields the mutants of each module, or of the given modules alone."""
     for path in sorted(GENERATOR.glob("*.py")):
         if path.name in LEFT_OUT or (modules and path.stem not in modules):
             continue
@@ -138,7 +138,7 @@ def reasons(table: Path) -> dict[str, str]:
 
 
 def agreed_questions(oracle: Oracle, seed: int, pairs: int, bodies: int) -> list[Question]:
-    """Those that both engines answer alike."""
+    """Returns the questions that both engines answer alike."""
     compiling = engine.CompileOptions(compile_parts=WRITTEN.compile_parts)
     rules: list[Prepared] = []
     for some in (corners(), some_pairs(seed, pairs), some_bodies(seed, bodies)):
@@ -148,7 +148,7 @@ def agreed_questions(oracle: Oracle, seed: int, pairs: int, bodies: int) -> list
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the mutants so far, by module, and of which there is none with a reason."""
+    """The fates of the mutants so far, by module, and the reasons of missing ones."""
 
     mutants: Sequence[Mutant]
     survivors: Mapping[str, str]
@@ -159,11 +159,11 @@ class Tally:
     explained: Counter[str] = field(default_factory=Counter)
     """Names of those that no question kills, with a reason why they change no answer."""
     same: int = 0
-    """Those of them that the own tests find."""
+    """The number of mutants that write the same code and that the generator's own tests find."""
     able: int = 0
-    """What the own tests alone find without such a reason."""
+    """The number of mutants without a reason that only the generator's own tests find."""
     unexplained: int = 0
-    """What nothing finds without one."""
+    """The number of mutants without a reason that neither questions nor tests find."""
 
     def add(self, mutant: Mutant, fate: Fate, tried: int) -> None:
         """Count one more, tried with so many questions; print what has no reason, and what ends a module."""
@@ -188,7 +188,7 @@ class Tally:
 
     @property
     def killed(self) -> int:
-        """What questions kill."""
+        """Returns the number of mutants that questions kill."""
         return sum(fates[Fate.KILLED] for fates in self.fates.values())
 
     @property

@@ -222,7 +222,7 @@ _OTHERS: Final = {
     "review.xs": "review.s",
 }
 NEARLY: Final = re.compile("|".join(map(re.escape, sorted(_OTHERS, key=len, reverse=True))))
-"""What is written otherwise to be nearly the same."""
+"""Matches text that has a nearly equal replacement."""
 
 
 def logic(name: str, pair: Pair) -> str:
@@ -266,7 +266,7 @@ def mocked(name: str, pair: Pair) -> str:
 
 CALLED: Final = re.compile(r"\b([a-z_]+(?:\.[a-z_]+)*)\(")
 UNREPLACED: Final = {"walk", "print", "set"}
-"""What looks like a call and may not be replaced, or is none."""
+"""Names that look like calls but must not be replaced."""
 
 PLACES: Final[dict[str, Callable[[str, Pair], str]]] = {
     "body": body,

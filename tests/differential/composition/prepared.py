@@ -48,7 +48,7 @@ class Prepared:
 def prepared(
     oracle: Oracle, questions: Iterable[ComposedRule], options: CompileOptions = GENERAL_OPTIONS
 ) -> Iterator[Prepared]:
-    """Those that both engines accept, for the general code and for a constraint's own."""
+    """Yields the rules that both engines accept, in general code and in a constraint's own."""
     for batch in batches(questions, options.level):
         refused_here(batch)
         refused_there(oracle, batch)

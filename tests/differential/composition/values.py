@@ -1,4 +1,4 @@
-"""What composed literals are asked about: values of every kind, numerals and sets included."""
+"""Inputs of composed literals: values of every kind, with numerals and sets."""
 
 import functools
 from typing import Any, Final

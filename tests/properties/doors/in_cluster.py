@@ -195,5 +195,5 @@ def _by_command(folder: Path, files: Files, *arguments: str) -> Findings:
 
 
 def names(world: World) -> list[str]:
-    """Those of the objects."""
+    """Returns the names of the objects."""
     return [obj["metadata"]["name"] for obj in world.objects]

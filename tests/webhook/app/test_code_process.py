@@ -16,7 +16,7 @@ LARGE = "def large():\n" + "    x = 1\n" * (LARGE_CHARACTERS // 8)
 
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What was compiled in another process, as a list of calls."""
+    """Returns the list of compilations in another process."""
     calls: list[list[str]] = []
     real = compilation._compile_elsewhere  # watched, and called through
 

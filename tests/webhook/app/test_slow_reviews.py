@@ -19,7 +19,7 @@ from webhook.server.responsibility import ProcessorTime
 
 
 def reviewed(review: AugmentedReview, budget: Budget) -> Responses:
-    """What no policy says of it."""
+    """Returns the review of an object without any policy."""
     return Snapshot(targets={}).review(review, limits=Limits(budget=budget))
 
 

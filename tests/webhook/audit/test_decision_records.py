@@ -56,7 +56,7 @@ def make(loop: asyncio.AbstractEventLoop, **text: Any) -> Exporter:
 
 
 class Received:
-    """What one sender of plain lines sends, until it hangs up."""
+    """The bytes of one sender of plain lines, until it hangs up."""
 
     def __init__(self, path: Path) -> None:
         self._listener = socket.socket(socket.AF_UNIX)

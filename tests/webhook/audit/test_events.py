@@ -23,7 +23,7 @@ Lines = list[dict[str, Any]]
 def events_and_log(
     server: RefusingServer, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Counter[str], Lines, list[float]]:
-    """What became of the Events of two objects, the lines of the log, and what was waited for."""
+    """Returns the outcomes of two objects' Events, the log lines, and the delays."""
     delays = []
 
     def next_seconds(backoff: Backoff) -> float:

@@ -152,7 +152,7 @@ def keeping(bytes_max: int = 1 << 20, *, by_version: bool = True) -> KeptResults
 
 
 def shown(sink: RecordingSink) -> Any:
-    """What was told of each object, and the totals."""
+    """Returns the results of each object, and the totals."""
     return [
         (one.identity, one.responses._replace(recalled=0), one.excluded) for one in sink.all
     ], sink.totals

@@ -72,7 +72,7 @@ FOUND = (
 
 
 def discovered(core: Any, others: Any) -> tuple[Resource, ...]:
-    """What is listed where the API server says this of the core group, and that of the others."""
+    """Returns the discovered resources for these answers about the core group and the others."""
     answers = {"/api": core, "/apis": others}
 
     class Answering:

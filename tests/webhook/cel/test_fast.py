@@ -47,7 +47,7 @@ FORMS = [
 
 
 def error_of(expression, variables):
-    """What the exact form says is wrong; None where it has a value."""
+    """Returns the error of the exact form; None if it has a value."""
     try:
         expression.exact(dict(variables), Meter())
     except EvaluationError as error:

@@ -1,4 +1,4 @@
-"""What cel-go could not read back has its place in lists and maps: who asks for it gets the error."""
+"""Values that cel-go could not read back keep their place in collections: reading is an error."""
 
 import pytest
 

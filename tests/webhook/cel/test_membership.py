@@ -1,4 +1,4 @@
-"""What is in maps and lists: numbers that are equal, keys that no map has, and what Go cannot hash."""
+"""Membership in maps and lists: equal numbers, impossible keys, and values that Go cannot hash."""
 
 import pytest
 

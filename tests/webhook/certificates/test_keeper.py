@@ -108,7 +108,7 @@ def place():
 
 
 async def prepare(client, place):
-    """What the manifests bring: an empty Secret and a configuration without a bundle."""
+    """Creates the manifests' objects: an empty Secret and a configuration without a bundle."""
     await client.apply(
         NAMESPACE,
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}},

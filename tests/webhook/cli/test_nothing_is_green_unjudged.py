@@ -1,4 +1,4 @@
-"""What was given and not judged is said, and never passes as good."""
+"""Input that is not judged is reported, and never passes as good."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `waddle status` says of Kyverno's policies and exceptions."""
+"""`waddle status` shows Kyverno's policies and exceptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who a client is, and what it trusts: from a kubeconfig, or from the Pod."""
+"""The identity and trust of a client: from a kubeconfig, or from the Pod."""
 
 import asyncio
 import datetime as dt

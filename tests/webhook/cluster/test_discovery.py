@@ -1,4 +1,4 @@
-"""What an API server says that it serves, read as what it should be: a group costs itself alone."""
+"""Discovery answers of an API server: a faulty group affects only itself."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ def answer(document):
 
 
 def discovered(folder, *script, question):
-    """What discovery answers to a question by such answers of the server."""
+    """Returns discovery's answer to a question, with these answers of the server."""
 
     async def run():
         async with (

@@ -44,7 +44,7 @@ def reset_at_once(listening: socket.socket, ours: socket.socket) -> None:
 
 
 def descriptors() -> dict[str, str]:
-    """What is open."""
+    """Returns the open descriptors with their targets."""
     found = {}
     for path in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # that of this very listing
@@ -53,7 +53,7 @@ def descriptors() -> dict[str, str]:
 
 
 async def connect(ours: socket.socket, context: ssl.SSLContext | None) -> None:
-    """What aiohttp does with a socket that is connected."""
+    """Connects as aiohttp does, with a connected socket."""
     hostname = None if context is None else "localhost"
     await asyncio.get_running_loop().create_connection(
         asyncio.Protocol, sock=ours, ssl=context, server_hostname=hostname

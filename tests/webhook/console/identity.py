@@ -34,7 +34,7 @@ CLIENT, SECRET = "waddle-console", "a secret/of: the console's"
 
 
 class Provider:
-    """What the process knows: users, codes that were given, keys, and what is wrong with it."""
+    """The state of an OpenID provider: users, issued codes, keys, and configured faults."""
 
     def __init__(self, issuer: str, users: dict[str, dict[str, Any]]) -> None:
         self.issuer = issuer

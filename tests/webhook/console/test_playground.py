@@ -1,4 +1,4 @@
-"""What is typed is tried, within bounds, whatever it is."""
+"""Any text in the playground is tried within bounds."""
 
 import asyncio
 import json

@@ -108,7 +108,7 @@ f(x) := [x, x]
 
 
 def evaluate(source):
-    """What comes of a review."""
+    """Returns the result of a review."""
     try:
         evaluator = RegoDriver().compile(
             NO_TEMPLATE, Code("Rego", {"rego": source, "version": "v1"})

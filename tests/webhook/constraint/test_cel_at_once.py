@@ -120,7 +120,7 @@ def _part(of: tuple[Expression, Any]) -> Part:
 
 
 def composed(variables: dict[str, Any]) -> Composed:
-    """What expressions are evaluated with one by one."""
+    """Returns the environment in which expressions are evaluated one by one."""
     known = {"anyObject": GIVEN["object"], "params": composition.VALUES}
     params = {"spec": {"parameters": composition.VALUES}}
     of = Composed({name: one for name, (one, _) in variables.items()}, GIVEN, params, known)

@@ -39,7 +39,7 @@ def policies(rego: str) -> PolicySet:
 
 
 def messages(rego: str, known: Answering | None) -> list[str]:
-    """What a Pod violates by what is known."""
+    """Returns the violations of a Pod with these known answers."""
     snapshot = policies(rego).snapshot
     answer = snapshot.review(AugmentedObject(pod()), limits=Limits(known=known))
     assert not answer.faults

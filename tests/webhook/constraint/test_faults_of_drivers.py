@@ -46,7 +46,7 @@ class Raising:
         self.at_once = at_once
 
     def begin(self, limits: Any, inventory: Any, shared: Any = None) -> Any:
-        """What evaluations share."""
+        """Returns the shared state of evaluations."""
         if self.at_once:
             raise self.error
         return limits, inventory

@@ -137,7 +137,7 @@ class Policy:
         return self
 
     def review(self, point=enforcement.WEBHOOK, namespace="shop", **limits):
-        """What a Pod gets."""
+        """Returns the review of a Pod."""
         return self.client.snapshot.review(
             AugmentedObject(pod(namespace=namespace)),
             enforcement_point=point,

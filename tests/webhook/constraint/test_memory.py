@@ -1,4 +1,4 @@
-"""What a constraint takes in memory, by the interpreter's own account of allocations."""
+"""The memory of a constraint, by the interpreter's own account of allocations."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ def test_violations_are_reported_now_and_then_and_never_too_early() -> None:
 
 
 def test_a_stage_that_somebody_says_begins_later_begins_now() -> None:
-    """Who may write the status kept a constraint at its first stage for ever."""
+    """A user with the right to the status could keep a constraint at its first stage for ever."""
     plan = rollout("dryrun after=1h")
     forged = replace(begun(plan), increased=BEGAN + 10**9)
     forged = replace(forged, steps=(replace(forged.steps[0], since=BEGAN + 10**9),))

@@ -1,4 +1,4 @@
-"""What rules of schemas are estimated to cost: refused as by the API server, in its words."""
+"""Estimated costs of schema rules: refused as by the API server, with its messages."""
 
 import json
 
@@ -104,7 +104,7 @@ SCHEMAS = (
 
 
 def theirs(cluster: Cluster, schema):
-    """What the API server says against it, each as one text."""
+    """Returns the API server's refusals of a schema, each as one text."""
     try:
         cluster.api.request("POST", f"{CRDS}?dryRun=All", crd_of("Asked", schema))
     except ApiError as error:

@@ -80,7 +80,7 @@ def found(
     point: str = WEBHOOK,
     size: int = 4 * SIZE_USUAL,
 ) -> Responses:
-    """What a review of an object finds that is larger than what is usual."""
+    """Returns the findings about an object larger than usual."""
     request = read_review(review(thing("ConfigMap", namespace=namespace)))._replace(size=size)
     if limits is None:
         limits = Limits(time.monotonic() + 60, budget=Budget.of(0.005, guard=Guard()))

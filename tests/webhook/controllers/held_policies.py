@@ -87,7 +87,7 @@ class Held:
         return made
 
     def last_outcome(self, document):
-        """Who said what of an object last, as the API server has it."""
+        """Returns the last verdict and its replica for an object, as the API server has it."""
         kept = self.server.kept.get(name_of(document, digest_of(document)))
         if kept is None:
             return None
@@ -108,7 +108,7 @@ class Held:
 
 
 class _Loaded(OutcomeRecords):
-    """Whose revisions are known: no watch runs here."""
+    """Outcome records that count as kept: no watch runs here."""
 
     @property
     def are_kept(self):

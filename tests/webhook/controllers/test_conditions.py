@@ -235,7 +235,7 @@ MUTATOR = {
 
 
 def of_mutator(name, **fields):
-    """What a replica says of the mutator."""
+    """Returns a replica's status of the mutator."""
     owner = Pod(name, "waddle-system", f"{name}-uid", ("webhook", "mutation-webhook"))
     return pod_status(owner, kinds.status_subject(kinds.MUTATOR, MUTATOR), **fields)
 

@@ -8,7 +8,7 @@ SUBJECT = LabelledSubject("ConstraintTemplatePodStatus", "", "alpha")
 
 
 def entries(**generations: int) -> list[dict[str, object]]:
-    """What byPod says of Pods, by their names."""
+    """Returns byPod entries of Pods, by their names."""
     return [{"id": pod, "observedGeneration": at} for pod, at in generations.items()]
 
 
@@ -37,7 +37,7 @@ def test_what_nobody_agreed_to_and_what_is_new_to_us_is_written_at_once() -> Non
 
 
 def test_what_we_heard_may_be_older_than_what_another_has_written_of_the_same_pod() -> None:
-    """Who hears its own news must not put back for a moment what another wrote of a third."""
+    """An older event about its own write must not revert another replica's write about a third."""
     renewals = Renewals()
     doubts = Overwrites(renewals, renewals.answered)
     doubts.agree(SUBJECT, entries(a=1, b=1))

@@ -230,7 +230,7 @@ def put(replica: Session, case: Case, error: str) -> None:
 
 
 def statuses_in_error(replica: Session, case: Case) -> set[str]:
-    """What the statuses in error of a kind are about, by its labels."""
+    """Returns the names, by labels, of objects whose statuses have errors."""
     found = set()
     for item in replica.all(STATUS, case.statuses):
         if item.get("status", {}).get("errors"):

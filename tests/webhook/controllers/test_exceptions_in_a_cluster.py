@@ -240,7 +240,7 @@ def test_one_that_is_unused_has_to_end_as_well(tmp_path: Path) -> None:
 
 
 def names(replica: Session) -> set[str]:
-    """Those that there are."""
+    """Returns the names of the existing exceptions."""
     return {one["metadata"]["name"] for one in replica.all(*WIDE)}
 
 

@@ -63,7 +63,7 @@ CORE = answer({"components": {"schemas": SCHEMAS}})
 
 
 def reported(folder, script, templates, constraints):
-    """What the keeper tells first, what it asked for, and its log."""
+    """Returns the keeper's first report, its requests and its log."""
     lines, found = [], []
 
     async def run():
@@ -92,7 +92,7 @@ def reported(folder, script, templates, constraints):
 
 
 def test_an_expression_that_does_not_fit_a_kind_is_reported_at_its_constraint(tmp_path):
-    """What is compared can never be equal: an API server lets it in, too."""
+    """The comparison is never equal: an API server accepts it, too."""
     found, requested, lines = reported(
         tmp_path,
         [INDEX, CORE],

@@ -1,4 +1,4 @@
-"""What statuses say of policies at fault: the generation in force, onError, retry, breakers."""
+"""Statuses of faulty policies: the generation in force, onError, retry, breakers."""
 
 import errno
 

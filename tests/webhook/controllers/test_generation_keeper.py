@@ -39,7 +39,7 @@ POLICIES = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
 
 
 def requests_and_log(folder: Path, script: list[Any]) -> tuple[list[str], list[str]]:
-    """What a keeper asks for until the script ends and one request more, and its log."""
+    """Returns a keeper's requests, until one after the script's end, and its log."""
     options = GenerationOptions(
         Options(), wait_seconds=0, synced=False, configuration="", exempted=()
     )

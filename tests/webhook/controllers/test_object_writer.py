@@ -81,7 +81,7 @@ def test_only_differences_are_written():
 
 
 def test_whoever_listens_gets_a_list_of_nothing_too():
-    """What waits for it, as generated policies do, went on a minute later: no change comes of it."""
+    """Keepers that waited for it went on a minute later: an empty list has no changes."""
     notified = []
     nobody: Any = None
     writer = ObjectWriter(

@@ -1,4 +1,4 @@
-"""What comes of a trial is written into a revision, whatever others do to that meanwhile."""
+"""Outcomes of trials are written into a revision, despite concurrent writes."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ def saying(verdict, uid, **more):
 
 
 def recorded(tmp_path, answers, outcome=OUTCOME, over="", times=1):
-    """What stands after a replica has said what came of it, its records, the requests and the log."""
+    """Returns the stored revision after a replica's outcome, with records, requests and log."""
     lines = []
 
     async def work():

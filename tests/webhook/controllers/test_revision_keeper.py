@@ -1,4 +1,4 @@
-"""What a replica knows of revisions that are kept: by what it read and wrote, and by its watch."""
+"""A replica's knowledge of kept revisions: from its reads, its writes and its watch."""
 
 import asyncio
 import json
@@ -82,7 +82,7 @@ def kept(tmp_path):
 
 
 def test_what_was_read_while_another_tried_does_not_undo_what_the_watch_reported_since(kept):
-    """Who believed that one is still at it waited four minutes for a word that had been said."""
+    """A replica that trusted the older read waited four minutes for an outcome that was there."""
     name = read_revision(tried_revision("trying")).name
     for verdict, known in (("trying", "trying"), ("ended", "ended"), ("trying", "ended")):
         kept.take(verdict)
@@ -251,7 +251,7 @@ DONE = (200, [b"{}"], "end")
 
 @pytest.fixture
 def soon(monkeypatch):
-    """What is waited for before a write takes no time; each turn takes as long as a test may."""
+    """Sets the wait before a write to 0; each turn takes as long as a test may."""
     monkeypatch.setattr(revision_keeper, "SETTLED_SECONDS", 0.0)
     monkeypatch.setattr(revision_keeper, "TURN_SECONDS", 0.0)
 

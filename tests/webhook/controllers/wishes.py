@@ -1,4 +1,4 @@
-"""What a replica wishes to be watched."""
+"""The resources that a replica asks to watch."""
 
 from tests import policies
 from webhook.api.gvk import GroupVersionKind

@@ -37,7 +37,7 @@ class Taken:
 
 
 def drained(folder: Path, records: Sequence[Any], **settings: Any) -> tuple[Taken, list[Any]]:
-    """What a sink with these settings took of records, and its dead letters."""
+    """Returns the records that a sink with these settings took, and its dead letters."""
     taken = Taken()
     sink = SinkSettings(DrainSettings("a"), lambda _origin, _logger: taken, **settings)
     logger = Log(list[bytes]().append).logger("test")
@@ -155,7 +155,7 @@ class FaultyDisk(OSDisk):
 def test_a_disk_that_is_full_for_a_while_costs_no_record(
     tmp_path: Path, part: str, message: str
 ) -> None:
-    """What is refused is tried again until it can be buried, and a cursor is saved later."""
+    """A refused record is tried again until it can be buried, and a cursor is saved later."""
     lines: list[bytes] = []
     settings = DrainSettings("a", backoff_initial_seconds=0.001, backoff_max_seconds=0.01)
     sink = SinkSettings(settings, lambda _origin, _logger: Refusing())

@@ -1,4 +1,4 @@
-"""What an answer asks for before the next try."""
+"""Retry delays that an answer asks for."""
 
 import datetime as dt
 import email.utils

@@ -38,7 +38,7 @@ def items(*values: Any) -> list[Item]:
 
 
 class Broker:
-    """What the broker of a sink holds of the topic."""
+    """The broker's records of a sink's topic."""
 
     def __init__(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._consumer = consumer

@@ -1,4 +1,4 @@
-"""What must not leave, and what is not worth a record."""
+"""Masked fields, and rules that leave records out."""
 
 import copy
 import json

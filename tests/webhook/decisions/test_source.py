@@ -83,7 +83,7 @@ def ends_after(number: int, then: Callable[[], object]) -> Callable[[float], Non
 
 
 def followed(records: Iterator[Any]) -> list[int]:
-    """What is read until it is interrupted."""
+    """Returns the sequence numbers read until the interruption."""
     found: list[int] = []
     with pytest.raises(KeyboardInterrupt):
         found.extend(record["sequence"] for record in records)

@@ -1,4 +1,4 @@
-"""What exceptions excuse of what was found, and what they do not."""
+"""Findings that exceptions excuse, and findings that they do not."""
 
 from __future__ import annotations
 

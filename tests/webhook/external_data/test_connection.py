@@ -48,7 +48,7 @@ class Peer:
         self.connection = ProviderConnection(near, ends, buffer)
 
     def post(self, request: bytes = b"?") -> asyncio.Future[WholeAnswer | Exception]:
-        """What comes of a request."""
+        """Returns the future answer or error of a request."""
         future = asyncio.get_running_loop().create_future()
         self.connection.post(request, lambda: None, future.set_result)
         return future

@@ -1,4 +1,4 @@
-"""What is kept of images, for how long, and what is said when a registry fails."""
+"""Facts about images: their lifetime in the cache, and answers while a registry fails."""
 
 import asyncio
 import datetime as dt

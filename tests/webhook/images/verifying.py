@@ -94,7 +94,7 @@ class World:
         return document
 
     def answer(self, *policies, image=IMAGE, now=NOW):
-        """What the policies say of an image of the folder."""
+        """Returns the policies' answer about an image of the folder."""
         registry = ImageLayout(self.directory)
         return asyncio.run(
             answer_about(registry, parse_reference(image), policies, now.timestamp())

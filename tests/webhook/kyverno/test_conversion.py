@@ -32,7 +32,7 @@ def converted_policy(rule: Json, **spec: Any) -> Json:
 
 
 def verdict_of(rule: Json, spec: Json, kind: str = "Pod", **fields: Any) -> str:
-    """What the converted rule says of an object."""
+    """Returns the converted rule's verdict of an object."""
     metadata = {"name": "web", "namespace": "shop", **fields.pop("metadata", {})}
     obj = {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
     group = "apps" if kind == "Deployment" else ""

@@ -25,7 +25,7 @@ class Loader:
     def __init__(self, path: Path, *, retries: int = 0, kyverno: str = "off") -> None:
         self.lines: list[bytes] = []
         self.found: list[str] = []
-        """What who reads a line finds at that moment, line by line."""
+        """The state that a reader of each line finds at that moment."""
         self.registry = Registry()
         self.serving = Serving()
         log = Log(self._write).logger("test")
@@ -58,5 +58,5 @@ class Loader:
 
     @property
     def messages(self) -> list[str]:
-        """What was logged."""
+        """Returns the logged messages."""
         return [json.loads(line)["msg"] for line in self.lines]

@@ -36,7 +36,7 @@ class Folder:
         return self.directory.load()
 
     def messages(self):
-        """What a Pod violates."""
+        """Returns the messages of a Pod's violations."""
         answer = self.client.snapshot.review(AugmentedObject(pod()))
         return [result.msg for result in answer.results]
 

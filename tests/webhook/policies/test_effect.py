@@ -1,4 +1,4 @@
-"""What policies would change for objects that are there already."""
+"""Effects of policies on existing objects."""
 
 from typing import Any
 

@@ -22,7 +22,7 @@ f(x) = 2 { x != "" }"""
 
 
 def problems(*documents: dict[str, Any]) -> list[Problem]:
-    """What is wrong with these, alone."""
+    """Returns the problems of these documents alone."""
     return validate(client(), documents, SECONDS)
 
 

@@ -32,7 +32,7 @@ CRDS = {
 
 
 def rights(group: str, resource: str) -> set[str]:
-    """What the replicas may do with a resource."""
+    """Returns the replicas' verbs for a resource."""
     named = {resource, resource.replace(resource.partition("/")[0], "*", 1)}
     return {
         verb

@@ -1,4 +1,4 @@
-"""What a read set does not name makes no difference to any result: it is changed, and nothing differs."""
+"""Fields outside of a read set have no effect: they are changed, and all results stay."""
 
 from pathlib import Path
 from random import Random

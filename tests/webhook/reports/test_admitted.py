@@ -1,4 +1,4 @@
-"""What only an admission can find: taken out of its review, and kept while the resource is the same."""
+"""Findings that only an admission has: taken from its review, and kept for the same resource."""
 
 import copy
 
@@ -25,7 +25,7 @@ def scoped(name, *points, action="warn"):
 
 
 def reviewed(snapshot, obj):
-    """What an admission finds."""
+    """Returns the findings of an admission."""
     return snapshot.review(AugmentedObject(obj), enforcement_point="validation.gatekeeper.sh")
 
 

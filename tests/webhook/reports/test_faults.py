@@ -41,7 +41,7 @@ class BugLog:
 
     @property
     def errors(self):
-        """What the lines with a traceback say."""
+        """Returns the errors of the log lines with a traceback."""
         lines = [json.loads(line) for line in self.lines]
         return [line["error"] for line in lines if "stacktrace" in line]
 

@@ -1,4 +1,4 @@
-"""What stands for the lane of slow reviews where its answer alone matters."""
+"""A stand-in for the lane of slow reviews, where its answer alone matters."""
 
 from typing import Any
 

@@ -44,7 +44,7 @@ class Transport(asyncio.Transport):
 
 
 class Config:
-    """What uvicorn's configuration is asked for."""
+    """The part of uvicorn's configuration that is used."""
 
     def __init__(self, application: Any) -> None:
         self.loaded_app = application

@@ -1,4 +1,4 @@
-"""Who finds no room or no time behind its own user's requests is refused; behind others', it is not."""
+"""Requests without room or time are refused behind their own user's, not behind others'."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ def small(user: str) -> bytes:
 
 
 def late(port: Port, *before: str) -> tuple[int, dict[str, object]]:
-    """What mallory's body gets that has no place at its deadline, behind those of these users."""
+    """Returns the answer to mallory's body without a place, behind these users' bodies."""
 
     async def run() -> tuple[int, dict[str, object]]:
         connected = []

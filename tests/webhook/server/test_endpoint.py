@@ -1,4 +1,4 @@
-"""What comes of bodies that find no room, are no reviews, or meet a bug; with records of them."""
+"""Bodies that find no room, are no reviews, or meet a bug; with records of them."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ class CalledEndpoint:
 
     @property
     def refused(self) -> dict[tuple[str, ...], int]:
-        """What was refused, by reason."""
+        """Returns the counts of refusals, by reason."""
         return dict(self.registry.counters.get(REFUSED, {}))
 
 

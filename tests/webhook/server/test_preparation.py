@@ -290,7 +290,7 @@ class ApiServer:
 async def admitted(
     document: dict[str, Any], server: ApiServer, *in_force: dict[str, Any]
 ) -> tuple[int, dict[str, Any]]:
-    """What a constraint is answered by a replica with these policies besides its own."""
+    """Returns a replica's answer to a constraint, with these policies besides its own."""
     client = _client()
     for policy in (yaml.safe_load(REQUIRED_LABELS), *in_force):
         is_template = policy["kind"] == "ConstraintTemplate"

@@ -47,7 +47,7 @@ def request_of(user: str, timeout: str) -> bytes:
 
 
 def answers(port: Port, users: list[str], timeout: str) -> list[tuple[int, dict[str, object]]]:
-    """What each of these gets, who ask at the same moment."""
+    """Returns the answers to these users, who send at the same moment."""
 
     async def run() -> list[tuple[int, dict[str, object]]]:
         connected: list[tuple[Connection, PausedTransport]] = []

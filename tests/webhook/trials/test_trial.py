@@ -1,4 +1,4 @@
-"""What a trial says, asked in this process: in its own, which is ended by a signal, nobody sees how.
+"""Outcomes of a trial, in this process: in its own, which a signal ends, coverage is not measured.
 
 What is beyond a trial's bounds is tested with the processes that have them (test_trials.py).
 """
@@ -112,7 +112,7 @@ def test_to_need_more_memory_than_there_is_is_the_policys_fault(monkeypatch, wan
 
 
 def test_of_policies_that_nest_too_deep_nothing_is_reported_here(monkeypatch):
-    """Who asked finds the fault again, and has words for it."""
+    """The caller finds the fault again, and has a message for it."""
 
     def validate(*_):
         raise RecursionError

@@ -1,4 +1,4 @@
-"""What is beyond the bounds of a trial is ended by the system, and others are not held up."""
+"""The system ends trials beyond their bounds, and others are not held up."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_template_that_fits_its_bounds_is_in_force_as_it_was_compiled_elsewher
     ids=["processor", "memory", "CEL"],
 )
 def test_a_template_beyond_the_bounds_is_ended_and_the_next_one_compiles(bounds, message, hostile):
-    """What was in force stays, and the fault is known without another trial."""
+    """The policies in force stay, and the fault is known without another trial."""
     replica = Replica(**bounds)
     replica.client.add_template(template())
     replica.client.add_constraint(constraint())
@@ -107,7 +107,7 @@ def test_faults_that_are_found_elsewhere_are_reported_as_those_found_here(shared
 
 
 def test_faults_of_an_expression_are_reported_as_those_found_here(shared):
-    """Those of CEL, likewise."""
+    """Faults of CEL are reported alike."""
     outcomes = []
     for client in (Client(targets=[AdmissionTarget()], drivers=[CelDriver()]), shared.client):
         with pytest.raises(InvalidTemplate) as caught:
@@ -296,7 +296,7 @@ violation[{"msg": "x"}] {
     count(x) < 0
 }
 """
-"""What takes 25 MB for a constraint that asks for it."""
+"""Takes 25 MB for a constraint that asks for it."""
 
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
@@ -323,7 +323,7 @@ def test_of_constraints_that_are_tried_together_the_guilty_one_costs_only_itself
 
 
 def found_out(replica, of, constraints, seconds=60.0):
-    """What comes of constraints of one template that are tried together."""
+    """Returns the outcomes of constraints of one template that are tried together."""
     requests = [TrialRequest(one, [of, one]) for one in constraints]
     found: dict[int, Tried | None] = {}
 
@@ -343,7 +343,7 @@ violation[{"msg": "x"}] {
     count(found) < number - number
 }
 """
-"""What takes the two seconds of a processor that a sample may, for a constraint that has ``times``."""
+"""Takes a sample's limit of two seconds of processor time, for a constraint with ``times``."""
 
 
 def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
@@ -386,7 +386,7 @@ def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
 
 
 def test_constraints_that_are_tried_together_are_reported_as_each_is_alone():
-    """Those at fault, those of another template, and those that have been tried already."""
+    """Includes faulty constraints, another template's, and constraints tried already."""
     replica = Replica()
     good, other = template(), template("K8sOther", rego=literals(3))
     mixed = [

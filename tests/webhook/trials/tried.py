@@ -65,7 +65,7 @@ class Replica:
         self.client = Client(targets=[AdmissionTarget()], drivers=drivers)
 
     def messages(self):
-        """What a Pod violates."""
+        """Returns the messages of a Pod's violations."""
         answer = self.client.snapshot.review(AugmentedObject(pod()))
         return [result.msg for result in answer.results]
 
@@ -75,7 +75,7 @@ class Replica:
 
 
 def processes(parent):
-    """What a process has begun."""
+    """Returns the children of a process."""
     found = []
     for task in (Path("/proc") / str(parent) / "task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended

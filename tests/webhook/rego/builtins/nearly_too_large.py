@@ -114,7 +114,7 @@ def compiled(rule, version):
 
 
 def outcome_of(rule, review, version):
-    """What a replica makes of a review by a rule, and the processor time of that."""
+    """Returns a replica's result for a rule and a review, with the processor time."""
     try:
         evaluator = compiled(rule, version)
     except InvalidTemplate as error:

@@ -77,7 +77,7 @@ def test_work_beyond_the_budget_is_cancelled(name, operands):
     ],
 )
 def test_nesting_and_exponents_are_refused(name, operands):
-    """What would recurse or swell is an error of the built-in."""
+    """Operands that would recurse or swell are an error of the built-in."""
     with pytest.raises(BuiltinError):
         call(name, *operands)
 

@@ -1,4 +1,4 @@
-"""What types make impossible is refused at load; what may work is not."""
+"""Impossible types are refused at load; types that may work are not."""
 
 import pytest
 
