@@ -4,6 +4,7 @@ Rules about length: no sentence is longer than 40 words, half of a page's senten
 and a decision record fits one page. And a vocabulary: phrases that a reader in a hurry has to read twice, each with what to
 write instead. Code, links' addresses and pages that are made from code are not prose. The texts of
 the program itself have the same vocabulary, and a line of its log is a sentence of at most 25 words.
+Docstrings of tests and load tests do not begin with a word that leaves their subject open.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ PHRASES: Final = {
 }
 """A pattern and what to write instead."""
 
+
+OPEN_BEGINNINGS: Final = {"What", "Who", "Whose", "Those"}
+"""First words of a docstring that do not name its subject."""
 
 LOG_LEVELS: Final = {"debug", "info", "warning", "error", "fault"}
 
@@ -203,6 +207,24 @@ def message_faults(source: str) -> Iterator[Fault]:
                 yield Fault(line, f"“{match[0]}” ({instead}): {text}")
 
 
+def docstring_faults(source: str) -> Iterator[Fault]:
+    """Yields the docstrings that begin with one of ``OPEN_BEGINNINGS``.
+
+    Docstrings of modules, classes, functions and fields count. A module's docstring is left out if
+    the module prints it as its help.
+    """
+    tree = ast.parse(source)
+    is_help = any(isinstance(node, ast.Name) and node.id == "__doc__" for node in ast.walk(tree))
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
+            continue
+        text = str(node.value.value).strip()
+        first = re.match(r"\w*", text)
+        if first and first[0] in OPEN_BEGINNINGS and not (is_help and node is tree.body[0]):
+            summary = text.partition("\n")[0]
+            yield Fault(node.lineno, f"“{first[0]}” (name the noun, or Returns …): {summary}")
+
+
 def pages() -> list[Path]:
     """Every page; what code writes is mended there."""
     folders = (ROOT / "docs", ROOT / "policies", ROOT / "loadtest", ROOT / "manifests" / "helm")
@@ -223,6 +245,11 @@ def modules() -> list[Path]:
     return sorted((ROOT / "webhook").rglob("*.py"))
 
 
+def modules_of_tests() -> list[Path]:
+    """Every module of the tests and the load tests."""
+    return sorted(path for name in ("tests", "loadtest") for path in (ROOT / name).rglob("*.py"))
+
+
 def main() -> int:
     """Print each fault as ``page:line: what``."""
     count = 0
@@ -232,6 +259,10 @@ def main() -> int:
             count += 1
     for path in modules():
         for fault in faults_of_module(path):
+            print(f"{path.relative_to(ROOT)}:{fault.line}: {fault.text}")
+            count += 1
+    for path in modules_of_tests():
+        for fault in docstring_faults(path.read_text("utf-8")):
             print(f"{path.relative_to(ROOT)}:{fault.line}: {fault.text}")
             count += 1
     return 1 if count else 0
