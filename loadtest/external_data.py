@@ -192,7 +192,7 @@ class Taken(NamedTuple):
 
 
 class Run:
-    """Where things are."""
+    """The folder, plan, cores and generator of a run."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.folder = folder
@@ -205,7 +205,7 @@ class Run:
 
     @contextlib.contextmanager
     def providers(self) -> Iterator[list[Json]]:
-        """Both providers, on the clients' core, as Provider objects."""
+        """Yields both providers, on the clients' core, as Provider objects."""
         authority = make_authority()
         certificate = self.folder / "provider.pem"
         certificate.write_bytes(authority.chain)

@@ -113,7 +113,7 @@ class InMemory(ImageLayout):
 
 
 async def answered(provider: ImageProvider, key: str) -> None:
-    """One request, by ASGI as the listener makes it."""
+    """Sends a request, by ASGI as the listener makes it."""
     body = compact({"request": {"keys": [key]}})
     sent: list[Any] = []
 

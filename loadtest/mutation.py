@@ -75,7 +75,7 @@ def mutator(number: int) -> dict[str, Any]:
 
 
 def path_of(document: dict[str, Any]) -> str:
-    """Where the API server has a mutator."""
+    """Returns the path of a mutator at the API server."""
     return (
         f"/apis/{document['apiVersion']}/{document['kind'].lower()}/{document['metadata']['name']}"
     )
@@ -103,7 +103,7 @@ class Compared(NamedTuple):
 
 
 class Run:
-    """Where things are, and what was found."""
+    """The folder, cores and results of a run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

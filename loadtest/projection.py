@@ -131,7 +131,7 @@ class Known:
     """Knows the resource of Pods."""
 
     async def resource(self, gvk: GroupVersionKind) -> Resource:
-        """That of Pods."""
+        """Returns the resource of Pods."""
         if gvk != KIND:
             raise UnknownKind(str(gvk))
         return Resource(gvk, "pods", namespaced=True)

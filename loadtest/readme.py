@@ -55,7 +55,7 @@ def rendered(text: str, page: Path = README) -> str:
 
 
 def headline(result: Mapping[str, Any], page: str) -> str:
-    """One figure, for who reads no further."""
+    """Returns a single figure for hurried readers."""
     point = next(
         one
         for one in result["points"]

@@ -86,7 +86,7 @@ def install() -> str:
 
 
 class Browser:
-    """One window."""
+    """A browser with one window."""
 
     def __init__(self, browser: str, driver: str, profile: Path) -> None:
         self._driver = subprocess.Popen(

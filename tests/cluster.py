@@ -186,7 +186,7 @@ class Api:
 
 @dataclass(slots=True)
 class Cluster:
-    """One running API server with etcd and the controllers that its clients rely on."""
+    """A running API server with etcd and the controllers that its clients rely on."""
 
     program: Path
     folder: Path

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One picture; with ``stat`` a number."""
+    """A chart, or a number with ``stat``."""
 
     title: str
     unit: str

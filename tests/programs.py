@@ -301,7 +301,7 @@ def _digest(source: Source) -> str:
 
 
 def cache_folder() -> Path:
-    """Where built programs live; made when missing."""
+    """Returns the folder of built programs; creates it if it is missing."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "waddle"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -369,7 +369,7 @@ def _run(command: list[str], *, cwd: Path, environment: dict[str, str] | None = 
 
 @contextlib.contextmanager
 def _locked(file: Path) -> Iterator[None]:
-    """One builder at a time; the others wait and then find the program built."""
+    """Locks out other builders, which wait and then find the program built."""
     with file.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

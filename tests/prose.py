@@ -139,7 +139,7 @@ def faults(page: str) -> Iterator[Fault]:
 
 
 def length_faults(page: str) -> Iterator[Fault]:
-    """That a decision record is longer than a page; a table may be a register, and does not count."""
+    """Yields a fault if a decision record is longer than a page; tables do not count."""
     without_tables = re.sub(r"^\|.*$", "", page, flags=re.MULTILINE)
     words = sum(count_words(sentence) for _, sentence in sentences(without_tables))
     if words > DECISION_WORDS_MAX:

@@ -117,7 +117,7 @@ class Answer:
     body_wait_seconds: float = 0
     """Between the head and the body."""
     is_silent: bool = False
-    """Nothing is sent, whatever the caller does."""
+    """Whether the provider never answers."""
     is_dropped: bool = False
     """The connection ends instead."""
     is_cut: bool = False
@@ -473,7 +473,7 @@ class ProviderProcess:
 
     @property
     def url(self) -> str:
-        """Where it is asked."""
+        """Returns the address of the provider."""
         return f"https://127.0.0.1:{self.port}/validate"
 
     @property

@@ -119,7 +119,7 @@ class _Loaded(HTMLParser):
 
 
 def foreign(folder: Path) -> list[str]:
-    """Where pages and styles would have a browser ask another host."""
+    """Returns the pages and styles that load from other hosts."""
     found = []
     for page in sorted(folder.rglob("*.html")):
         parser = _Loaded()
@@ -132,7 +132,7 @@ def foreign(folder: Path) -> list[str]:
 
 
 def unread(folder: Path) -> list[str]:
-    """Where a page shows marks that were meant for its Markdown: a list or a block that was not seen."""
+    """Returns the pages that show Markdown's marks: a list or a block that was not recognised."""
     found = []
     for page in sorted(folder.rglob("*.html")):
         _, _, article = page.read_text(encoding="utf-8").partition("<article")

@@ -89,7 +89,7 @@ def scalars(value: Any) -> set[str]:
     "values", [ROWS[0], ROWS[1], ENABLED, ROWS[5]], ids=["defaults", "others", "parts", "mixed"]
 )
 def test_a_value_changes_what_is_rendered_or_says_that_it_cannot(render, values):
-    """One value after the other is changed, beside others that stay."""
+    """Values are changed one after the other, while the others stay."""
     before = render(values)
     assert before.returncode == 0, before.stderr
     wrong = []

@@ -73,7 +73,7 @@ class Counted(ThreadingHTTPServer):
 
 
 class CountedRequests(BaseHTTPRequestHandler):
-    """One connection."""
+    """Serves a connection."""
 
     protocol_version = "HTTP/1.1"
     server: Counted

@@ -200,7 +200,7 @@ HARMLESS = frozenset(_HARMLESS.split())
 
 
 def contract(name: str) -> dict[str, Any]:
-    """One of the contracts on imports."""
+    """Returns a contract on imports."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contracts = config["tool"]["importlinter"]["contracts"]
     return next(one for one in contracts if one["id"] == name)

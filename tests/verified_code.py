@@ -87,7 +87,7 @@ def _either(one: Names, other: Names) -> Names:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One function: its own names, and what those around it have assigned."""
+    """A function's own names, and the names assigned by enclosing functions."""
 
     known: Names
     """The names that can be read at any time: those of the module and of enclosing functions."""

@@ -191,7 +191,7 @@ class Bench:
         say(f"{name}: memory {found}")
 
     def _point(self, name: str, point: Point, servers: list[Server]) -> dict[str, Any]:
-        """One body and number of connections, in alternated rounds."""
+        """Measures one body and number of connections, in alternated rounds."""
         body, connections = point
         rounds: dict[str, list[dict[str, Any]]] = {server.name: [] for server in servers}
         for number in range(self.plan.rounds):

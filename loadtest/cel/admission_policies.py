@@ -31,7 +31,7 @@ COST: Final = 10_000_000
 
 
 def chosen(folder: Path) -> Iterator[Json]:
-    """One case of each policy and verdict, of those of one object and of one parameter at most."""
+    """Yields a case of each policy and verdict, with one object and at most one parameter."""
     seen = set()
     for case in json.loads((folder / "cases.json").read_text()):
         key = case["policy"], case["expected"]
@@ -45,7 +45,7 @@ def chosen(folder: Path) -> Iterator[Json]:
 def time_policies(
     ask: Callable[[Json], Json], folder: Path, rounds: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Both over each case, alternated; and the cases in which they differ."""
+    """Measures both over each case, alternated; returns the cases in which they differ, too."""
     timings, different = [], []
     for case in chosen(folder):
         documents = yaml.safe_load_all((folder / "policies" / case["policy"]).read_text())

@@ -166,7 +166,7 @@ def time_case(oracle: Oracle, case: Case, source: Json, rounds: int) -> dict[str
 
 
 def time_expression(oracle: Oracle, text: str, rounds: int) -> dict[str, Any]:
-    """One expression beside cel-go alone; raises ValueError where they disagree."""
+    """Measures an expression beside cel-go alone; raises ValueError if they disagree."""
     given = {"oldObject": None, "request": None, "namespaceObject": None, "params": None}
     variables = {**given, "object": POD}
     expression = compile_expression(text, admission({}, params=True))

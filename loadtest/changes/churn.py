@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One request: an object applied at its path, or deleted there."""
+    """A request: an object applied at its path, or deleted there."""
 
     name: str
     """The name under which it is counted."""

@@ -108,7 +108,7 @@ class Site:
         self.plane.api.apply(content.SYNC_SET, content.sync_set())
 
     def measure_start(self, program: str, stage: Stage) -> dict[str, Any]:
-        """One start, up to where every status is written."""
+        """Measures a start, until every status is written."""
         api_server = self.plane.cluster.pid
         api_before = cpu_seconds(api_server)
         with self.start(program) as server:
@@ -169,7 +169,7 @@ class Site:
 
 
 def constraint_path(constraint: dict[str, Any]) -> str:
-    """Where a constraint is served."""
+    """Returns the path of a constraint."""
     return f"{CONSTRAINTS}/{constraint['kind'].lower()}/{constraint['metadata']['name']}"
 
 

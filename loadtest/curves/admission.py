@@ -109,7 +109,7 @@ def _size(review: dict[str, Any]) -> int:
 def _both(
     stand: Stand, name: str, templates: list[Any], constraints: list[Any]
 ) -> Iterator[list[Server]]:
-    """Both servers with a set of policies."""
+    """Yields both servers with a set of policies."""
     folder = stand.folder / name
     source = policies.write(folder / "policies", templates, constraints)
     core, log = stand.cores.server, folder / "waddle.log"

@@ -47,7 +47,7 @@ class Store:
     measured: list[Path] = field(default_factory=list)
 
     def path(self, curve: str, at: float) -> Path:
-        """Where a point is kept."""
+        """Returns the file of a point."""
         return self.folder / curve / f"{at:g}.json"
 
     def lacks(self, curve: str, at: float) -> bool:
@@ -102,7 +102,7 @@ class Stand:
     def alternated(
         self, servers: list[Server], body: Path, *, verdict: str = "allowed", connections: int = 8
     ) -> dict[str, dict[str, float]]:
-        """Both servers' medians under all that they can take, in alternated rounds."""
+        """Returns both servers' medians at saturation, in alternated rounds."""
         rounds: dict[str, list[dict[str, Any]]] = {server.name: [] for server in servers}
         for server in servers:  # the first round warms up
             self._round(server, body, verdict, connections, self.effort.seconds / 2)

@@ -22,7 +22,7 @@ Verdict = Literal["holds", "broken", "machine"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of one attack."""
+    """A figure of an attack."""
 
     attack: str
     figure: str

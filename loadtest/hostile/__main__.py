@@ -156,7 +156,7 @@ def _window(
     rate: float,
     bodies: Sequence[Path],
 ) -> dict[str, Any]:
-    """One window of requests on schedule, with hostile ones from its beginning on."""
+    """Measures a window of requests on schedule, with hostile ones from its beginning on."""
     server, metrics = started
     _warm(generator, server, plan)
     hostile = None

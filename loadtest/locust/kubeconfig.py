@@ -19,7 +19,7 @@ PLUGIN_SECONDS_MAX = 60
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Where an API server is, and who asks it."""
+    """The address of an API server, and the client's credentials."""
 
     server: str
     token: str

@@ -35,7 +35,7 @@ LARGE_BYTES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One kind of request: an object under an operation, and what must be answered."""
+    """A kind of request: an object under an operation, and the expected answer."""
 
     name: str
     weight: int

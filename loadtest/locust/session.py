@@ -18,7 +18,7 @@ from loadtest.locust.thresholds import Thresholds, Totals, wrong_answers
 from loadtest.locust.tls import client_context
 
 USERS = 8
-"""Where --users is not given."""
+"""The default of ``--users``."""
 
 PUNCTUALITY = arrivals.Punctuality()
 """Of this process; a master adds up what its workers report."""
@@ -164,7 +164,7 @@ class ReviewUser(FastHttpUser):  # type: ignore[misc]  # as above
 
     @task
     def review(self) -> None:
-        """One request, and its answer's check."""
+        """Sends a request, and checks its answer."""
         assert ReviewUser._cases is not None
         cases, weights = ReviewUser._cases
         # Each once, so that none is missing from a short run; then by weight.

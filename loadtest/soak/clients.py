@@ -102,7 +102,7 @@ class Client:
             self.tally.refused += 1
 
     def _ask(self, connection: http.client.HTTPSConnection, member: Member) -> bool:
-        """One request; whether the connection can take another."""
+        """Sends a request; returns whether the connection can take another."""
         word = self._random.choice((FORBIDDEN, FREE))
         review = review_of(config_map(word))
         review["request"]["uid"] = uid = f"{self._name}-{next(self._numbers)}"

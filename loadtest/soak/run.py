@@ -1,4 +1,4 @@
-"""One soak, of any length."""
+"""A soak, of any length."""
 
 import os
 import time

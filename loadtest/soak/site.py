@@ -80,7 +80,7 @@ class Replicas:
     """Three replicas: the first is left alone, the others end now and then and others follow."""
 
     def __init__(self, plane: Plane, crowd: Crowd, seed: int) -> None:
-        """Which replica ends is chance."""
+        """Draws the replicas that end by ``seed``."""
         self.kills = self.stops = 0
         self.faults: list[str] = []
         self.plane = plane

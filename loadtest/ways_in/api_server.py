@@ -60,7 +60,7 @@ PATHS = {
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Somebody who writes to the API server, over a connection for each request."""
+    """A user of the API server, with a connection for each request."""
 
     api: Api
     user: str

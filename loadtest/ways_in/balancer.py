@@ -33,7 +33,7 @@ class GivenUp:
 
 
 class _Half(asyncio.Protocol):
-    """One side of a connection, which writes what the other side reads."""
+    """A side of a connection, which writes what the other side reads."""
 
     def __init__(self, given_up: GivenUp, other: "_Half | None" = None) -> None:
         self.other = other

@@ -44,7 +44,7 @@ LISTS = ("initContainers", "containers", "ephemeralContainers")
 
 
 def violating(chance: random.Random) -> tuple[str, Json]:
-    """One, and how it was made."""
+    """Returns a violating object, and a description of it."""
     privileged: Json = {"name": "w", "image": "b", "securityContext": {"privileged": True}}
     at = chance.choice(LISTS)
     spec: Json = {"containers": [{"name": "a", "image": "b"}], at: []}

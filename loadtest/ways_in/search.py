@@ -50,7 +50,7 @@ class Found:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, how: str, answer: str, *, is_in: bool) -> None:
-        """One attempt came to an answer."""
+        """Records an attempt's answer."""
         with self.lock:
             self.attempts += 1
             self.answers[answer] += 1

@@ -26,7 +26,7 @@ EXCEPTIONS = "/apis/waddle.dev/v1alpha1/namespaces"
 LONG = "60s"
 SHORT = "2s"
 LONGER = ("8s", "32s", "128s")
-"""Where a busy machine has not even asked the API server within that."""
+"""Longer timeouts for a busy machine, if the API server has not answered within the first."""
 
 Object = dict[str, Any]
 

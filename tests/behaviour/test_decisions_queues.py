@@ -107,7 +107,7 @@ def test_a_living_sidecar_s_queue_is_not_adopted(tmp_path: Path, receiver: Recei
 def test_a_sidecar_whose_disk_fails_at_its_start_waits_for_it(
     tmp_path: Path, receiver: Receiver
 ) -> None:
-    """And then has what it had: ending, it would be looked at again minutes later."""
+    """It keeps its records: a sidecar that ended would be restarted only minutes later."""
     receiver.set("refusing")
     full = tmp_path / "disk-fails"
     sidecar = Sidecar(

@@ -462,7 +462,7 @@ def test_an_extra_that_is_not_installed_is_named(tmp_path: Path, broken: bool) -
 
 @pytest.mark.parametrize("half", ["serve", "sidecar"])
 def test_grpc_without_its_extra_is_said_at_the_start(tmp_path: Path, half: str) -> None:
-    """And not found out by a connection that never comes."""
+    """The error is not left to a connection that never succeeds."""
     listen = [{"url": "grpc://127.0.0.1:1"}]
     sidecar = Sidecar(tmp_path, [{"name": "s", "type": "stdout"}], listen=listen)
     exporter = tmp_path / "exporter.yaml"

@@ -181,7 +181,7 @@ def test_what_is_slow_by_its_own_doing_gets_in_where_nobody_is_blamed_and_else_d
 
 
 def test_a_slow_review_goes_on_beside_the_admission_thread(tmp_path: Path) -> None:
-    """Others are answered while it runs, and it ends when its own time does."""
+    """Other requests are answered while it runs, and it ends at its own deadline."""
     policies = write_policies(
         tmp_path,
         REQUIRED_LABELS,

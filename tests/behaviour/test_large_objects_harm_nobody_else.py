@@ -1,4 +1,4 @@
-"""Whoever may create large objects costs themselves time, and the others nothing."""
+"""Users with large objects cost themselves time, and other users nothing."""
 
 import threading
 from collections.abc import Iterator

@@ -82,7 +82,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_policies_are_not_validated_unless_that_is_enabled(tmp_path: Path) -> None:
-    """Whoever reached the port could ask what is in synced objects, letter by letter."""
+    """Any client of the port could find out synced objects, letter by letter."""
     policies = write_policies(tmp_path, REQUIRED_LABELS, constraint("x", "owner"))
     with Server(policies) as plain:
         answer = plain.ready().post({"items": [named("team")]}, PATH)
@@ -91,7 +91,7 @@ def test_policies_are_not_validated_unless_that_is_enabled(tmp_path: Path) -> No
 
 
 def test_templates_are_admitted_while_a_large_source_is_validated(server: Server) -> None:
-    """One request of 1.35 MB held the only thread for 20 s, and every template timed out."""
+    """A request of 1.35 MB occupied the only thread for 20 s, and every template timed out."""
     rules = "\n".join(
         f'violation[{{"msg": "m"}}] {{ x{n} := {n}; x{n} > 1 }}' for n in range(30_000)
     )

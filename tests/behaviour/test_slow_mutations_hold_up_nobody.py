@@ -1,4 +1,4 @@
-"""Whoever has objects that mutators take long for costs themselves time, and the others nothing."""
+"""Users whose objects take mutators long cost themselves time, and other users nothing."""
 
 import json
 import threading
@@ -22,7 +22,7 @@ SMALL = 20
 
 
 def chained(number: int, **annotations: str) -> dict[str, Any]:
-    """One of the chain."""
+    """Returns a mutator of the chain."""
     selector = {"matchLabels": {f"l{number}": "x"}}
     name = f"m{CHAIN - number:04}"
     kinds = [{"apiGroups": [""], "kinds": ["Pod"]}]
@@ -89,7 +89,7 @@ def test_others_are_answered_while_a_large_mutation_goes_on(
 def test_an_object_that_takes_its_mutators_all_the_time_there_is_is_refused(
     server: Server,
 ) -> None:
-    """Where failurePolicy is Ignore, it would be stored without what the mutators say."""
+    """With failurePolicy Ignore, it would be stored without the mutators' changes."""
     before = server.metric("waddle_objects_undecidable_total") or 0
     verdict = ask(server, pod(l0="x"), seconds=1).verdict
     assert verdict["allowed"] is False

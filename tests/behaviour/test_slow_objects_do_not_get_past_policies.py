@@ -64,7 +64,7 @@ def test_a_flood_of_ones_own_does_not_get_in_what_waits_behind_it(shipped: Serve
 
 
 def test_service_accounts_of_a_namespace_share_what_they_may_have(shipped: Server) -> None:
-    """Whoever may make one may make a hundred, each with a name of its own."""
+    """A user who may create one account may create a hundred, each with a name of its own."""
     answers: list[Answer] = []
 
     def ask(number: int) -> None:

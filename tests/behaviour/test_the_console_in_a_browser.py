@@ -40,12 +40,12 @@ INNOCENT = """
 return [...document.scripts].every(one => new URL(one.src).origin === location.origin)
   && !document.querySelector("main script, main img, main iframe, main style")
 """
-"""Nothing that a name brought along became a part of the page."""
+"""No markup of an object's name became a part of the page."""
 
 FITS = """
 return document.documentElement.scrollWidth <= document.documentElement.clientWidth
 """
-"""Nobody must scroll sideways to read."""
+"""The page can be read without sideways scrolling."""
 
 DESKTOP, TELEPHONE = (1280, 900), (390, 844)
 

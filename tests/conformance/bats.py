@@ -34,7 +34,7 @@ trap 'echo "line: $BASH_COMMAND"; echo "status: ${status:-}"; echo "${output:-}"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test: its title and its lines."""
+    """A test: its title and its lines."""
 
     title: str
     body: str

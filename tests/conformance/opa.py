@@ -184,7 +184,7 @@ def run_case(case: Case) -> Outcome:
 
 
 def _place(error: BaseException) -> str:
-    """Where our code raised it."""
+    """Returns the place in our code that raised the error."""
     trace = error.__traceback__
     place = ""
     while trace is not None:
@@ -240,7 +240,7 @@ def run(
 
 
 def summary(outcomes: list[Outcome]) -> str:
-    """One line for each version and one for all."""
+    """Returns a line for each version and one for all."""
     lines = []
     for version in sorted({outcome.case.version for outcome in outcomes}):
         part = [outcome for outcome in outcomes if outcome.case.version == version]

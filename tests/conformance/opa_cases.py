@@ -11,7 +11,7 @@ import yaml
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case; the names are OPA's (v1/test/cases/cases.go)."""
+    """A case; the names are OPA's (v1/test/cases/cases.go)."""
 
     note: str
     query: str

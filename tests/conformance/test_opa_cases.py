@@ -47,7 +47,7 @@ def test_every_case_of_the_newest_opa_passes(newest: Path) -> None:
 
 
 def test_a_superseded_case_has_another_expectation_today(newest: Path) -> None:
-    """And it is judged by that one; what OPA still expects must not be left out."""
+    """The case is judged by the new expectation; OPA's present expectations may not be left out."""
     today = {case.name: case.modules for case in load_cases([newest])}
     older = {case.name: case.modules for case in load_cases([CASES])}
     listed = set(exclusions(SUPERSEDED))
@@ -70,7 +70,7 @@ def test_a_wrong_expectation_that_is_met_is_reported() -> None:
 
 
 def test_at_most_one_case_in_a_hundred_is_excluded():
-    """And each line of the list names a case that exists."""
+    """Each line of the list names a case that exists."""
     names = {case.name for case in load_cases([CASES])}
     excluded = exclusions()
     assert set(excluded) <= names
@@ -86,7 +86,7 @@ def test_an_exclusion_without_a_reason_is_refused(tmp_path):
 
 
 def test_a_crash_is_never_a_wanted_error():
-    """Nor is an error of loading."""
+    """An error of loading is none either."""
     for modules in (("package a\np := ",), ("package a\np if { undefined_function(1) }",)):
         case = Case("note", "data.a.p = x", "v1", "", modules, want_error="", want_error_code="x")
         assert run_case(case).status == "failed"

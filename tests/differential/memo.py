@@ -280,7 +280,7 @@ class World:
             self._change_object()
 
     def _take(self, gvk: Any, document: Json) -> None:
-        """Both replicas hear of a policy object."""
+        """Gives a policy object to both replicas."""
         self.generation += 1
         metadata = document["metadata"]
         made = {"uid": metadata["name"], "generation": self.generation}

@@ -11,7 +11,7 @@ from tests.patience import PATIENCE_SECONDS
 
 
 class OracleProcess:
-    """One process of a program that answers lines with lines, ended with the context."""
+    """A process of a program that answers lines with lines, ended with the context."""
 
     def __init__(self, program: Path) -> None:
         self._process = subprocess.Popen(
@@ -39,7 +39,7 @@ class OracleProcess:
 
 
 class Oracle(OracleProcess):
-    """One process of the program; ask from one thread at a time."""
+    """A process of the program; ask from one thread at a time."""
 
     def ask(self, **question: Any) -> dict[str, Any]:
         """The answer; numbers are kept as their text by :func:`exact`."""

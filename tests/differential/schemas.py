@@ -67,7 +67,7 @@ FORBIDDEN_WITHIN = (
 
 
 def schema(chance: Random, depth: int = 0) -> Json:
-    """One of them; recurses by schema."""
+    """Returns a random schema; recurses by schema."""
     usual = ["object", "object", "array", "string", "integer", "boolean"]
     odd = [*usual, "number", "", "null", "int"]
     kind = chance.choice(odd if chance.random() < 0.15 else usual)

@@ -1,4 +1,4 @@
-"""Nobody exempts a namespace from the policies by a way round who is asked about that."""
+"""The exemption label cannot be set by a way around the check of its users."""
 
 import base64
 import copy

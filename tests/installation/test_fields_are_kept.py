@@ -20,7 +20,7 @@ SUBJECT = {"uid": "uid-of-the-object", "generation": 7}
 
 
 def every_field() -> list[Object]:
-    """One status object of each kind, with every field that a replica may write."""
+    """Returns a status object of each kind, with every field that a replica may write."""
     error = StatusError("ingest_error", "message", "location")
     additions = {
         "activeGeneration": 6,

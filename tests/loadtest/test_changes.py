@@ -37,7 +37,7 @@ def window(**changed: Any) -> dict[str, Any]:
 
 
 def result(**churn: Any) -> dict[str, Any]:
-    """One round of both programs; what is given differs in Waddle's window with changes."""
+    """Returns a round of both programs; ``churn`` changes Waddle's window with changes."""
     changes = {"changes": {"update": 18, "template": 2}, "change_seconds": [0.01] * 20}
     return {
         "command": "make bench-changes",

@@ -48,7 +48,7 @@ FILES = {
 
 
 class Shell:
-    """Where a reader types; ``programs`` are found by their names."""
+    """A shell in a folder; ``programs`` are found by their names."""
 
     def __init__(self, folder: Path, kubeconfig: Path, *programs: Path) -> None:
         self.folder = folder / "folder"

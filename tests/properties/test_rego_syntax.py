@@ -22,7 +22,7 @@ slow_to_draw = settings(
 @slow_to_draw
 @given(terms)
 def test_a_printed_term_parses_to_itself(term):
-    """Whatever the term is made of."""
+    """Terms may have any parts."""
     (literal,) = parse_query(unparse(term))
     assert isinstance(literal, Expr)
     assert canonical(literal.term) == canonical(term)

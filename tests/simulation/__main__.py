@@ -27,7 +27,7 @@ from tests.simulation.worlds import ALL, WORLDS, load, make  # noqa: E402
 
 
 def play(world: str, seed: int, follow: Callable[[str], object] | None = None) -> Loop:
-    """One world, from its beginning to its end."""
+    """Plays a world, from its beginning to its end."""
     loop = Loop(seed, follow=follow)
     run(loop, make(world, loop).main())
     return loop

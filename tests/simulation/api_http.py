@@ -47,7 +47,7 @@ def _merged(item: Any, patch: Any) -> Any:
 
 
 class ApiServer:
-    """One start of the API server over its storage."""
+    """A start of the API server over its storage."""
 
     def __init__(self, loop: Loop, network: Network, storage: Storage) -> None:
         self.loop = loop

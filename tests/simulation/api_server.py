@@ -23,7 +23,7 @@ CRD_KIND: Final = "CustomResourceDefinition"
 
 
 def _place(item: Json) -> tuple[str, str]:
-    """Where an object stands in lists."""
+    """Returns an object's place in lists."""
     return item["metadata"].get("namespace", ""), item["metadata"]["name"]
 
 
@@ -39,7 +39,7 @@ def _apart(item: Json) -> Json:
 
 @dataclass(frozen=True)
 class Served:
-    """One kind as it is served."""
+    """A served kind."""
 
     group: str
     version: str
@@ -91,7 +91,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Selector:
-    """Which objects of a kind a list or watch is about."""
+    """The selection of a list or watch."""
 
     namespace: str = ""
     name: str = ""
@@ -276,7 +276,7 @@ class Storage:
         return before
 
     def _check_namespace(self, namespace: str, resource: str) -> None:
-        """Nothing is made in a Namespace that is not there, or is to go."""
+        """Refuses objects in a missing or terminating Namespace."""
         spaces = self.objects.get((NAMESPACES.group, NAMESPACES.plural))
         if spaces is None:
             return  # a world that has none
@@ -289,7 +289,7 @@ class Storage:
             )
 
     def get(self, served: Served, namespace: str, name: str) -> Json:
-        """One object; refuses with 404."""
+        """Returns an object; refuses with 404."""
         found = self.items(served).get((namespace, name))
         if found is None:
             raise Refusal(404, "NotFound", f'{served.plural} "{name}" not found')

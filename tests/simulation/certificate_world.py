@@ -65,7 +65,7 @@ MEND_SECONDS = 300.0
 
 @dataclasses.dataclass
 class Replica:
-    """One replica: its process, and the pair that it serves."""
+    """A replica: its process, and the pair that it serves."""
 
     name: str
     process: Process
@@ -75,7 +75,7 @@ class Replica:
 
 
 class CertificateWorld:
-    """One world; :meth:`main` is its director's."""
+    """A world of certificates; :meth:`main` is its director's."""
 
     def __init__(self, loop: Loop) -> None:
         self.loop = loop

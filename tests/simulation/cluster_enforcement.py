@@ -37,7 +37,7 @@ Key = tuple[str, str]
 
 @dataclasses.dataclass
 class Replica:
-    """One replica: its Pod, its process, and what it serves."""
+    """A replica: its Pod, its process, and the policies that it serves."""
 
     name: str
     uid: str
@@ -206,7 +206,7 @@ class Enforcement:
     def _unknown(
         self, replica: Replica, snapshot: Snapshot, unchanged_since: float, gone_since: float
     ) -> str:
-        """Which Namespaces and data a snapshot has otherwise than the API server."""
+        """Returns the Namespaces and data in which a snapshot differs from the API server."""
         held: dict[Key, Any] = {
             (NAMESPACES.kind, name): item["metadata"]["uid"]
             for (_, name), item in self.storage.items(NAMESPACES).items()

@@ -103,7 +103,7 @@ need a large one."""
 
 
 class ClusterWorld:
-    """One world; :meth:`main` is its director's."""
+    """A world of a cluster; :meth:`main` is its director's."""
 
     MUTATION_SHARE = 0.75
     """In how many worlds a cluster has the kinds of mutation and expansion."""

@@ -173,7 +173,7 @@ class Mount(OSDisk):
         self._descriptors = itertools.count(DESCRIPTOR_MIN)
 
     def enter(self, share: float) -> Disk:
-        """Everything takes its time, and a process that has ended does nothing more."""
+        """Takes simulated time; raises if the process has ended."""
         if self._process.dead:
             raise Killed
         disk = self._disk
@@ -255,7 +255,7 @@ class Mount(OSDisk):
             raise _error(errno.EIO)
 
     def close(self, descriptor: int) -> None:
-        """Nothing is written by it."""
+        """Forgets the descriptor; writes nothing."""
         del self._open[descriptor]
 
     # --- names ---------------------------------------------------------------------------------

@@ -122,14 +122,14 @@ class WorldSocket:
     """The socket of a connection: it has no descriptor, which would cost four system calls."""
 
     def setblocking(self, flag: bool) -> None:
-        """Nothing is sent by it."""
+        """Sends nothing."""
 
     def close(self) -> None:
         """There is nothing to close."""
 
 
 class _Socket(_real_socket):
-    """One of the world's within a world."""
+    """A world's socket inside of a world."""
 
     def __new__(cls, *arguments: Any, **options: Any) -> Any:
         if _world is not None:

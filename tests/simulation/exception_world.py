@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 GROUP = "waddle.dev"
 SERVED = {NAMESPACE: "policyexceptions", BRIEF: "policyexceptions", "": "clusterpolicyexceptions"}
-"""Where exceptions of a namespace are served, and of the cluster."""
+"""Plurals of exceptions, by namespace; "" for the cluster."""
 
 FAR_SECONDS = 1e7
 
@@ -207,7 +207,7 @@ def state_of(item: Json, constraints: Mapping[tuple[str, str], Json]) -> str:
 
 
 class ExceptionWorld(ClusterWorld):
-    """One world."""
+    """A world of exceptions."""
 
     MUTATION_SHARE = 1.0
     exceptions_keep_seconds = KEEP_SECONDS

@@ -1,4 +1,4 @@
-"""Which mutators and ExpansionTemplates replicas have in force, against all that there were."""
+"""Replicas' mutators and ExpansionTemplates in force, against all stored states."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any

@@ -22,7 +22,7 @@ PLURALS = {
     ASSIGN: (MUTATIONS, ASSIGN.lower()),
     EXPANSION: (EXPANSIONS, "expansiontemplate"),
 }
-"""Where each kind is served: its group and plural."""
+"""Group and plural of each kind."""
 
 PREVIEWED = ("m1", "a2")
 """Mutators that are never applied."""

@@ -46,7 +46,7 @@ class ExtensionUsers(Users):
 
 
 class ExtensionWorld(ClusterWorld):
-    """One world."""
+    """A world of mutators and ExpansionTemplates."""
 
     MUTATION_SHARE = 1.0
     enforcement: ExtensionEnforcement

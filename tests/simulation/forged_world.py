@@ -77,7 +77,7 @@ class ForgedEnforcement(TrialEnforcement):
 
 
 class ForgedWorld(TrialWorld):
-    """One world."""
+    """A world with a forger."""
 
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)

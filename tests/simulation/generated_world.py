@@ -80,7 +80,7 @@ class GenerationUsers(Users):
 
 
 class GeneratedWorld(ClusterWorld):
-    """One world."""
+    """A world with generated policies."""
 
     replicas_chosen = (1, 1, 1, 2, 2)
     rests_seconds = (4.0, COMPARE_SECONDS + 1.0)  # what waits for its next comparison writes in it

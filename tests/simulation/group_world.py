@@ -58,7 +58,7 @@ class GroupUsers(Users):
             self._apply(served, "", group(name, variant))
 
     def give_members(self) -> None:
-        """Whatever groups name is there."""
+        """Creates the members that groups name."""
         for kind in KINDS:
             try:
                 self._apply(TEMPLATES, "", self.template(kind, 0))
@@ -138,7 +138,7 @@ def _members(item: Json) -> Iterator[Key]:
 
 
 class GroupWorld(ClusterWorld):
-    """One world."""
+    """A world of constraint groups."""
 
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)

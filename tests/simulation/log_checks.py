@@ -36,7 +36,7 @@ class Ledger:
 
 
 def check(ledger: Ledger, receivers: list[Receiver], disks: list[Disk]) -> None:
-    """Everything that must hold at the end."""
+    """Checks all final conditions."""
     _check_accounts(ledger)
     if wrong := ledger.books.disordered():
         ledger.loop.fail(wrong)

@@ -52,7 +52,7 @@ USER_FIELDS: Final = ("requestUsername", "requestUserUID", "requestUserGroups", 
 
 @dataclasses.dataclass(frozen=True)
 class Offered:
-    """One record that was offered."""
+    """An offered record."""
 
     process: str
     place: int
@@ -70,7 +70,7 @@ class Books:
     def __init__(self) -> None:
         self.offered: dict[str, Offered] = {}
         self.numbers: dict[tuple[str, int], str] = {}
-        """Which record got which number, as it arrived."""
+        """The offered record of each number, by arrival."""
         self._names: dict[str, int] = {}
 
     def note(self, record: dict[str, Any], *, kept: bool = True) -> None:

@@ -21,7 +21,7 @@ MEND_SECONDS = 900.0
 
 
 class LogWorld(LogParts):
-    """One world; :meth:`main` is its director's."""
+    """A world of the decision log; :meth:`main` is its director's."""
 
     # --- what happens --------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class LogWorld(LogParts):
         return [pod for pod in self.pods if not pod.gone]
 
     async def _be_prompt(self) -> None:
-        """Nothing has failed for a minute, and all connections are in use: records come at once."""
+        """Checks that records come at once after a minute without a fault, on open connections."""
         for pod in self._here:
             assert pod.deciding is not None
             while not pod.deciding.exporter.queued:  # rules leave some out

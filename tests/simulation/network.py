@@ -49,7 +49,7 @@ class Link:
 
 
 class Transport(asyncio.Transport):
-    """One end of a connection."""
+    """An end of a connection."""
 
     def __init__(self, network: "Network", process: Process, link: Link) -> None:
         super().__init__()
@@ -247,7 +247,7 @@ class Server:
     cut = close
 
     async def wait_closed(self) -> None:
-        """Nothing is kept."""
+        """Returns at once."""
 
     def is_serving(self) -> bool:
         return self.network.servers.get(self.address) is self
@@ -310,6 +310,6 @@ class Network:
         self.links.pop(link, None)
 
     def reset(self, link: Link) -> None:
-        """Both ends find the connection reset."""
+        """Resets the connection at both ends."""
         for end in self.links.pop(link, ()):
             self.loop.call_soon(end._reset, context=end.process.context)

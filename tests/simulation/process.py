@@ -14,7 +14,7 @@ PROCESS: "contextvars.ContextVar[Process]" = contextvars.ContextVar("process")
 
 
 class Process:
-    """One simulated process: its callbacks, tasks, threads, and what it has open."""
+    """A simulated process: its callbacks, tasks, threads, and open connections."""
 
     def __init__(self, loop: "Loop", name: str) -> None:
         self.loop = loop
@@ -50,7 +50,7 @@ class Process:
         return task
 
     def pause(self, seconds: float) -> None:
-        """Nothing of it goes on for a while, as on a node that swaps."""
+        """Stops all callbacks of the process for a while, as on a node that swaps."""
         self.paused_until = max(self.paused_until, self.loop.now() + seconds)
         self.loop.call_at(self.loop.time() + seconds, lambda: None, context=self.context)
 

@@ -86,7 +86,7 @@ class ReadUsers(Users):
             self._write_data()
 
     def template(self, kind: str, variant: int) -> Json:
-        """One that reads."""
+        """Returns a template that reads data."""
         return reading_template(kind, variant)
 
     def write(self) -> None:
@@ -152,7 +152,7 @@ def _data(snapshot: Snapshot) -> Iterator[tuple[str, str, Json]]:
 
 
 class ProjectedWorld(ClusterWorld):
-    """One world."""
+    """A world with projected data."""
 
     projects = True
 

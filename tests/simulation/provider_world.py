@@ -106,7 +106,7 @@ class ProviderEnforcement(Enforcement):
                 self.loop.fail(f"{replica.name} asks {name} as it never was: {one.timeout_seconds}")
 
     def gaps(self, replica: Replica, unchanged_since: float, gone_since: float) -> str:
-        """One that is well and was there so long is asked as it is, and none that is gone."""
+        """Returns an error if a sound provider is not in force in time, or a deleted one is."""
         if why := super().gaps(replica, unchanged_since, gone_since):
             return why
         revision = replica.serving.revision
@@ -144,7 +144,7 @@ def _is(one: DataProvider, item: Json) -> bool:
 
 
 class ProviderWorld(ClusterWorld):
-    """One world."""
+    """A world of Providers."""
 
     enforcement: ProviderEnforcement
 

@@ -72,4 +72,4 @@ class WorldSink:
         loop.sleep(loop.random.expovariate(200.0))  # and back: whoever ends now does not know
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Closes nothing."""

@@ -131,7 +131,7 @@ class TrialUsers(Users):
 
 
 class TrialEnforcement(Enforcement):
-    """Everything may be as much later as what is tried before it takes."""
+    """Enforcement may be later by the time of trials before it."""
 
     def late(self, replica: Replica) -> str:
         """Returns the changes that a ready replica should have enforced by now."""
@@ -141,7 +141,7 @@ class TrialEnforcement(Enforcement):
 
 
 class TrialWorld(ClusterWorld):
-    """One world."""
+    """A world with trials of policies."""
 
     def __init__(self, loop: Loop) -> None:
         super().__init__(loop)

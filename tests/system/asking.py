@@ -70,7 +70,7 @@ def register_both(
 
 
 class Connected:
-    """One server, asked over a connection that stays."""
+    """A server and a connection that stays."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPSConnection(

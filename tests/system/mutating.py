@@ -116,7 +116,7 @@ def clean(plane: Plane, replicas: list[Replica]) -> None:
 
 
 def place_of(document: dict[str, Any]) -> str:
-    """Where a mutator is."""
+    """Returns the path of a mutator."""
     base = IMAGES if document["kind"] == "AssignImage" else f"{MUTATORS}/{document['kind'].lower()}"
     return f"{base}/{document['metadata']['name']}"
 

@@ -287,7 +287,7 @@ violation[{"msg": "nothing came"}] { not external_data(input.review.object.ask) 
 
 
 def templates(seed: int, count: int) -> list[Object]:
-    """One that asks what the object says, and others by chance."""
+    """Returns a template that requests the object's keys, and random others."""
     source = random.Random(f"templates {seed}")
     found = [policies.template(DYNAMIC, _DYNAMIC, schema=policies.FREE)]
     for number in range(count):
@@ -302,7 +302,7 @@ def templates(seed: int, count: int) -> list[Object]:
 
 
 def constraints(seed: int, count: int) -> list[Object]:
-    """One or two of each template, which are about objects that name it.
+    """Returns one or two constraints of each template, for objects that name it.
 
     What two constraints ask of a provider is the same, or shares no key. Keys that are shared come
     from the cache to Gatekeeper's second, and here both are asked at once.

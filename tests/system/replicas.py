@@ -223,7 +223,7 @@ class Plane:
             until(lambda crd=crd: serves(self.api, crd), f"{crd['metadata']['name']} is served")
 
     def make_namespaces(self) -> None:
-        """That of the replicas with the Secret of theirs, and that whose ConfigMaps are reviewed."""
+        """Creates the replicas' Namespace with its Secret, and that of the reviewed ConfigMaps."""
         for name in (NAMESPACE, WORKLOADS):
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             self.api.apply(f"/api/v1/namespaces/{name}", body)

@@ -42,7 +42,7 @@ class Policy(Protocol):
     """A template and a constraint of the same name, both with a word."""
 
     def documents(self, kind: str, word: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Both, others for another word."""
+        """Returns template and constraint; both differ for each word."""
         ...
 
     def has_passed(self, name: str, word: str) -> bool:
@@ -56,7 +56,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InRego:
-    """Nothing comes of it but its CRD, whose schema has the word too: each round writes it."""
+    """A template in Rego; its CRD's schema has the word too, so that each round writes it."""
 
     plane: Plane
 

@@ -1,4 +1,4 @@
-"""Both on one cluster with Gatekeeper's own CRDs: neither fights the other, then one takes over."""
+"""Waddle and Gatekeeper on one cluster with Gatekeeper's CRDs: no fights, then a takeover."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -68,7 +68,7 @@ def test_beside_gatekeeper_nobody_fights_and_then_waddle_takes_over(
 def test_where_both_make_the_crds_of_constraints_neither_writes_for_ever(
     peers_plane: Plane, tmp_path: Path
 ) -> None:
-    """Nobody asks for that; whoever applies the base beside Gatekeeper has it."""
+    """This happens without intention if the base is applied beside Gatekeeper."""
     plane = peers_plane
     with ExitStack() as stack:
         peer = Gatekeeper(plane, tmp_path, ("webhook", "status", "generate"))

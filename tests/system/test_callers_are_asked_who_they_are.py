@@ -96,7 +96,7 @@ def answer_to_caller(replica: Replica, token: str | None) -> Answer:
 
 
 def test_a_caller_is_informed_what_its_rights_allow(empty_plane: Plane, replica: Replica) -> None:
-    """Nothing, whether policies are valid, or their effects too."""
+    """It is shown nothing, the policies' validity, or their effects too."""
     plane = empty_plane
     assert answer_to_caller(replica, None).status == 401
     refused = answer_to_caller(replica, "nonsense")

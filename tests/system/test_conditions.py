@@ -128,7 +128,7 @@ def test_a_status_forged_for_a_foreign_pod_counts_as_no_replica(
 def test_a_policy_that_no_replica_can_use_is_in_error_until_it_is_repaired(
     plane: Plane, trio: list[Replica]
 ) -> None:
-    """One Event for each change however many replicas there are, and audit's fields stay."""
+    """Each change has one Event for all replicas, and the audit's fields stay."""
     path = f"{TEMPLATES}/hopeless"
     uid = plane.put_template(template("Hopeless", BROKEN))["metadata"]["uid"]
     try:

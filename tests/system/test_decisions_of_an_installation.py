@@ -1,4 +1,4 @@
-"""Both Deployments with every component, installed by Helm and by kustomize: records survive a restart."""
+"""Both Deployments with every component, by Helm and by kustomize: records survive a restart."""
 
 import base64
 import copy
@@ -151,7 +151,7 @@ class Installation:
         self.servers: list[InstalledServer] = []
 
     def start(self) -> None:
-        """Everything."""
+        """Starts the sidecars and the servers."""
         self.start_sidecars()
         self.servers = [
             InstalledServer(self.webhook, "webhook", self.admission_port),
@@ -173,7 +173,7 @@ class Installation:
         return "\n".join([*sidecars, *map(str, self.servers[-1].events[-20:])])
 
     def stop(self) -> None:
-        """Everything that still runs, servers first; a bug in a server's log is a failure."""
+        """Stops all processes, servers first; a bug in a server's log is a failure."""
         for server in self.servers:
             server.__exit__()
         self.servers = []

@@ -1,4 +1,4 @@
-"""Whatever a real API server accepts and sends is decided, though its webhook's policy is Ignore."""
+"""Objects that a real API server accepts and sends are decided, despite failurePolicy Ignore."""
 
 import base64
 import datetime as dt

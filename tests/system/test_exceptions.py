@@ -199,7 +199,7 @@ def seen_over(replica: Replica) -> Over:
 
 
 def test_it_is_over_on_every_replica_without_any_write(empty_plane: Plane, tmp_path: Path) -> None:
-    """Nothing of the replicas gets to the API server while it ends, and nothing gets to them."""
+    """Replicas and API server are disconnected from each other while it ends."""
     plane = empty_plane
     with ExitStack() as stack:
         gate = Gate(plane.api, tmp_path)

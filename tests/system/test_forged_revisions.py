@@ -63,7 +63,7 @@ def begun(
 def test_a_fresh_replica_enforces_no_forged_revision_of_a_policy_that_did_not_break(
     plane: Plane, start: StartReplica
 ) -> None:
-    """One without an owner, beyond the object's generation, beside a genuine one said to be ended."""
+    """The forged revision has no owner and a newer generation, beside an ended genuine one."""
     replicas, current = begun(plane, start, "Fresh")
     genuine = name_of(current, digest_of(current))
     kill(replicas)
@@ -119,7 +119,7 @@ def test_a_change_cannot_be_kept_out_by_what_was_said_of_it_beforehand(
 def test_an_older_generation_cannot_be_shadowed_for_a_roll_back(
     plane: Plane, start: StartReplica
 ) -> None:
-    """Nor by generations that no object ever had: the genuine ones are kept beside them."""
+    """Generations that no object ever had cannot do it either: the genuine ones are kept."""
     replicas, current = begun(plane, start, "Shadowed", 3)
     empty = harmless("Shadowed")
     forged = [forge(plane, at(current, 1, empty))]

@@ -128,7 +128,7 @@ def test_both_copies_written_back_together_bring_no_earlier_stage(
 
 
 def test_a_status_in_a_replica_s_name_hurries_no_step(plane: Plane, start: StartReplica) -> None:
-    """One that stands still has not reached the stage, whatever somebody writes of it."""
+    """A stopped replica has not reached the stage, despite a forged status."""
     kind = "Postponed"
     plane.put_template(template(kind))
     replicas = [start(f"postponed-{number}", *ALL_OPERATIONS) for number in range(3)]

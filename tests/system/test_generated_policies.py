@@ -84,7 +84,7 @@ def let_go(plane: Plane) -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(plane: Plane) -> Iterator[None]:
-    """Whatever the order of tests."""
+    """Removes the policies after each test."""
     yield
     let_go(plane)
 

@@ -1,4 +1,4 @@
-"""Both generate policies of the same template on one cluster: nobody fights, then one takes over."""
+"""Both generate policies of the same template on one cluster: no fights, then a takeover."""
 
 from contextlib import ExitStack, closing
 from functools import partial

@@ -98,7 +98,7 @@ def plane(empty_plane: Plane) -> Plane:
 
 @pytest.fixture
 def objects(plane: Plane, request: pytest.FixtureRequest) -> Iterator[Objects]:
-    """Everything but what would run and what would call; its Secret is new."""
+    """Yields all objects except Deployments and webhook configurations; the Secret is new."""
     found = kustomized(MANIFESTS / getattr(request, "param", "base"))
     # What other tests of this control plane share stays as it is.
     skipped = {"Deployment", "ValidatingWebhookConfiguration", "CustomResourceDefinition"}

@@ -212,7 +212,7 @@ def test_neither_events_nor_statuses_nor_reports_nor_logs_have_it(plane: Plane) 
 
 
 def test_the_api_server_s_own_answer_has_it_neither(plane: Plane) -> None:
-    """Where the webhook is registered: what a user reads, and what its Events tell."""
+    """The user's answer and the webhook's Events have no value of it."""
     with ExitStack() as stack:
         replica = stack.enter_context(Replica(plane, "asked", *ALL_OPERATIONS, *FLAGS))
         stack.callback(plane.delete_pod, "asked")

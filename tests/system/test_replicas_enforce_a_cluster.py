@@ -350,7 +350,7 @@ def is_admitted(plane: Plane, document: dict[str, Any]) -> bool:
 
 
 def test_a_namespace_that_the_watch_has_not_reported_is_read(trio: list[Replica]) -> None:
-    """One that is not there at all is Gatekeeper's error; other admissions are answered as ever."""
+    """A missing Namespace is Gatekeeper's error; other admissions are answered as before."""
     verdict = trio[0].admit(config_map("x", namespace="never-made"))
     assert verdict["status"]["code"] == 500
     message = 'failed to create augmentedReview: namespaces "never-made" not found'
@@ -361,7 +361,7 @@ def test_a_namespace_that_the_watch_has_not_reported_is_read(trio: list[Replica]
 def test_a_constraint_is_judged_by_a_template_that_the_watch_has_not_reported(
     plane: Plane, trio: list[Replica], start: StartReplica, tmp_path: Path
 ) -> None:
-    """Nor of a change of one: whoever applies both need not wait for the last replica."""
+    """A changed template counts, too: users who apply both need not wait for the last replica."""
     numbered = constraint("numbered", "", "Known")
     numbered["spec"]["parameters"] = {"word": 3}
     with closing(Gate(plane.api, tmp_path)) as gate:

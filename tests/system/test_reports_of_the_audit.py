@@ -147,7 +147,7 @@ def versions_of(plane, namespace):
 
 
 def test_no_stale_result_survives(plane, audit):
-    """Whatever takes a result away: a repair, another policy, an exclusion, a deletion."""
+    """Repairs, other policies, exclusions and deletions remove results."""
     make_namespace(plane, "stale")
     put_config_map(plane, "stale", "bad", "no")
     plane.put_constraint(constraint("first", "no"))

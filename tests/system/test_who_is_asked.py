@@ -129,7 +129,7 @@ def denials(plane: Plane) -> tuple[bool, bool]:
 def test_who_starts_after_all_were_killed_says_what_is_no_longer_asked(
     silent_plane: Plane, proxy: Proxy
 ) -> None:
-    """One entry fails open and one closed; they change while nobody runs, and the API server restarts."""
+    """An entry fails open and one closed; both change meanwhile, and the API server restarts."""
     plane = silent_plane
     with ExitStack() as stack:
         stack.callback(plane.api.request, "DELETE", f"{WEBHOOKS}/{TWO_ENTRIES}")

@@ -15,7 +15,7 @@ class Part:
 
 
 def document() -> tuple[Any, list[Any]]:
-    """One whose large arrays and objects are known."""
+    """Returns a document with its large arrays and objects."""
     made = {"a": {"b": [[]] * 300_000, "c": {f"k{number}": [number] for number in range(40_000)}}}
     large: list[Any] = []
     found = decode_in_pieces(orjson.dumps(made), large=large)

@@ -1,4 +1,4 @@
-"""Which proxy a request goes by: the tables of Go's httpproxy, and each client at a real proxy."""
+"""Proxies of requests: the tables of Go's httpproxy, and each client at a real proxy."""
 
 import asyncio
 import socket
@@ -143,7 +143,7 @@ class RefusingProxy:
 
 @pytest.fixture
 def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[RefusingProxy]:
-    """One that the environment names."""
+    """Yields a proxy that the environment names."""
     for name in ("https_proxy", "http_proxy", "no_proxy", "NO_PROXY", "REQUEST_METHOD"):
         monkeypatch.delenv(name, raising=False)
     made = RefusingProxy()

@@ -157,7 +157,7 @@ def test_one_that_is_replaced_is_made_anew() -> None:
 
 @dataclass(slots=True, frozen=True)
 class Kept:
-    """One that is copied."""
+    """A class for copies."""
 
     name: str
     parts: tuple[int, ...] = ()
@@ -165,7 +165,7 @@ class Kept:
 
 @dataclass(slots=True, frozen=True)
 class Longer(Kept):
-    """One with fields of its own behind those of its base."""
+    """A class with fields of its own behind those of its base."""
 
     more: int = 0
 

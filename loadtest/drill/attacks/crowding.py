@@ -1,4 +1,4 @@
-"""One user asks about slow objects in many namespaces, by many connections, and others about theirs."""
+"""A user sends slow objects in many namespaces, by many connections, beside other users."""
 
 import contextlib
 import json

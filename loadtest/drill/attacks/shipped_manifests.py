@@ -98,7 +98,7 @@ def slow_objects() -> Iterator[Row]:
 
 
 def crowd() -> Iterator[Row]:
-    """One user with three namespaces."""
+    """Yields the rows of a user with three namespaces."""
     make, *more = (partial(slow, "mallory", f"namespace-{one}", 3_000) for one in range(3))
     flood = Flood(make, 64, seconds=SECONDS, more=tuple(more))
     with server(*shipped.flags(), documents=library()) as running, limited(running):

@@ -186,7 +186,7 @@ def our_verdict(policies: PolicySet, obj: Json) -> tuple[list[str], Any]:
 
 
 def differences(api: Api, cases: Sequence[Case]) -> Iterator[str]:
-    """Where the two do not say the same."""
+    """Yields the cases with different answers."""
     taken, refused = install(api, cases)
     for one in refused:
         try:

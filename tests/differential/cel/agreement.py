@@ -203,7 +203,7 @@ def _instantiated(text: str) -> str:
 
 
 def _place_of_syntax(text: str) -> str:
-    """Where the first token is that cannot stand there."""
+    """Returns the place of the first token that cannot stand there."""
     found = re.search(r"<input>:(\d+:\d+): Syntax error", text)
     return found[1] if found else ""
 

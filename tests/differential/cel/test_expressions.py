@@ -74,7 +74,7 @@ def test_what_is_written_wrongly(oracle: CelOracle) -> None:
 
 
 def test_macros_with_names_of_everything(oracle: CelOracle) -> None:
-    """Whatever a macro's variable is named, and whatever is asked of it."""
+    """Macros with variables of any name, and any use of them."""
     found, counted = differences(
         oracle, map(Question, itertools.islice(macros(random.Random(4)), 600))
     )

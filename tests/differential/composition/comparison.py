@@ -188,7 +188,7 @@ def answers_there(oracle: Oracle, batch: Batch) -> dict[str, Any]:
 
 
 def frozen_answer(found: dict[str, Any]) -> Any:
-    """One of the oracle's answers: a value, or the code and message of an error."""
+    """Returns an answer of the oracle: a value, or the code and message of an error."""
     if "results" not in found:
         (error,) = found["errors"]
         return "error", error["code"], error["message"].partition(":\n")[0]

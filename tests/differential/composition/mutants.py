@@ -73,7 +73,7 @@ SURVIVING: Final = (Fate.SURVIVED, Fate.UNTOLD)
 
 
 def through_lines(questions: Sequence[Question]) -> dict[tuple[str, int], list[int]]:
-    """Which questions go through each line of the generator."""
+    """Returns the numbers of the questions that go through each line of the generator."""
     measured = coverage.Coverage(
         data_file=None, config_file=False, include=[f"{GENERATOR}/*"], branch=False
     )
@@ -92,7 +92,7 @@ def through_lines(questions: Sequence[Question]) -> dict[tuple[str, int], list[i
 
 @dataclass(slots=True)
 class Chooser:
-    """Which questions a mutant is tried with, the most promising first."""
+    """Chooses the questions for a mutant, the most promising first."""
 
     questions: Sequence[Question]
     through: Mapping[tuple[str, int], list[int]]
@@ -114,7 +114,7 @@ class Chooser:
         return list(dict.fromkeys((*first, *others[:20], *corners_, *others)))
 
     def learn(self, killer: Question) -> None:
-        """That question has killed."""
+        """Remembers a question that has killed a mutant."""
         self.killers.pop(killer, None)
         self.killers[killer] = None
 

@@ -1,4 +1,4 @@
-"""Which pairs of forms tests ask about."""
+"""Pairs of forms for tests."""
 
 # The same questions in every run, so that a failure is a change's; `make fuzz` asks others.
 SEED = 20261122

@@ -41,7 +41,7 @@ class Prepared:
 
     @property
     def path(self) -> tuple[str, str]:
-        """Which document is asked for."""
+        """Returns the path of the document."""
         return "t", self.rule.name
 
 

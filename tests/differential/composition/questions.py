@@ -1,4 +1,4 @@
-"""Which compositions are asked: all of them, or as many as there is time for."""
+"""Compositions to compare: all of them, or as many as the time allows."""
 
 import random
 from collections.abc import Iterator

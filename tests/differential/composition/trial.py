@@ -180,7 +180,7 @@ class Trial:
     questions: Sequence[Question]
     unit_tests: Sequence[str] = ()
     answer: int = field(init=False)
-    """Where the process tells, and ends."""
+    """The descriptor for the process's answer."""
     _process: int = field(init=False)
 
     def __post_init__(self) -> None:

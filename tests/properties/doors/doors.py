@@ -176,7 +176,7 @@ class _Asker:
         self._ask = ask
 
     def known(self, request: ProviderRequest) -> None:
-        """Nothing is kept."""
+        """Keeps nothing."""
 
     def round(self, **_: Any) -> _Round:
         return _Round(self._ask)

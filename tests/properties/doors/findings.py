@@ -20,7 +20,7 @@ _EXCUSED_BY = "excused by "
 
 
 def excusal(constraint: str, message: str, exception: str) -> Finding:
-    """That an exception excuses a violation, or weakens it."""
+    """Returns the finding that an exception excuses or weakens a violation."""
     return constraint, message, f"{_EXCUSED_BY}{exception}"
 
 

@@ -59,14 +59,14 @@ class Swept:
         self.ended: SweepEnd | None = None
 
     async def start(self, start: SweepStart) -> None:
-        """Nothing is kept of it."""
+        """Keeps nothing."""
 
     async def audited(self, audited: Audited) -> None:
         """Keep it."""
         self.findings[audited.identity.name] = of_responses(audited.responses)
 
     async def gone(self, identity: Identity) -> None:
-        """Nothing goes."""
+        """Ignores the event."""
 
     async def end(self, end: SweepEnd) -> None:
         """Keep it."""

@@ -145,7 +145,7 @@ def test_an_object_of_an_excluded_namespace_is_on_no_record(
 def test_two_sweeps_of_one_second_have_an_id_each_and_changes_between_them_have_none(
     loop: asyncio.AbstractEventLoop, tmp_path: Path
 ) -> None:
-    """One file for each run, in a directory of them, stands on it."""
+    """The directory's file for each run relies on it."""
 
     async def sweeps(exporter: Exporter) -> None:
         sink = DecisionRecords(exporter, loop)

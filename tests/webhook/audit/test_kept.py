@@ -130,7 +130,7 @@ def sweep(
     *,
     lists: Lists | None = None,
 ) -> tuple[SweepEnd, RecordingSink]:
-    """One sweep, with what it told."""
+    """Returns the end of a sweep, with its results."""
     sink = RecordingSink()
     scope = Scope(in_force if isinstance(in_force, PolicySet) else PolicySet(in_force))
     made = Sweep(
@@ -147,7 +147,7 @@ def sweep(
 
 
 def keeping(bytes_max: int = 1 << 20, *, by_version: bool = True) -> KeptResults:
-    """Nothing kept yet."""
+    """Returns empty kept results."""
     return KeptResults(bytes_max, lambda: by_version)
 
 

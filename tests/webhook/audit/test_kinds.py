@@ -1,4 +1,4 @@
-"""Which kinds are listed, and which constraints a kind that failed leaves undecided."""
+"""Listed kinds, and constraints that a failed kind leaves undecided."""
 
 import asyncio
 from typing import Any

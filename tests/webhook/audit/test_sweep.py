@@ -56,7 +56,7 @@ def api_servers(*documents: dict[str, Any]) -> AdmissionPolicies:
 
 
 def sweep(scope: Scope, source: Given) -> tuple[SweepEnd, RecordingSink]:
-    """One sweep, with what it told."""
+    """Returns the end of a sweep, with its results."""
     sink = RecordingSink()
     known = {name: {"metadata": {"name": name}} for name in ("space", "out")}
 

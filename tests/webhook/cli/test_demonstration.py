@@ -1,4 +1,4 @@
-"""One connection's fault is not the demonstration's: what is torn ends by itself."""
+"""A torn connection ends by itself and does not end the demonstration."""
 
 import asyncio
 import socket

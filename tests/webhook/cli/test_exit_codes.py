@@ -1,4 +1,4 @@
-"""One table of exit codes, derived from the command tree: a command without a row fails here."""
+"""The table of exit codes, derived from the command tree: a command without a row fails here."""
 
 from __future__ import annotations
 

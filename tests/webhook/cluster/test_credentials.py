@@ -28,7 +28,7 @@ def changed(path: Path, part: str, **fields: object) -> Path:
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Path:
-    """One that says hardly anything."""
+    """Writes a nearly empty kubeconfig."""
     return write_kubeconfig(tmp_path / "config", ADDRESS)
 
 

@@ -97,7 +97,7 @@ def test_a_kind_that_does_not_say_its_scope_is_cluster_wide_as_go_reads_it(tmp_p
     "document", [None, [], "x", 5, {}, {"kind": "Status"}, {"resources": {}}, {"resources": "x"}]
 )
 def test_what_is_no_list_of_resources_is_no_answer_and_is_asked_again(tmp_path, document):
-    """That a kind is not served it does not say."""
+    """Such an answer does not mean that the kind is not served."""
 
     async def twice(discovery):
         with pytest.raises(ApiUnreachable, match="the answer is not a list of resources"):

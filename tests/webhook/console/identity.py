@@ -182,7 +182,7 @@ class Provider:
         return f"{signed.decode()}.{base64.urlsafe_b64encode(made).rstrip(b'=').decode()}"
 
     def _strange_keys(self, request: Request) -> Response:
-        """Nobody is to ask for these."""
+        """Counts requests for these keys, which must not happen."""
         del request
         self.strange += 1
         return JSONResponse({"asked": self.strange})
@@ -229,7 +229,7 @@ class RunningProvider:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Returns the port of the listener."""
         return int(urlsplit(self.issuer).port or 0)
 
     def have(self, **faults: Any) -> None:

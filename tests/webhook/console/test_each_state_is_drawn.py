@@ -282,7 +282,7 @@ def what_cannot_be_decided(folder: Path) -> None:
 
 
 def statuses_of(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """One replica enforces it, one has an older generation, one cannot use it."""
+    """Returns statuses of three replicas: one enforces it, one is behind, one cannot use it."""
     errors = [StatusError("", "not so")]
     older = {"activeGeneration": 1, "since": "2026-01-01T00:00:00Z"}
     newer = [StatusError("", "not so either")]

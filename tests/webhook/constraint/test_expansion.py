@@ -211,7 +211,7 @@ def test_once_there_are_fewer_templates_all_are_used_again():
 
 
 def test_templates_of_circles_are_those_that_lead_to_themselves():
-    """One walk finds them, however circles overlap and whatever leads to them or away."""
+    """One walk finds them, despite overlapping circles and templates around them."""
     chance = random.Random(7)
     for _ in range(300):
         kinds = [f"K{at}" for at in range(chance.randint(2, 7))]

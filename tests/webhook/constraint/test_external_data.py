@@ -34,7 +34,7 @@ ONE = p('["k"]')
 
 
 def policies(rego: str) -> PolicySet:
-    """One template with one constraint."""
+    """Returns a template with one constraint."""
     return PolicySet(client(template(rego=f"package p\n{rego}"), constraint()).snapshot)
 
 

@@ -1,4 +1,4 @@
-"""Whatever an evaluation raises, or holds, costs its own policy alone: what others deny is denied."""
+"""Any exception or delay of an evaluation costs its own policy alone: others still deny."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RaisingDriver:
         self.evaluator = Raising(error, at_once=at_once)
 
     def compile(self, template: Any, code: Any) -> Raising:
-        """Whatever the source is."""
+        """Returns the evaluator for any source."""
         return self.evaluator
 
 

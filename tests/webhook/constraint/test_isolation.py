@@ -87,7 +87,7 @@ def broken_template(stage):
 
 
 class Policy:
-    """One policy with the fault of a row, and its client."""
+    """A policy with the fault of a row, and its client."""
 
     def __init__(self, cell: Cell, *, how=HOW[0], scoped="", rego=GOOD):
         self.cell = cell

@@ -54,7 +54,7 @@ def begun(plan: Rollout, generation: int = 1) -> RolloutRecord:
 
 
 def test_an_annotation_is_stages_with_what_ends_them() -> None:
-    """And without one there is no roll-out."""
+    """Without it there is no roll-out."""
     assert rollout() == Rollout(
         (Stage("dryrun", 24 * HOUR, 6 * HOUR), Stage("warn", None, HOUR)), "deny"
     )
@@ -206,7 +206,7 @@ def test_one_step_at_a_time_however_late_anyone_looks() -> None:
 
 
 def test_two_replicas_that_look_at_the_same_moment_write_the_same() -> None:
-    """And whoever comes second finds that nothing is left to write."""
+    """The second replica finds nothing left to write."""
     plan = rollout("dryrun after=1h")
     first = next_record(plan, begun(plan), 1, EVERYWHERE, BEGAN + HOUR + 0.2)
     assert next_record(plan, begun(plan), 1, EVERYWHERE, BEGAN + HOUR + 0.7) == first

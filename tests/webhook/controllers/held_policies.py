@@ -151,7 +151,7 @@ async def serving(folder, server):
 
 
 def large_template():
-    """One that a replica says it is at before it begins."""
+    """Returns a template that a replica announces before its trial."""
     large = template(rego=REGO + "#" * LARGE_BYTES, uid="large")
     large["metadata"]["name"] = "k8slarge"
     large["spec"]["crd"]["spec"]["names"]["kind"] = "K8sLarge"

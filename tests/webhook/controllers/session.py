@@ -110,7 +110,7 @@ class Refusing(Storage):
 
 
 class Session:
-    """One replica and what it follows."""
+    """A replica and its followed objects."""
 
     def __init__(self, storage: Refusing) -> None:
         self.storage = storage

@@ -1,4 +1,4 @@
-"""Nobody takes back at once what it had agreed to: it may be the one who has not heard."""
+"""A replica does not revert an agreed entry at once: it may be behind itself."""
 
 from webhook.controllers.keeper import TURN_SECONDS
 from webhook.controllers.status.overwrites import RENEWAL_SECONDS, Overwrites
@@ -90,7 +90,7 @@ def test_who_undoes_each_write_costs_a_new_watch_now_and_then_at_most() -> None:
 
 
 def test_news_of_one_does_not_take_back_what_another_wrote_of_its_own() -> None:
-    """Nor an entry of whom nothing is known yet; a Pod that has gone is news of it."""
+    """An entry of an unknown Pod is not reverted either; a Pod that has gone is news of it."""
     renewals = Renewals()
     doubts = Overwrites(renewals, renewals.answered)
     doubts.agree(SUBJECT, entries(a=1, b=1))
@@ -103,7 +103,7 @@ def test_news_of_one_does_not_take_back_what_another_wrote_of_its_own() -> None:
 
 
 def test_what_is_no_entry_is_taken_back_as_late_as_any_other() -> None:
-    """And where the entries are the same in another order."""
+    """The same entries in another order are reverted as late."""
     renewals = Renewals()
     doubts = Overwrites(renewals, renewals.answered)
     doubts.agree(SUBJECT, entries(a=1, b=1))

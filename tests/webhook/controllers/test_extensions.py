@@ -41,7 +41,7 @@ class Kept:
 def controller(
     registry: Registry | None = None, revisions: Kept | None = None
 ) -> ExtensionController:
-    """One that awaits nothing."""
+    """Returns a controller that awaits nothing."""
     return ExtensionController(
         Tracker(lambda: 0.0), POD, registry=registry, revisions=revisions, now=lambda: NOW
     )

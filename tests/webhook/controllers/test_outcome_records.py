@@ -126,7 +126,7 @@ def test_a_crd_that_keeps_no_outcome_is_reported_and_not_waited_for(tmp_path, ke
 
 @pytest.mark.parametrize("verdict", ["ended", "refused", "trying", "passed"])
 def test_an_outcome_that_no_replica_has_written_stands_for_nothing(tmp_path, verdict):
-    """Whoever may write PolicyRevisions kept a change out everywhere before it was made."""
+    """A user with the right to PolicyRevisions kept a change out before it was made."""
     forged = signed_revision(DOCUMENT, replace(OUTCOME, verdict=verdict), FOREIGN)
     forged["metadata"] |= {"resourceVersion": "1", "uid": "of-the-forged"}
     answers = [answer(409), answer(200, forged), answer(200, MADE), answer(201, MADE)]

@@ -76,7 +76,7 @@ def at(generation):
 
 @pytest.fixture
 def kept(tmp_path):
-    """One that asks nobody."""
+    """Returns a keeper that connects to no server."""
     credentials = load_credentials(write_kubeconfig(tmp_path / "config", "http://127.0.0.1:1"))
     return Kept(ClusterClient(credentials))
 
@@ -359,7 +359,7 @@ def test_a_generation_that_could_not_be_dropped_is_dropped_later(tmp_path, soon)
 
 
 def test_what_cannot_be_enforced_is_dropped_beside_what_is_in_force(tmp_path, soon):
-    """That which is in force stays, and the outcome of the newest that is not."""
+    """The revision in force stays, and the outcome of the newest unenforceable one."""
     revisions = [*refused(1, 3, 4), tried_revision("passed", generation=2)]
     found, _ = dropped(tmp_path, revisions, in_force=2)
     assert sorted(found) == [1, 3]

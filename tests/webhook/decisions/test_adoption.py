@@ -28,7 +28,7 @@ class Taken:
         self.lines += lines_of(items)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Closes nothing."""
 
 
 class FailingOnce(OSDisk):
@@ -62,7 +62,7 @@ def left_behind(disk: OSDisk, folder: Path) -> None:
 
 
 def adopting(disk: OSDisk, folder: Path, sink: Sink, clock: Callable[[], float]) -> Adopter:
-    """Whoever looks after queues in a folder."""
+    """Returns an adopter of the queues in a folder."""
     disk.make_directory(folder / "own")
     settings = SidecarSettings(
         listeners=(),
@@ -120,7 +120,7 @@ class Away:
         raise SinkUnavailable("away")
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Closes nothing."""
 
 
 def test_a_queue_that_is_not_drained_when_the_sidecar_ends_is_left_whole(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class Taken:
         self.records += [orjson.loads(item.record) for item in items]
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Closes nothing."""
 
 
 def drained(folder: Path, records: Sequence[Any], **settings: Any) -> tuple[Taken, list[Any]]:
@@ -62,7 +62,7 @@ ODD: list[dict[str, Any]] = [
 def test_a_record_that_cannot_be_formatted_is_buried_and_the_others_go_on(
     tmp_path: Path, odd: dict[str, Any]
 ) -> None:
-    """Whoever may send could end the sidecar with it, again and again: it was in the queue."""
+    """A sender could end the sidecar with it, again and again: it was in the queue."""
     taken, letters = drained(tmp_path, [GOOD, GOOD, odd, GOOD], format="gatekeeper")
     assert taken.records == [GOOD] * 3
     (letter,) = letters
@@ -117,7 +117,7 @@ class Refusing:
             raise RecordsRefused("not this one")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Closes nothing."""
 
 
 class FaultyDisk(OSDisk):
@@ -235,7 +235,7 @@ class TornOnce(OSDisk):
 
 
 class TornFile:
-    """One of its files."""
+    """A file of the disk."""
 
     def __init__(self, disk: TornOnce, file: AppendFile) -> None:
         self.disk, self.file = disk, file
@@ -265,7 +265,7 @@ def letters_in(folder: Path) -> list[Any]:
 def test_a_dead_letter_does_not_stand_on_the_line_of_one_that_failed(
     tmp_path: Path, failing: str
 ) -> None:
-    """Nobody could read it: a record that was said to be kept was lost."""
+    """The line was unreadable: a record that was reported as kept was lost."""
     disk = TornOnce("")
     letters = DeadLetters(disk, tmp_path, "a", 1 << 20)
     letters.write(b'{"n":1}', "no")
@@ -311,7 +311,7 @@ def test_what_a_crash_left_of_a_dead_letter_is_cut_off(tmp_path: Path) -> None:
 def test_the_name_of_a_dead_letter_file_is_durable_before_a_record_is_passed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the sync of its name failed, the next record was taken without one."""
+    """After a failed sync of its name, the next record was taken without one."""
     disk = TornOnce("names")
     synced: list[Path] = []
     letters = DeadLetters(disk, tmp_path, "a", 1 << 20)

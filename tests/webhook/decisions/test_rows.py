@@ -414,7 +414,7 @@ class Taken:
 
 
 def row(more: Any = None) -> list[Any]:
-    """One that says little."""
+    """Returns a row with few fields."""
     return [1.0, 1.25, 1.5, more, *rows.NAMES]
 
 

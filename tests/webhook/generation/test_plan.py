@@ -1,4 +1,4 @@
-"""Which policies and bindings there are for which templates and constraints."""
+"""Policies and bindings for templates and constraints."""
 
 import pytest
 

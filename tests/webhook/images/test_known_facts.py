@@ -283,7 +283,7 @@ def test_what_makes_room_in_memory_makes_room_in_the_file(tmp_path, monkeypatch)
 
 
 def test_a_question_that_nobody_waits_for_any_more_is_asked_to_its_end(world):
-    """One flight for each key, which outlives the request that began it."""
+    """Each key has one flight, which outlives the request that began it."""
     key = new_key()
     world.layout.sign_simply(world.image, [simply_signed(key, world.image)])
 

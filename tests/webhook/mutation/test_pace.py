@@ -1,4 +1,4 @@
-"""Whoever mutates looks at the clock, however long one mutator, list or comparison takes."""
+"""Mutation checks the clock, however long one mutator, list or comparison takes."""
 
 import copy
 import time
@@ -38,7 +38,7 @@ CHANGED = {
 
 
 def mutating(document: dict[str, Any]) -> Callable[[Pace], Any]:
-    """One mutator at work on the object."""
+    """Returns a function that applies one mutator to the object."""
     snapshot = known(document).snapshot
     return lambda pace: snapshot.mutate(MANY, replace(CREATE, pace=pace))
 

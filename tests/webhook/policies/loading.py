@@ -51,7 +51,7 @@ class Loader:
         self.found.append(self.state())
 
     def state(self) -> str:
-        """Everything that can be asked about policies, without how long it took."""
+        """Returns all state of policies, without load times."""
         loads = {key: value for key, value in self.registry.gauges.items() if key != RELOAD_SECONDS}
         faults = self.loader.not_ready(), self.loader.faults()
         return repr((loads, self.registry.counters, self.serving.revision, faults))

@@ -79,7 +79,7 @@ def test_what_synced_objects_imply_is_part_of_the_effect() -> None:
 
 
 def test_a_template_concerns_its_constraints_and_no_others() -> None:
-    """And a constraint itself."""
+    """A constraint concerns itself."""
     other = ("Other", "x")
     assert concerned([template()], [constraint_key(), other]) == {constraint_key()}
     assert concerned([constraint()], [constraint_key(), other]) == {constraint_key()}

@@ -32,7 +32,7 @@ def test_policies_that_work_have_no_problem() -> None:
 
 
 def test_a_source_that_does_not_compile_has_line_and_column() -> None:
-    """And costs its constraints, which have no template then."""
+    """Its constraints have no template then, and are reported."""
     broken, orphan = problems(constraint(), template(rego="package p\nviolation[{"))
     assert broken.code == "ingest_error"
     assert "template:2" in broken.message

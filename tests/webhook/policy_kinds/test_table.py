@@ -20,7 +20,7 @@ READS = {"get", "list", "watch"}
 
 
 def documents(*paths: Path) -> list[Any]:
-    """Everything in some manifests."""
+    """Returns all documents in some manifests."""
     return [item for path in paths for item in yaml.safe_load_all(path.read_text()) if item]
 
 

@@ -267,5 +267,5 @@ def test_rounds_find_what_is_found_where_all_answers_are_known(seed: int) -> Non
 
 
 def compared(responses: Responses) -> tuple[Any, ...]:
-    """Everything but the answers of providers."""
+    """Returns all fields but the answers of providers."""
     return tuple(responses._replace(answers=None))

@@ -297,7 +297,7 @@ class Elsewhere:
 
 @pytest.mark.parametrize("size", [0, LARGE_BYTES + 1])
 def test_a_request_is_decided_and_recorded_by_one_revision(size: int) -> None:
-    """Whatever comes into force while it is being decided, on this thread or beside it."""
+    """Other revisions may come into force meanwhile, on this thread or beside it."""
 
     async def run() -> None:
         recorder, reviewer = Remembering(), Elsewhere()
@@ -328,7 +328,7 @@ def test_a_request_is_decided_and_recorded_by_one_revision(size: int) -> None:
 def test_a_request_that_waited_gives_up_the_thread_sooner(
     monkeypatch: pytest.MonkeyPatch, waited: float, elsewhere: int
 ) -> None:
-    """Others wait, too, where it did; else it has all that a review may take."""
+    """Others wait, too, after such a wait; without one it has a review's whole budget."""
     monkeypatch.setattr(admission, "CROWDED_SECONDS", 1e-9)
 
     async def run() -> None:
@@ -429,7 +429,7 @@ def test_who_brings_in_a_constraint_that_will_match_nothing_is_warned(kind: str,
 
 
 def test_of_thousands_of_violations_some_are_logged_and_the_rest_counted() -> None:
-    """One Pod wrote 9 MB."""
+    """A single Pod wrote 9 MB."""
     many = REQUIRED_LABELS.replace(
         "violation[",
         'violation[{"msg": msg}] { n := numbers.range(1, 500)[_]; msg := sprintf("%v", [n]) }\n        violation[',

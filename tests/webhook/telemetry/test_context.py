@@ -1,4 +1,4 @@
-"""Which requests are traced."""
+"""Sampling of requests for traces."""
 
 import pytest
 

@@ -71,7 +71,7 @@ def two_processors(monkeypatch):
 
 @pytest.fixture
 def beside():
-    """One that is ended after the test."""
+    """Yields a process that is ended after the test."""
     made = Ahead(BOUNDS)
     yield made
     made.stop()

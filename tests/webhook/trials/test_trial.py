@@ -134,7 +134,7 @@ def test_bounds_count_from_what_was_taken_before_and_not_above_those_of_the_syst
 
 
 def test_a_fault_of_ours_ends_the_trial_and_is_no_pass():
-    """Whatever it is and wherever: what is tried may not be enforced."""
+    """A policy with such a fault may not be enforced."""
     assert carry_out(
         {"documents": b"{", "seconds": SECONDS, "cel": True, "disabledBuiltins": []}
     ) == {

@@ -36,14 +36,14 @@ from webhook.trials.validation import validate_tried
 
 @pytest.fixture(scope="module")
 def shared():
-    """One with the bounds of a server, that has no http.send; for what leaves nothing behind."""
+    """Yields a replica with a server's bounds and no http.send, for tests that leave nothing."""
     made = Replica(disabled=["http.send"])
     yield made
     made.trials.stop()
 
 
 def test_a_template_that_fits_its_bounds_is_in_force_as_it_was_compiled_elsewhere(tmp_path):
-    """Whatever its size; and the next start finds the code where it is kept."""
+    """Templates of any size are; the next start finds the code in the cache."""
     tmp_path.chmod(0o700)
     replica = Replica(cache=CodeCache(tmp_path))
     for count in (2, 2000):
@@ -197,7 +197,7 @@ def test_before_anything_is_served_only_large_sources_are_tried():
 
 @pytest.fixture
 def warm(monkeypatch):
-    """One whose process is there, on a machine where no other program can be begun."""
+    """Yields a replica with a running process, on a machine that can start no other program."""
     before = workers()
     replica = Replica(cpu_seconds=30, memory_bytes=1 << 30)
     replica.trials.warm()
@@ -208,7 +208,7 @@ def warm(monkeypatch):
 
 
 def test_no_interpreter_is_begun_for_a_large_template(warm):
-    """One that is there is forked, which takes milliseconds and hardly any memory of its own."""
+    """The running one is forked, which takes milliseconds and hardly any memory."""
     before = workers()
     for count in (2000, 2001):
         warm.client.add_template(template(rego=literals(count)))
@@ -266,7 +266,7 @@ def test_what_forks_for_large_templates_is_begun_anew_when_the_system_has_killed
 
 
 def test_what_samples_take_beyond_the_bounds_is_ended_before_this_process_tries_it():
-    """Whatever a budget would not end: all of an admission's trial has the bound."""
+    """The bound holds for all of an admission's trial, beyond any budget."""
     replica = Replica(memory_bytes=32 << 20)
     replica.client.add_template(template("K8sOther"))
     replica.client.add_constraint(constraint(kind="K8sOther"))

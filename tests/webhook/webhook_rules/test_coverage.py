@@ -474,7 +474,7 @@ def test_by_gatekeepers_configuration(
 
 
 def test_a_mesh_of_entries_says_what_each_leaves_out() -> None:
-    """One for Pods of some namespaces, one that fails closed for Secrets, one with a condition."""
+    """The entries: Pods of some namespaces, Secrets with failurePolicy Fail, a condition."""
     pods = {**LISTS[0], "apiGroups": [""], "resources": ["pods"]}
     secrets = {**LISTS[0], "apiGroups": [""], "resources": ["secrets"]}
     elsewhere = {

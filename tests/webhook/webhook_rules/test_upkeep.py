@@ -94,7 +94,7 @@ def test_the_delay_is_annotated(annotation: object, seconds: float) -> None:
 
 @dataclass
 class World:
-    """One entry, what policies need over time, and replicas that see both late."""
+    """An entry, the needs of policies over time, and replicas that see both late."""
 
     seed: int
     replicas: int = 3

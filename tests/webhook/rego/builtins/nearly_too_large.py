@@ -29,7 +29,7 @@ from webhook.garbage import running
 from webhook.rego.builtins.registry import BUILTINS
 
 BUDGET_SECONDS = 0.1
-"""That of a replica, as it is set by itself."""
+"""The default budget of a replica, in seconds."""
 
 DEPTHS = (12, 13, 14, 15, 16)
 """From a thousandth of a second's work to twice what may be written at once."""

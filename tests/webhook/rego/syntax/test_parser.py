@@ -188,7 +188,7 @@ def test_a_v0_module_that_imports_v1_is_v1():
 
 
 def test_the_package_begins_with_data():
-    """Whatever its names are."""
+    """Names of the package do not matter."""
     module = parse_module('package a.if["b-c"]')
     assert module.package == Ref(Var("data"), (String("a"), String("if"), String("b-c")))
 

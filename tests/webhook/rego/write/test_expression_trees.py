@@ -1,4 +1,4 @@
-"""Whatever is joined, Python reads it as it was put together: each form, of operands of each binding."""
+"""Python reads joined expressions as they were built: each form, with operands of each binding."""
 
 import ast
 import itertools
@@ -76,7 +76,7 @@ OPERANDS: dict[str, Expression] = {
     "name": name("a"),
     "object": dict_of([(name("a"), name("b"))]),
 }
-"""One made by each form, of names alone: nothing in it needs parentheses."""
+"""An expression of each form, of names alone: nothing in it needs parentheses."""
 
 
 class _Put(ast.NodeTransformer):
