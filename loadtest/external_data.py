@@ -77,11 +77,11 @@ PACED_SECONDS: Final = 2.0
 
 
 BEGUN_SECONDS_MAX, BEGUN_POLL_SECONDS = 30, 0.1
-"""How long the first answer by a provider is waited for."""
+"""The patience with a provider's first answer, and the interval of looks."""
 
 
 class Plan(NamedTuple):
-    """How much is measured."""
+    """The numbers of a measurement."""
 
     rounds: int
     """In which each server is asked in turn."""
@@ -366,7 +366,7 @@ class Trips(NamedTuple):
 
 
 def round_trips(provider: Json, certificates: Path, core: int) -> Trips:
-    """How long a bare client on a core waits, over connections that stay."""
+    """Returns the waits of a bare client on a core, over connections that stay."""
     spec = provider["spec"]
     context = ssl.create_default_context(cadata=base64.b64decode(spec["caBundle"]).decode())
     context.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")

@@ -48,7 +48,7 @@ MEMORY_MAX_MIB: Final = 128
 IMAGES: Final = 100
 ROUNDS: Final = 20
 FRESH: Final = 7
-"""How many providers that know nothing yet are asked; the bench prints the median of their first answers."""
+"""The number of providers without a cache; the bench prints the median of their first answers."""
 HELD: Final = 1_000
 
 

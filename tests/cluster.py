@@ -149,7 +149,7 @@ class Api:
         return obeying(lambda: self._once(method, path, data, headers))
 
     def _once(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> Any:
-        """As :meth:`request`. Raises OSError where the server cannot be reached, or goes away."""
+        """Sends a request once. Raises OSError if the server is unreachable, or goes away."""
         connection = self._connection()
         try:
             connection.request(method, path, data, headers)

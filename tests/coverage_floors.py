@@ -29,7 +29,7 @@ FLOORS = {
 
 @dataclass(slots=True)
 class Share:
-    """How much of what could be reached was; lines and branches count alike."""
+    """The reached share of lines and branches, which count alike."""
 
     reached: int = 0
     all: int = 0

@@ -33,7 +33,7 @@ class Panel:
 
 
 def rate(name: str, by: str = "", more: str = "") -> str:
-    """How often something happens in a second, summed by labels."""
+    """Returns a query for events per second, summed by labels."""
     selector = ",".join(filter(None, (POD, more)))
     grouped = f"sum by ({by}) " if by else "sum"
     return f"{grouped}(rate({name}{{{selector}}}[{RATE}]))"

@@ -36,7 +36,7 @@ TEMPLATE = "templates.gatekeeper.sh/constrainttemplates/"
 OUR_GROUPS = ("gatekeeper.sh", "waddle.dev", "wgpolicyk8s.io")
 CONSTRAINT = "constraints.gatekeeper.sh/"
 GENERATED = "gatekeeper-"
-"""How names of policies begin that replicas generate, and of their bindings."""
+"""The prefix of generated policies and bindings."""
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAMES_ALONE = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"

@@ -130,7 +130,7 @@ _requests = 0
 
 
 def request_count() -> int:
-    """How many times this process asked for a program."""
+    """Returns the number of this process's requests for a program."""
     return _requests
 
 

@@ -118,7 +118,7 @@ def sentences(page: str) -> Iterator[tuple[int, str]]:
 
 
 def count_words(text: str) -> int:
-    """How many words a sentence has."""
+    """Returns the number of words in a sentence."""
     return len(re.findall(r"[\w'’-]+", text))
 
 

@@ -121,7 +121,7 @@ class Answer:
     is_dropped: bool = False
     """The connection ends instead."""
     is_cut: bool = False
-    """It ends in the middle of the body."""
+    """Whether the answer ends in the middle of the body."""
 
 
 def _enveloped(response: Any) -> bytes:

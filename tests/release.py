@@ -85,7 +85,7 @@ _REPOSITORY: Final = re.compile(r"https://[\w.-]+(?:/[\w.-]+)+")
 
 
 class CannotRelease(Exception):
-    """Why no release can be cut: what to do first."""
+    """The reason why no release can be cut: the missing step."""
 
 
 def cut(folder: Path, repository: str = "") -> None:

@@ -32,7 +32,7 @@ class Repeating:
 
     @property
     def threads_count(self) -> int:
-        """How many calls are under way at once."""
+        """Returns the number of concurrent calls."""
         return len(self._threads)
 
     def _repeat(self, call: Callable[[], object]) -> None:

@@ -88,7 +88,7 @@ def test_most_modules_are_short():
 
 
 def test_a_function_fits_a_screen():
-    """Its signature and docstring included; what is longer has parts with names."""
+    """Signature and docstring count; longer functions have named parts."""
     long = [
         f"{name}.{node.name}: {lines} lines"
         for name, path in modules().items()
@@ -520,7 +520,7 @@ ASSERTED_BY_ENDING = {
 """Tests whose assertion is that nothing raises."""
 
 HELPERS_DEEP = 3
-"""So far it is followed whether a helper asserts something, and the helper's helpers."""
+"""The depth to which helpers of helpers are searched for assertions."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -159,7 +159,7 @@ def test_ci_runs_the_command_of_the_readme() -> None:
 
 
 def test_programs_come_from_the_fixture() -> None:
-    """So that each test stands in its tier without anybody thinking of it."""
+    """The fixture puts each test into its tier."""
     found = [
         str(path)
         for path, text in texts().items()

@@ -160,7 +160,7 @@ class Bench:
             self.schedule.append(self._schedule(name, [server, peer], points))
 
     def _start(self, name: str, source: Path) -> None:
-        """How long each takes from its start to ready, ours without compiled policies."""
+        """Measures each start until ready, ours without compiled policies."""
         core = self.cores.server
         servers = {
             "waddle": lambda: self.ours(source),
@@ -265,7 +265,7 @@ def _source(name: str, folder: Path) -> Path:
 
 
 def warm(generator: Generator, server: Server, requests: int, body: str = "pod") -> None:
-    """So many Pods that are allowed."""
+    """Sends so many Pods that are allowed."""
     generator.count(
         server, BODIES / f"{body}.json", connections=8, requests=requests, expected="allowed"
     )

@@ -46,7 +46,7 @@ class Churn:
         """The accepted ones, by name."""
 
         self.seconds: list[float] = []
-        """How long each took to be accepted."""
+        """The seconds until each connection was accepted."""
 
         self._connection = Connection(api)
         self._changes = changes

@@ -98,7 +98,7 @@ def _write_bodies(stand: Stand) -> None:
 
 
 def _saturation(stand: Stand) -> float:
-    """How much the slower of both can answer, nothing else going on."""
+    """Returns the throughput of the slower of both, in quiet."""
     with stand.site.start("gatekeeper") as server:
         server.wait_ready()
         _await_enforced(stand, server)

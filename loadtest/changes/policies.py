@@ -75,7 +75,7 @@ class Changing:
     revisions: list[int]
     constraints: list[Constraint]
     number: int = 0
-    """How many changes there were."""
+    """The number of changes."""
 
     _turns: dict[str, int] = field(default_factory=lambda: {"template": 0, "constraint": 0})
 

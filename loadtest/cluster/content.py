@@ -35,7 +35,7 @@ class Content:
 
 
 def policies(templates: int, constraints: int) -> Content:
-    """So many of each. Each template is one of the library's under a name and package of its own.
+    """Returns so many templates and constraints, copies of the library's with their own names.
 
     Every template has as many constraints as any other, or one more. The canary's
     is the last template, and the canary is the last constraint of the last kind.

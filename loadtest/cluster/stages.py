@@ -37,11 +37,11 @@ class Stage:
     objects: int
     rounds: int
     quiet_seconds: float
-    """How long a steady state is watched."""
+    """The seconds of an observed steady state."""
 
     @property
     def name(self) -> str:
-        """As people say it."""
+        """Returns the name for people."""
         text = f"{self.templates} templates, {self.constraints} constraints"
         return f"{text}, {self.objects} objects" if self.objects else text
 

@@ -25,7 +25,7 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long a point is measured."""
+    """The duration of a point's measurement."""
 
     quick: bool
     rounds: int
@@ -87,7 +87,7 @@ class Stand:
 
     @property
     def effort(self) -> Effort:
-        """How long."""
+        """Returns the duration of a measurement."""
         return self.store.effort
 
     @property

@@ -11,7 +11,7 @@ REFUSED = re.compile(r'admission webhook "[^"]+" denied the request: ', re.ASCII
 # RFC 9111 §5.5 as Kubernetes sends it: 299, an agent that is a dash, the quoted text.
 WARNING = re.compile(r'299 - ("(?:[^"\\]|\\.)*")')
 WRONG = "wrong "
-"""How a failure begins that is a wrong answer: those are never within a tolerated ratio."""
+"""The prefix of wrong answers: those are never within a tolerated ratio."""
 SHOWN_CHARACTERS_MAX = 160
 """A failure's text names a row of Locust's report: long messages are cut."""
 

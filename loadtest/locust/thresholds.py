@@ -13,7 +13,7 @@ class Totals:
     requests: int
     failures: int
     milliseconds: Mapping[int, int]
-    """How many requests took so long, in milliseconds."""
+    """The numbers of requests by duration, in milliseconds."""
 
     def since(self, earlier: "Totals") -> "Totals":
         """Returns the counts since an earlier reading."""

@@ -17,7 +17,7 @@ class Frame:
     calls: dict[str, "Frame"] = field(default_factory=dict)
 
     def depth(self) -> int:
-        """How many calls stand on each other above this one."""
+        """Returns the depth of the calls above this one."""
         return 1 + max((call.depth() for call in self.calls.values()), default=0)
 
 

@@ -95,7 +95,7 @@ class Replicas:
         return self._running[0][0]
 
     def start_one(self) -> Replica:
-        """Another replica, in service when it is ready."""
+        """Starts another replica, which is in service when it is ready."""
         name = f"soak-{self._number}"
         self._number += 1
         replica = Replica(self.plane, name, *OPERATIONS)

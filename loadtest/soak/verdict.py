@@ -39,7 +39,7 @@ class Memory:
     samples: Sequence[tuple[float, float]]
 
     def growth(self) -> float | None:
-        """How much more in the last minute than in the one after five; None where it was shorter."""
+        """Returns the growth from the minute after five to the last one; None if it was shorter."""
         if not self.samples or self.samples[-1][0] < SETTLED_SECONDS + 2 * WINDOW_SECONDS:
             return None
         end = self.samples[-1][0]

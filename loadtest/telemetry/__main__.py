@@ -132,7 +132,7 @@ def settle(server: Server) -> None:
 
 
 def compared(taken: dict[str, list[float]]) -> dict[str, float]:
-    """How much more each took: the second that is off than the first, the others than both.
+    """Returns the additional costs: the second "off" over the first, the others over both.
 
     Of sums: what is sent every two seconds is in a few rounds alone, and in no median.
     """

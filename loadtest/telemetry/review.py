@@ -157,12 +157,12 @@ class Way:
         return float(self._process.stdout.readline())
 
     def end(self) -> None:
-        """It reads no more."""
+        """Stops reading."""
         self._process.communicate()
 
 
 def in_turn(base: Way, others: dict[str, Way], rounds: int) -> Ways:
-    """How much more than ``base`` each of the others took, round by round."""
+    """Returns the additional cost of each other way over ``base``, round by round."""
     found: Ways = {name: [] for name in others}
     every = [("", base), *others.items()]
     for _, way in every:

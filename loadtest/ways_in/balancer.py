@@ -44,10 +44,10 @@ class _Half(asyncio.Protocol):
         self.said_at = 0.0
         """When this side last said something that the other has not replied to; 0 for never."""
         self.replies = 0
-        """How often the other side said something in return."""
+        """The number of replies of the other side."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is open: send what came before."""
+        """Sends the earlier bytes: the connection is open."""
         self.transport = cast("asyncio.Transport", transport)
         if self.early:
             self.transport.write(self.early)

@@ -85,7 +85,7 @@ class Balancer:
 
 
 class Stalls:
-    """How long this process itself keeps its threads waiting: an answer is not late for that."""
+    """The delays of this process's own threads, which do not make an answer late."""
 
     def __init__(self) -> None:
         self._longest = 0.0
@@ -142,7 +142,7 @@ def replicas(*, guarded: bool = True) -> Iterator[list[Server]]:
 
 
 def choices(chance: random.Random) -> tuple[int, bool]:
-    """How many try at once, and whether as service accounts of one namespace."""
+    """Returns the number of concurrent attempts, and whether they use service accounts."""
     return chance.choice((1, 1, 2, 10, 60, 150)), chance.random() < 0.3
 
 

@@ -77,7 +77,7 @@ CAREFUL = policies.template(
     vouched(response, image) { response.responses[_] == [image, sprintf("%v is known", [image])] }
     """,
 )
-"""As policies should be written: what is not said to be known is denied."""
+"""A careful policy: it denies images that the provider does not confirm."""
 
 
 BY_CHANCE = policies.template(

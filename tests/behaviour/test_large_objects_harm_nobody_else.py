@@ -68,7 +68,7 @@ def test_large_objects_suspend_no_policy_for_small_ones(server: Server) -> None:
 
 
 def test_small_objects_do_not_wait_for_large_ones(server: Server) -> None:
-    """They had to wait behind the one slow review that was under way, for a minute."""
+    """Small objects had to wait for a minute, behind the one slow review under way."""
     before = server.metric("waddle_slow_reviews_total") or 0
     large = threading.Thread(
         target=lambda: server.post(review(pod_of(5_000), userInfo={"username": "mallory"}))

@@ -62,7 +62,7 @@ class Certified(Server):
     client: ssl.SSLContext
 
     def connect(self, context: ssl.SSLContext | None = None) -> http.client.HTTPSConnection:
-        """As the API server does."""
+        """Connects with a client certificate, as the API server does."""
         return super().connect(context or self.client)
 
 
@@ -112,7 +112,7 @@ def test_templates_are_admitted_while_a_large_source_is_validated(server: Server
 
 
 def test_requests_are_answered_while_much_yaml_is_read(server: Server) -> None:
-    """It was read by the thread that admits: two MiB took it seconds, again with each call."""
+    """The admission thread read it: two MiB took seconds, again with each call."""
     connection = server.connect()
     answered = 0
     try:

@@ -158,7 +158,7 @@ def test_an_answer_that_comes_too_late_is_there_for_the_next_try(server, provide
 
 
 def test_a_large_object_is_decided_by_answers_beside_the_admission_thread(server):
-    """It is reviewed on another thread, which waits for nobody either."""
+    """The object is reviewed on another thread, which waits for no provider either."""
     large = asking_pod("o/large", "error/large", show=False, padding="x" * 200_000)
     refused = server.admit(large)
     assert refused["status"]["message"] == "[asked] error/large is refused"

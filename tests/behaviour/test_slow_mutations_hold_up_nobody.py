@@ -59,7 +59,7 @@ def ask(server: Server, obj: dict[str, Any], seconds: int = 30, user: str = "mal
 
 
 def slow_reviews(server: Server) -> float:
-    """How many went on beside the admission thread."""
+    """Returns the number of reviews beside the admission thread."""
     return server.metric("waddle_slow_reviews_total") or 0
 
 
@@ -71,7 +71,7 @@ def slow_reviews(server: Server) -> float:
 def test_others_are_answered_while_a_large_mutation_goes_on(
     server: Server, large: dict[str, Any], count: int
 ) -> None:
-    """They waited for all of it: seconds for the chain, one for five Pods of containers."""
+    """Others waited for the whole mutation: seconds for the chain, one for five Pods."""
     before = slow_reviews(server)
     threads = [threading.Thread(target=ask, args=(server, large)) for _ in range(count)]
     for thread in threads:

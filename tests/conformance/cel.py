@@ -52,7 +52,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a case went: ``passed``, ``failed`` or ``skipped``, and why."""
+    """The outcome of a case: ``passed``, ``failed`` or ``skipped``, with the reason."""
 
     case: Case
     status: str
@@ -216,7 +216,7 @@ def difference(found: dict[str, Any], expected: dict[str, Any]) -> str | None:
 
 
 def judge(case: Case) -> Outcome:
-    """How one case goes."""
+    """Returns the outcome of a case."""
     return _judge_spec(case) if "verdict" in case.expected else _judge_line(case)
 
 
@@ -228,7 +228,7 @@ def planted(case: Case) -> Case:
 
 
 def run(folder: Path, *, mutate: bool = False) -> list[Outcome]:
-    """How all cases of a folder go; ``mutate`` plants a wrong expectation in each."""
+    """Returns the outcomes of a folder's cases; ``mutate`` plants a wrong expectation in each."""
     return [judge(planted(case) if mutate else case) for case in load(folder)]
 
 

@@ -194,7 +194,7 @@ def with_difference(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_file(path: Path) -> tuple[int, list[str]]:
-    """How many cases of a file passed, and what is wrong with the others."""
+    """Returns the number of passed cases of a file, and the failures of the others."""
     cases = json.loads(path.read_bytes())
     passed, failures = 0, list[str]()
     for run, found in ((run_path, cases["paths"]), (run_case, cases["cases"])):

@@ -42,7 +42,7 @@ SENTINEL = "an expectation that nothing meets"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a case went: ``passed``, ``failed`` or ``skipped``, and why.
+    """The outcome of a case: ``passed``, ``failed`` or ``skipped``, with the reason.
 
     ``fooled`` where the answer would have met a wrong expectation, too.
     """
@@ -102,7 +102,7 @@ def _addresses(name: str) -> list[str]:
 
 
 def judge(case: Case, found: Answer) -> str:
-    """Why the answer is not what the case wants; empty if it is."""
+    """Returns the difference between the answer and the expectation; empty if there is none."""
     error = found.error
     if case.want_error is not None:
         if error is None:

@@ -39,7 +39,7 @@ def newest(program: Programs) -> Path:
 
 @pytest.mark.slow(40)
 def test_every_case_of_the_newest_opa_passes(newest: Path) -> None:
-    """They are more than the conformance data has, and say what OPA answers today."""
+    """There are more cases than in the conformance data, with OPA's present answers."""
     outcomes = run([newest], superseded=None)
     failed = [f"{one.case.name}: {one.reason}" for one in outcomes if one.status == "failed"]
     assert failed == []

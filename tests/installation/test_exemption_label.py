@@ -43,7 +43,7 @@ def reviewing(installed: Api, base: Objects, tmp_path):
 
 
 def refusal(api: Api, path: str, labels: dict[str, str]) -> str:
-    """Why the labels cannot be written this way; empty where they can."""
+    """Returns the API server's refusal of the labels by this path; empty if there is none."""
     namespace = api.request("GET", PATH)
     namespace["metadata"]["labels"] = {**namespace["metadata"]["labels"], **labels}
     try:

@@ -66,7 +66,7 @@ def test_a_jumble_of_words_is_read_or_refused(words, version, spaced):
 @settings(deadline=None)
 @given(st.text(st.characters() | st.sampled_from(string.punctuation), max_size=80))
 def test_any_text_is_read_or_refused(source):
-    """As a module and as a query, in both versions."""
+    """The text is read as a module and as a query, in both versions."""
     for version in ("v0", "v1"):
         for read in (parse_module, parse_query):
             try:

@@ -33,7 +33,7 @@ def is_deleted(item: Json) -> bool:
 
 
 def _apart(item: Json) -> Json:
-    """Another object, whose fields and metadata may be set; what lies deeper is never changed."""
+    """Returns a copy with its own fields and metadata; deeper parts are never changed."""
     return {**item, "metadata": {**item["metadata"]}}
 
 
@@ -49,7 +49,7 @@ class Served:
 
     @property
     def group_version(self) -> str:
-        """As apiVersion has it."""
+        """Returns the apiVersion."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
 

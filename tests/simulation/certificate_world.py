@@ -57,7 +57,7 @@ BEHIND_SECONDS = 30.0
 trusted before it signs anything (``TRUST_SECONDS``)."""
 
 LOOK_SECONDS = 10.0
-"""How often what is served is looked at when nothing happens: it may end."""
+"""The interval of looks at the served pair without an event: it may end."""
 
 MEND_SECONDS = 300.0
 """In which all serve one pair after the last misfortune: beyond the silence of a watch."""
@@ -96,7 +96,7 @@ class CertificateWorld:
         self.replicas: list[Replica] = []
         self.made = 0
         self.pairs = 0
-        """How many serving pairs the Secret has had."""
+        """The number of serving pairs that the Secret has had."""
         self.server: ApiServer | None = None
 
     # --- replicas ------------------------------------------------------------------------------

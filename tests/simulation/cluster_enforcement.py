@@ -46,7 +46,7 @@ class Replica:
     registry: Registry
     began: float
     state: str = "begins"
-    """Why it is not ready."""
+    """The reason why it is not ready."""
     was_ready: bool = False
     excused_until: float = 0.0
     """When at the latest it has made up for what befell it."""

@@ -11,8 +11,8 @@ from tests.simulation.control_plane import STATUS_GROUP, TEMPLATES
 from tests.simulation.policies import is_broken
 
 RETURNS_MAX = 3
-"""How often an object's byPod may become what it was before: a container that restarts takes its
-entry out and brings it again."""
+"""The number of times that an object's byPod may return to an earlier state: a container that
+restarts removes its entry and adds it again."""
 
 
 def fights(storage: Storage) -> str:

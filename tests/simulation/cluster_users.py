@@ -18,7 +18,7 @@ CONFIG: Json = {
 
 
 class Users:
-    """They meet refusals, and leave it at that."""
+    """Users of a cluster, who ignore refusals."""
 
     def __init__(self, chance: random.Random, storage: Storage) -> None:
         self.chance = chance

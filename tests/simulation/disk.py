@@ -67,7 +67,7 @@ class Disk:
         self.foreign = 0
         """Bytes that others have written."""
         self.failing = 0.0
-        """How likely a write or a sync fails."""
+        """The probability that a write or a sync fails."""
         self.names: dict[Path, _File] = {}
         self.durable_names: dict[Path, _File] = {}
         self.changes: list[tuple[Path, Callable[[], None]]] = []
@@ -191,7 +191,7 @@ class Mount(OSDisk):
     # --- calls of the system -------------------------------------------------------------------
 
     def open(self, path: Path, flags: int) -> int:
-        """As POSIX has it: a new file's name is durable with its directory."""
+        """Opens as POSIX does: a new file's name is durable with its directory."""
         disk = self.enter(0.0)
         found: _File | Path | None = disk.names.get(path)
         if flags & os.O_DIRECTORY:

@@ -52,7 +52,7 @@ class ExceptionStorage(Storage):
     def delete(
         self, served: Served, namespace: str, name: str, uid: str = "", version: str = ""
     ) -> Json:
-        """As the API server deletes."""
+        """Deletes as the API server does; records a deletion by a replica before the due time."""
         before = self.items(served).get((namespace, name))
         deleted = super().delete(served, namespace, name, uid, version)
         if version and before is not None and served.group == GROUP and not is_due(before):
@@ -61,7 +61,7 @@ class ExceptionStorage(Storage):
 
 
 class ExceptionUsers(Users):
-    """They write exceptions for the most part."""
+    """Users who mostly write exceptions."""
 
     written = 0
 

@@ -15,7 +15,7 @@ from tests.simulation.loop import Loop
 
 
 class ExtensionUsers(Users):
-    """They write mutators and ExpansionTemplates for the most part."""
+    """Users who mostly write mutators and ExpansionTemplates."""
 
     def begin(self) -> None:
         """Creates the objects that exist before the replicas."""

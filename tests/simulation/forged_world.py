@@ -46,7 +46,7 @@ FORGED_SHARE = 0.75
 """Three forgeries beside each change of policy."""
 
 FORGED_MAX = 2
-"""How often one status that a replica has written is altered: what it says goes back each time."""
+"""The number of forgeries of a replica's status: its contents go back each time."""
 
 REACHED_SECONDS = 120.0
 """In which a roll-out has come to its last stage that nothing holds up, and replicas are ready."""
@@ -62,7 +62,7 @@ class ForgedEnforcement(TrialEnforcement):
     """But for this one, which goes on to its last stage, and stays there."""
 
     def held(self) -> Iterator[tuple[Key, Json]]:
-        """As they are to be enforced."""
+        """Yields the objects as they must be enforced."""
         for key, item in super().held():
             is_first = key[0] != TEMPLATES.kind and key != self.moves
             yield key, dict(staged(item, None)) if is_first else item

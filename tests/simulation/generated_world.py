@@ -35,7 +35,7 @@ LATE_SECONDS = 5.0
 """By how much these kinds may be known after all others: a plan of them waits for nothing else."""
 
 MEDDLED_MAX = 2
-"""How often somebody else changes one of them: who does so more often is let be."""
+"""The number of changes of a generated object by others: it is left alone after more."""
 
 
 class GenerationUsers(Users):

@@ -36,7 +36,7 @@ def group(name: str, variant: int) -> Json:
 
 
 class GroupUsers(Users):
-    """They write groups, too, and see to it that most of them have their members."""
+    """Users who also write groups, and mostly create their members."""
 
     def begin(self) -> None:
         """Groups may be there before anything that they name."""

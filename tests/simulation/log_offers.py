@@ -29,7 +29,7 @@ SETTINGS: Final[tuple[dict[str, Any], ...]] = (
     },
     {"include_user_info": False, "labels": {"cluster": "one"}},
 )
-"""How exporters are configured, beside their bounds."""
+"""Settings of exporters, beside their bounds."""
 
 TARGET: Final = "admission.k8s.gatekeeper.sh"
 

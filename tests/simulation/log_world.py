@@ -144,7 +144,7 @@ class LogWorld(LogParts):
             receiver.failing = receiver.forgetful = receiver.poison = 0.0
 
     def _give_room(self) -> None:
-        """As much as dead letters take: they stay until somebody has read them."""
+        """Adds the room that dead letters take: they stay until somebody has read them."""
         for disk in self.disks:
             kept = [file for path, file in disk.names.items() if SUFFIX in path.name]
             disk.capacity += sum(len(file.data) for file in kept)

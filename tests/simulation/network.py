@@ -105,7 +105,7 @@ class Transport(asyncio.Transport):
         return HIGH_WATER_BYTES // 4, HIGH_WATER_BYTES
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """As they are."""
+        """Does nothing."""
 
     def can_write_eof(self) -> bool:
         return False

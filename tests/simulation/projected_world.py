@@ -74,7 +74,7 @@ def _prepare() -> None:
 
 
 class ReadUsers(Users):
-    """They change data as often as policies."""
+    """Users who change data as often as policies."""
 
     def begin(self) -> None:
         """Data is synced from the beginning, in most worlds."""

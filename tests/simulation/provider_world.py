@@ -47,7 +47,7 @@ def is_broken(item: Json) -> bool:
 
 
 class ProviderUsers(Users):
-    """They write Providers for the most part."""
+    """Users who mostly write Providers."""
 
     def begin(self) -> None:
         """Creates the objects that exist before the replicas."""

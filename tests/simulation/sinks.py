@@ -19,7 +19,7 @@ class Receiver:
         self.books = books
         self.failing = 0.0
         self.forgetful = 0.0
-        """How likely an answer is lost after a batch was taken."""
+        """The probability that an answer is lost after a batch was taken."""
         self.poison = 0.0
         self.taken: list[tuple[str, str, int, float]] = []
         """Queue's incarnation, process, sequence, and when: in order of arrival."""

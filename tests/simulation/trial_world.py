@@ -31,7 +31,7 @@ REVISIONS = ("policy.waddle.dev", "policyrevisions")
 TOO_LARGE = "policy is too large: it takes more than 5 s of processor time to compile"
 
 TRIAL_SECONDS = [0.02, 0.02, 0.02, 0.4, 2.0]
-"""How long one is tried, of which the last two are long enough to be announced."""
+"""The durations of a trial; the last two are long enough to be announced."""
 
 BEYOND_SECONDS = 5.0
 """After which one is ended that goes beyond its bounds."""
@@ -40,7 +40,7 @@ HEARD_SECONDS = 2.0
 """In which replicas have heard what another says: half a second late at most, and a little more."""
 
 QUEUE_SECONDS = 2 * BEYOND_SECONDS + 8.0
-"""How much later than elsewhere a change is enforced, with all others before it."""
+"""The additional time until a change is enforced, with all others before it."""
 
 
 class Machine:
@@ -148,7 +148,7 @@ class TrialWorld(ClusterWorld):
         self.operations = OPERATIONS[0]  # who writes no statuses has nothing tried before
         self.users = TrialUsers(loop.random, self.storage)
         self.ended: Counter[str] = Counter()
-        """How often a policy was tried that goes beyond its bounds, on all replicas, by its text."""
+        """The numbers of trials of policies beyond their bounds, on all replicas, by text."""
         self.claims: dict[str, float] = {}
         """When each replica first said something of a template."""
         self.storage.listeners.append(self._happened)

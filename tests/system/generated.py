@@ -34,7 +34,7 @@ UNLIKE = "!has(variables.anyObject.data) || variables.anyObject.data.deny != var
 
 
 def refusal(plane: Plane, document: dict[str, Any]) -> str:
-    """Why the API server's own policies refuse an object; empty where they do not."""
+    """Returns the refusal by the API server's own policies; empty if there is none."""
     kind, namespace = document["kind"], document["metadata"].get("namespace")
     group = "/api/v1" if document["apiVersion"] == "v1" else f"/apis/{document['apiVersion']}"
     place = f"/namespaces/{namespace}" if namespace else ""

@@ -61,7 +61,7 @@ class InRego:
     plane: Plane
 
     def documents(self, kind: str, word: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """As :class:`Policy`."""
+        """Returns template and constraint, as :class:`Policy` has it."""
         made = template(kind)
         schema = made["spec"]["crd"]["spec"]["validation"]["openAPIV3Schema"]
         schema["properties"][word] = {"type": "string"}

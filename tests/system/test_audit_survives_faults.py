@@ -78,7 +78,7 @@ def status(plane: Plane) -> dict[str, Any]:
 
 
 def total(plane: Plane) -> int | None:
-    """Its total."""
+    """Returns the audit's ``totalViolations``."""
     return status(plane).get("totalViolations")
 
 

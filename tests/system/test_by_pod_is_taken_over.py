@@ -67,7 +67,7 @@ def entry_of(plane: Plane, replica: Replica) -> Any:
 
 @contextmanager
 def stopped(replica: Replica) -> Iterator[None]:
-    """As a node does that is out of memory: the process is there, and does nothing."""
+    """Stops the process, as a node without memory does: it exists, and does nothing."""
     replica.process.send_signal(signal.SIGSTOP)
     try:
         yield
@@ -124,13 +124,13 @@ def not_before_its_turn(plane: Plane, replica: Replica, before: int) -> Iterator
 
 
 def wait(plane: Plane, timeout: str) -> CompletedProcess[str]:
-    """As a pipeline does after the constraint was applied."""
+    """Waits as a pipeline does after it applied the constraint."""
     kubeconfig = str(plane.cluster.kubeconfig)
     return waddle("wait", "Hung/words", f"--timeout={timeout}", "--kubeconfig", kubeconfig)
 
 
 def by_pod_writes(plane: Plane, replica: Replica) -> int:
-    """How often a replica wrote the constraint's status; its template's has an order of its own."""
+    """Returns the number of a replica's writes of the constraint's status."""
     return plane.writes(replica=replica.name).count("update hung/status words")
 
 

@@ -311,7 +311,7 @@ def test_records_of_admissions_and_audits_reach_the_sink_through_a_restart_of_ev
 
 
 def offered(installation: Installation) -> float:
-    """How many records the webhook has made: one is made a moment after its answer."""
+    """Returns the number of the webhook's records: each is made a moment after its answer."""
     return installation.servers[0].metric("waddle_decisions_offered_total") or 0
 
 

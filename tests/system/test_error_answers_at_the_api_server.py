@@ -48,7 +48,7 @@ class PlantedReplica(Replica):
         super().start([sys.executable, "-m", planted.__name__, *command[3:]], environment)
 
     def forgive(self) -> list[str]:
-        """Why it failed, which nobody shall wonder at once this has been asked."""
+        """Returns the logged bugs, and removes them from the events."""
         with self._changed:
             bugs = [event for event in self.events if "stacktrace" in event]
             self.events = [event for event in self.events if event not in bugs]
@@ -167,7 +167,7 @@ def asking(empty_plane: Plane, replica: PlantedReplica) -> Iterator[Reviewing]:
 
 
 def refusals(replica: Replica, reason: str) -> float:
-    """How many requests it answered without a decision for a reason."""
+    """Returns the number of requests that it answered without a decision for a reason."""
     return replica.metric(f'waddle_requests_refused_total{{reason="{reason}"}}') or 0
 
 

@@ -107,7 +107,7 @@ def exception(name: str, *, namespace: str = "", **spec: Any) -> dict[str, Any]:
 
 
 def refusal(plane: Plane, path: str, document: dict[str, Any], user: str = "") -> ApiError:
-    """Why somebody may not make an exception."""
+    """Returns the error for a forbidden exception."""
     with pytest.raises(ApiError) as refused:
         plane.api.request("POST", path, document, user=user)
     return refused.value

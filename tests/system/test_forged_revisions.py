@@ -92,7 +92,7 @@ def test_a_fresh_replica_enforces_no_forged_revision_of_a_policy_that_did_not_br
 def test_a_change_cannot_be_kept_out_by_what_was_said_of_it_beforehand(
     plane: Plane, start: StartReplica, verdict: str
 ) -> None:
-    """Its content and generation were predicted, and its revision made before it was."""
+    """The change's content and generation were predicted, and its revision made before it."""
     kind = f"Predicted{verdict}"
     name = kind.lower()
     replicas, current = begun(plane, start, kind, 3)
@@ -177,7 +177,7 @@ def test_what_a_broken_policy_falls_back_to_cannot_be_forged(
 def test_without_its_secret_a_replica_serves_and_says_that_nothing_is_kept(
     plane: Plane, start: StartReplica
 ) -> None:
-    """As after an upgrade of the image alone. Once it is there, all is kept."""
+    """This happens after an upgrade of the image alone. With the Secret, revisions are kept."""
     plane.put_template(template("Unsigned"))
     plane.api.request("DELETE", KEYS)
     replica = start("unsigned", *ALL_OPERATIONS)

@@ -52,7 +52,7 @@ WITHOUT_KEY = {"data": {"tls.key": ""}}
 
 
 class InstalledReplica(Replica):
-    """As the Deployment would run it, with ports of the system's choice."""
+    """A replica as in the Deployment, with ports of the system's choice."""
 
     module = "webhook"
     draining = "--shutdown-delay=1"
@@ -79,7 +79,7 @@ class InstalledReplica(Replica):
 
     @property
     def installed(self) -> int:
-        """How many certificates it has begun to serve."""
+        """Returns the number of certificates that it has begun to serve."""
         return sum(event["msg"] == "certificate installed" for event in list(self.events))
 
 
@@ -342,7 +342,7 @@ def has_status(plane: Plane, template: str) -> bool:
 
 
 def wait_for(plane: Plane, name: str, replicas: int = 1) -> None:
-    """As a pipeline does."""
+    """Waits as a pipeline does."""
     run = waddle(
         "wait", name, f"--timeout={PATIENCE_SECONDS:.0f}s", "--kubeconfig", plane.cluster.kubeconfig
     )

@@ -103,7 +103,7 @@ def policies() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
 
 
 def refusal_of_secret(replica: Replica) -> str:
-    """Why a replica refuses the Secret; empty where it does not."""
+    """Returns a replica's refusal of the Secret; empty if there is none."""
     return str((replica.admit(SECRET).get("status") or {}).get("message", ""))
 
 

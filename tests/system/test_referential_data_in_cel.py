@@ -85,7 +85,7 @@ def put_config_map(plane: Plane, name: str, marker: str) -> None:
 
 
 def denial(replica: Replica, word: str) -> str:
-    """Why a replica denies a ConfigMap with this word; empty where it does not."""
+    """Returns a replica's denial of a ConfigMap with this word; empty if there is none."""
     answer = replica.admit(config_map(word))
     return "" if answer["allowed"] else str(answer["status"]["message"])
 

@@ -190,7 +190,7 @@ def test_a_template_deleted_and_made_anew_never_shows_stale_entries(
 
 
 def shown_of(plane: Plane, path: str, uid: str) -> int:
-    """How many entries an object has; each must speak of it, which has this UID."""
+    """Returns the number of an object's entries; each must have its UID."""
     found = plane.api.request("GET", path)
     assert found["metadata"]["uid"] == uid
     entries = (found.get("status") or {}).get("byPod") or []

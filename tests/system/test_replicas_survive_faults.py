@@ -125,7 +125,7 @@ def test_a_pod_that_is_deleted_takes_its_statuses_and_entries_along(
 def test_a_replica_without_those_operations_makes_no_crd_and_writes_no_by_pod(
     plane: Plane, trio: list[Replica], start: StartReplica
 ) -> None:
-    """As beside a running Gatekeeper: it enforces and writes its own status objects alone."""
+    """A replica beside a running Gatekeeper enforces and writes only its own status objects."""
     plain = start("waddle-plain", "--operation=webhook,mutation-status").wait_ready()
     with policy(plane, "Plain", "plain"):
         until(lambda: plain.denies("plain"), "it enforces")

@@ -206,7 +206,7 @@ def test_an_annotation_rolls_back_and_its_removal_returns_to_the_spec(
 def test_a_template_made_anew_has_no_last_good_revision_of_the_old_one(
     plane: Plane, start: StartReplica
 ) -> None:
-    """It is another object, whose user may have meant to have done with the first."""
+    """The template is another object; its user may have discarded the first on purpose."""
     (replica,) = [start("anew", *ALL_OPERATIONS).wait_ready()]
     plane.put_template(template("Reborn"))
     until(lambda: kept(plane, "ConstraintTemplate", "reborn") == [1], "it is kept")

@@ -74,7 +74,7 @@ def reading(folder: Path) -> tuple[str, str]:
 
 
 def refusal(plane: Plane, method: str, path: str, body: Any = None) -> str:
-    """Why a request is refused; empty where it is not."""
+    """Returns the refusal of a request; empty if there is none."""
     try:
         plane.api.request(method, path, body)
     except ApiError as error:

@@ -112,7 +112,7 @@ def started(stack: ExitStack, plane: Plane, name: str) -> Replica:
 
 
 def reported_unsent(plane: Plane, name: str) -> str:
-    """Why nobody asks about a constraint; empty where somebody does."""
+    """Returns the reason why no replica gets a constraint's requests; empty if one does."""
     found = conditions(plane, f"{CONSTRAINTS}/sent/{name}").get("Enforced") or {}
     return str(found["message"]) if found.get("reason") == "NotAsked" else ""
 

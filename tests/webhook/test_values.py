@@ -100,7 +100,7 @@ ARGUMENTS: dict[type, list[dict[str, Any]]] = {
 def test_what_a_class_does_is_what_dataclasses_would_have_it_do(
     body: type, way: dict[str, bool]
 ) -> None:
-    """How it is made, shown, compared, hashed, changed, replaced and taken apart."""
+    """Instances are made, shown, compared, hashed, changed, replaced and taken apart."""
     for named in ARGUMENTS[body]:
         if body is Checked and "unsafe_hash" in way:
             continue  # dataclasses refuses to put a hash over one that is there

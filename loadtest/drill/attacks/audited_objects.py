@@ -17,7 +17,7 @@ from tests.system.strange import deep_config_map
 LEVELS = 9_000
 OTHERS = 20
 SECONDS_MAX = 60
-"""It was never seen to end; it takes some seconds, most of them for whatever else is there."""
+"""The longest seconds of an attack that never seemed to end; most of them are other work."""
 
 NAME = f"an audit beside {LEVELS:,} levels"
 

@@ -127,7 +127,7 @@ def _sentinel(kind: str, name: str) -> Case:
 
 
 def server_verdict(api: Api, obj: Json) -> tuple[str, Any]:
-    """Why the API server refuses to create an object, and what it would make of it."""
+    """Returns the API server's refusal of an object, and the object that it would create."""
     plural = f"{obj['kind'].lower()}s"
     path = f"/api/v1/namespaces/{SPACE}/{plural}?dryRun=All"
     try:
@@ -177,7 +177,7 @@ def request_for(obj: Json) -> Json:
 
 
 def our_verdict(policies: PolicySet, obj: Json) -> tuple[list[str], Any]:
-    """Why we would refuse it, and what we would make of it."""
+    """Returns our denials of an object, and the object that we would create."""
     value = value_of(request_for(obj), policies.snapshot.namespaces)
     found = review(policies, Subject(value, limits=Limits()))
     denials = [one.msg for one in found.responses.results if "deny" in one.actions]

@@ -146,7 +146,7 @@ def parameters() -> list[Json]:
 
 
 def cases(seed: int, count: int, *, mutating: bool = False) -> Iterator[Case]:
-    """So many cases of a seed."""
+    """Yields so many cases of a seed."""
     for number in range(count):
         chance = random.Random(f"{seed}/{number}/{mutating}")
         name = f"{'m' if mutating else 'v'}{seed}-{number}"

@@ -164,7 +164,7 @@ def _in_order(value: Any) -> list[Any] | None:
 
 
 def passed_over(expression: str, found: dict[str, Any], expected: dict[str, Any]) -> str:
-    """Why a difference is none; see docs/compatibility/cel.md."""
+    """Returns the reason why a difference does not count; see docs/compatibility/cel.md."""
     mine, real = str(found.get("error", "")), str(expected.get("error", ""))
     text = str(expected.get("text", ""))
     if expected.get("stage") == "panic" and (

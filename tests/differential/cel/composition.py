@@ -338,7 +338,7 @@ def _is_same_refusal(mine: str, there: str) -> bool:
 
 
 def _passed_over(found: str, expected: str) -> str:
-    """Why a difference is none; see docs/compatibility/cel.md."""
+    """Returns the reason why a difference does not count; see docs/compatibility/cel.md."""
     if EXCEEDED in found or EXCEEDED in expected:
         return "cost, which each counts by its own measure"
     return ""

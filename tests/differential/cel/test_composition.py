@@ -15,7 +15,7 @@ from tests.programs import Programs
 # The same questions in every run, so that a failure is a change's; `make fuzz-cel` asks others.
 SEED = 20261122
 PAIRS = 2500
-"""As many as take about 20 s of CPU."""
+"""The number of pairs, for about 20 s of CPU."""
 
 
 @pytest.fixture(scope="module")

@@ -113,7 +113,7 @@ def test_optionals_in_every_place(oracle: CelOracle) -> None:
 
 
 def test_numbers_and_spans_of_time(oracle: CelOracle) -> None:
-    """How they are shown, converted, compared and computed with, whatever the other is."""
+    """Numbers and durations are shown, converted, compared and computed with any other value."""
     found, counted = differences(oracle, map(Question, dict.fromkeys(numbers())))
     assert found == []
     assert counted["value"] > 1000

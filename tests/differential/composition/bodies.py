@@ -250,7 +250,7 @@ _WAY_COUNTS: Final = {
     "logic": 2,
     "replaced": 1,
 }
-"""How often each kind of literal is drawn: as they are in the policies, the rare ones lifted."""
+"""The weights of literals' kinds: as in the policies, with the rare ones raised."""
 
 _WAYS: Final = list(_WAY_COUNTS)
 _WAY_WEIGHTS: Final = list(_WAY_COUNTS.values())

@@ -24,7 +24,7 @@ from webhook.rego.syntax.parser import parse_module
 
 HEADER: Final = "package t\n"
 IMPORTS: Final = "".join(f"import future.keywords.{word}\n" for word in ("and", "or", "not"))
-"""They make ``not`` another literal, so that most modules are to be without them."""
+"""Imports that make ``not`` another literal; most modules must be without them."""
 
 NEW: Final = re.compile(r"\} (?:or|and) \{|not \{")
 """Matches rules that need the imports."""
@@ -56,7 +56,7 @@ class Difference:
 
     rule: ComposedRule
     way: str
-    """How our engine came to its answer."""
+    """The way by which our engine came to its answer."""
     mine: Any
     real: Any
 

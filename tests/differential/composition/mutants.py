@@ -128,7 +128,7 @@ def all_mutants(modules: Sequence[str] = ()) -> Iterator[Mutant]:
 
 
 def reasons(table: Path) -> dict[str, str]:
-    """Why a mutant changes no answer, by its name."""
+    """Returns the reasons why mutants change no answer, by name."""
     found = {}
     for line in table.read_text().splitlines():
         if line and not line.startswith("#"):
@@ -193,7 +193,7 @@ class Tally:
 
     @property
     def share(self) -> float:
-        """How much of what can change an answer questions kill."""
+        """Returns the killed share of the mutants that can change an answer."""
         return self.killed / max(self.killed + self.able + self.unexplained, 1)
 
     def report(self) -> None:

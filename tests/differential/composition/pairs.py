@@ -5,4 +5,4 @@ SEED = 20261122
 
 
 PAIRS, BODIES, OLDER = 2000, 700, 500
-"""As many as take about 40 s of CPU."""
+"""The numbers of questions, for about 40 s of CPU."""

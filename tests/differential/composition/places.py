@@ -137,7 +137,7 @@ def head(name: str, pair: Pair) -> str:
 
 
 def argument(name: str, pair: Pair) -> str:
-    """As the operands of a function, after one another."""
+    """Returns a rule with the literals' terms as operands of a function, after one another."""
     terms = [
         shown(form.term, "v", "", number)
         for number, form in enumerate((pair.first, pair.second), 1)
@@ -226,7 +226,7 @@ NEARLY: Final = re.compile("|".join(map(re.escape, sorted(_OTHERS, key=len, reve
 
 
 def logic(name: str, pair: Pair) -> str:
-    """As operands of ``and`` and ``or``, and in the braces of ``not``."""
+    """Returns a rule with literals as operands of ``and`` and ``or``, and in braces of ``not``."""
     a, b, _ = pair.literals()
     c, _ = pair.third()
     literal = (

@@ -52,7 +52,7 @@ class Gap:
 
 
 def reasons() -> dict[tuple[str, str], str]:
-    """Why something is not reached, by file and source of its line: ``file | source | reason``."""
+    """Returns reasons of unreached lines, by file and source: ``file | source | reason``."""
     found = {}
     for line in REASONS.read_text().splitlines():
         if line and not line.startswith("#"):

@@ -45,7 +45,7 @@ KYVERNO = tuple(
     Served(row.group, "v1beta1", row.plural, row.kind, namespaced=row.namespaced)
     for row in KYVERNO_KINDS
 )
-"""As Kyverno 1.16 serves them: not at the version that is asked for first."""
+"""Kyverno's kinds as version 1.16 serves them: not at the first requested version."""
 OPTIONS = SweepOptions(
     chunk_size=2, violations_limit=20, continuous=False, from_cache=False, tells_drift=False
 )

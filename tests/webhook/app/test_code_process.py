@@ -62,7 +62,7 @@ def test_what_cpython_refuses_is_refused_in_its_own_words() -> None:
 def test_a_machine_that_starts_no_process_compiles_all_the_same(
     monkeypatch: pytest.MonkeyPatch, elsewhere: list[list[str]]
 ) -> None:
-    """As in a container whose limit of processes is reached."""
+    """This happens in a container at its limit of processes."""
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     assert make()([LARGE]) == compile_parts([LARGE])
     assert elsewhere == []

@@ -24,7 +24,7 @@ def reviewed(review: AugmentedReview, budget: Budget) -> Responses:
 
 
 def test_an_idle_thread_keeps_no_object_that_it_has_reviewed() -> None:
-    """It may be of megabytes, and there is a thread for each of several."""
+    """The object may have megabytes, and there are several threads."""
     subject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
     reviews = SlowReviews(1.0, Guard(), ProcessorTime())
     held = sys.getrefcount(subject)

@@ -89,7 +89,7 @@ def audited(number: int, *, violates: bool = True, audit_id: str = "run") -> Aud
 def test_what_finds_no_room_is_dropped_and_counted_and_the_sweep_ends(
     exporter: Exporter, loop: asyncio.AbstractEventLoop
 ) -> None:
-    """It waits for the first that has none, and for no other of the sweep."""
+    """The sweep waits for the first record without room, and for no other of the sweep."""
     number = 3 * TOGETHER
 
     async def sweep() -> None:

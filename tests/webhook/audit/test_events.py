@@ -81,7 +81,7 @@ def test_one_that_is_refused_is_counted_and_the_next_is_written(
 def test_a_bug_is_reported_with_its_place_and_waited_for_and_the_next_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It ended the sweep, and the audit began anew."""
+    """Such a bug ended the sweep, and the audit began anew."""
     server = RefusingServer(ValueError("surprise"))
     outcomes, [line], delays = events_and_log(server, monkeypatch)
     assert (outcomes, delays) == ({"failed": 1, "written": 1}, [1.0])

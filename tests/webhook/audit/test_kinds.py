@@ -123,7 +123,7 @@ def test_kinds_are_those_with_a_list_at_the_preferred_version() -> None:
     ],
 )
 def test_a_group_of_another_shape_is_left_out_and_the_others_are_listed(odd: Any) -> None:
-    """It ended the audit, which began anew, again and again."""
+    """Such a group ended the audit, which began anew, again and again."""
     assert discovered(CORE, groups(odd, APPS)) == FOUND
 
 

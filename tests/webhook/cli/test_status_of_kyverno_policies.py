@@ -23,7 +23,7 @@ def document(kind: str, name: str, namespace: str = "", **spec: Any) -> dict[str
 
 
 def standings(documents: list[dict[str, Any]], mode: str = "enforce") -> list[KyvernoStanding]:
-    """How they stand beside the webhook configuration of the manifests."""
+    """Returns the standings beside the webhook configuration of the manifests."""
     around = [one.document for one in read_file(CONFIGURATION)]
     coverage = read_coverage(around, "waddle-system", ["ValidatingWebhookConfiguration"])
     return standings_of(documents, mode, coverage)

@@ -19,7 +19,7 @@ WIDGETS = {"name": "widgets", "kind": "Widget", "namespaced": True}
 
 
 def answer(document):
-    """As a server gives it."""
+    """Returns a server's answer with a document."""
     return 200, [json.dumps(document).encode()], "end"
 
 
@@ -114,7 +114,7 @@ def test_what_is_no_list_of_resources_is_no_answer_and_is_asked_again(tmp_path, 
     "odd", [{"resources": None}, {"resources": [None]}, {"resources": 5}, [], None]
 )
 def test_an_odd_answer_ends_no_other_watch(tmp_path, odd):
-    """It ended the session at the cluster, again and again."""
+    """Such an answer ended the session at the cluster, again and again."""
 
     async def run():
         async with (

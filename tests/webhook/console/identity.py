@@ -47,7 +47,7 @@ class Provider:
         self.new = ECKey.generate_key("P-256", {"kid": "two", "use": "sig"}, private=True)
 
     def routes(self) -> list[Route]:
-        """As a provider has them."""
+        """Returns the routes of an OpenID provider."""
         return [
             Route("/.well-known/openid-configuration", self._metadata),
             Route("/keys", self._keys),
@@ -242,7 +242,7 @@ class RunningProvider:
 
 
 def strange_key_requests(provider: RunningProvider) -> int:
-    """How often somebody has asked for keys that only a token names; this look counts, too."""
+    """Returns the number of requests for keys that only a token names, with this one."""
     with urllib.request.urlopen(
         f"{provider.issuer}/strange-keys", timeout=PATIENCE_SECONDS
     ) as raised:

@@ -69,7 +69,7 @@ def driver():
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_hostile_source_costs_only_its_own_template(driver, name):
-    """It compiles or it does not; nothing else comes of it."""
+    """The source compiles, or its template has a fault; nothing else happens."""
     subject = Client(targets=[AdmissionTarget()], drivers=[driver])
     subject.add_template(template())
     subject.add_constraint(constraint())

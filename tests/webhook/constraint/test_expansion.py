@@ -197,7 +197,7 @@ def test_templates_by_which_one_object_would_imply_hundreds_are_left_out_and_say
 
 
 def test_a_chain_of_thousands_of_templates_ends_nothing():
-    """It raised a RecursionError, and no replica followed the cluster any more."""
+    """The chain raised a RecursionError, and no replica followed the cluster any more."""
     templates = known(*(leading(f"t{at:04}", f"K{at}", f"K{at + 1}") for at in range(1500)))
     assert templates.expansion.names
     assert set(templates.faults.values()) == {EXCESS}

@@ -109,7 +109,7 @@ class RaisingTarget(AdmissionTarget):
     """A target whose matchers raise where a match names namespaces."""
 
     def compile_match(self, match: Any) -> CompiledMatch:
-        """As the target has it, or what raises."""
+        """Returns the target's match, or one that raises."""
 
         def raises(review: Any) -> bool:
             raise TypeError(review)

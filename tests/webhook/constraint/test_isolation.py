@@ -55,7 +55,7 @@ class Ticking:
 
 
 class Stopped:
-    """Another's clock, which goes on by no look at it."""
+    """Another module's clock, which does not advance when it is read."""
 
     def __init__(self, clock):
         self._clock = clock

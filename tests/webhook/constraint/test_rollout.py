@@ -188,7 +188,7 @@ def test_aborted_it_is_back_at_its_first_stage_at_once_and_begins_there_again() 
 
 
 def test_a_new_generation_begins_at_the_first_stage() -> None:
-    """It is another policy; until that is recorded its first stage is in force all the same."""
+    """It is another policy; its first stage is in force before it is recorded, too."""
     plan = rollout("dryrun after=1h")
     record = next_record(plan, begun(plan), 1, EVERYWHERE, BEGAN + HOUR)
     assert effective_action(plan, record, 1) == "deny"

@@ -79,7 +79,7 @@ class Held:
         self.revisions.change([Change("set", Key("", made["metadata"]["name"]), made)])
 
     def writes(self, document, verdict, uid, version):
-        """Another replica has said something, of which the watch has told nothing yet."""
+        """Writes another replica's outcome that the watch has not reported yet."""
         outcome = TrialOutcome(verdict, "waddle-2", uid, version, "2026-01-01T00:00:00Z")
         made = signed_revision(document, outcome)
         made["metadata"]["resourceVersion"] = "1"
@@ -95,7 +95,7 @@ class Held:
         return outcome["verdict"], outcome["triedBy"]["uid"]
 
     def has_another_first(self, document):
-        """Another replica is there, whose turn it is before ours; its UID."""
+        """Adds another replica whose turn comes before ours; returns its UID."""
         group = "ConstraintTemplate" if document["kind"] == "ConstraintTemplate" else KIND
         key = f"revision/{group}/{document['metadata']['name']}"
         other = next(

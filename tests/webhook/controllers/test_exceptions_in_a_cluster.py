@@ -44,7 +44,7 @@ def status(
 
 
 def found(replica: Session, at: float | None = None) -> tuple[int, int]:
-    """How much is found, and how much excused, of an object of the namespace ``waddle``."""
+    """Returns the counts of violations and of excused ones, of an object in ``waddle``."""
     revision = replica.serving.revision
     assert revision is not None
     obj = {

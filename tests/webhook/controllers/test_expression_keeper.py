@@ -47,7 +47,7 @@ def constraint(*kinds):
 
 
 def answer(document):
-    """As the API server gives it."""
+    """Returns an API server's answer with a document."""
     return 200, [json.dumps(document).encode()], "end"
 
 
@@ -185,7 +185,7 @@ def nested(levels):
     ],
 )
 def test_a_schema_that_cannot_be_followed_leaves_its_kind_without_a_type(schema, is_known):
-    """It ended the session at the cluster, again and again: no change of policy was followed."""
+    """Such a schema ended the session at the cluster: no change of policy was followed."""
     gvk = GroupVersionKind("a", "v1", "A")
     named = {"x-kubernetes-group-version-kind": [{"group": "a", "version": "v1", "kind": "A"}]}
     document = {"components": {"schemas": {"A": schema | named}}}
@@ -258,7 +258,7 @@ def test_an_index_of_nothing_may_have_null_for_its_paths(tmp_path):
 
 @pytest.mark.parametrize("document", [None, [], "x", {}, {"paths": []}, {"paths": "x"}])
 def test_what_is_no_index_is_no_answer_and_is_asked_again(tmp_path, document):
-    """It ended the session at the cluster, again and again."""
+    """Such an answer ended the session at the cluster, again and again."""
     with pytest.raises(ApiUnreachable, match="/openapi/v3: the answer is not an index"):
         looked(tmp_path, answer(document))
     found, _, lines = reported(

@@ -91,7 +91,7 @@ def test_after_an_outage_it_is_asked_again_which_version_is_served(tmp_path: Pat
 def test_an_api_server_without_such_policies_is_reported_and_asked_again_much_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be upgraded meanwhile."""
+    """The API server may be upgraded meanwhile."""
     monkeypatch.setattr(generation_keeper, "ABSENT_SECONDS", 0.0)
     monkeypatch.setattr(discovery, "_MISSING_SECONDS", 0.0)
     requests, lines = requests_and_log(tmp_path, [status(404), status(404), served(*POLICIES)])

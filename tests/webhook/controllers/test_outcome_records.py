@@ -26,7 +26,7 @@ PRUNED = {**WITHOUT, "status": {}}
 
 
 def answer(code, document=None):
-    """As the API server gives it."""
+    """Returns an API server's answer with a document."""
     reasons = {403: "Forbidden", 404: "NotFound", 409: "AlreadyExists", 500: "InternalError"}
     body = document or {"kind": "Status", "code": code, "reason": reasons[code]}
     return code, [json.dumps(body).encode()], "end"
@@ -73,7 +73,7 @@ def recorded(tmp_path, answers, outcome=OUTCOME, over="", times=1):
 def test_a_revision_that_goes_meanwhile_is_no_reason_to_enforce_what_nobody_tried(
     tmp_path, answers
 ):
-    """It was taken for a kind that is gone, and the replica tried nothing for a minute."""
+    """The kind was taken for missing, and the replica tried nothing for a minute."""
     standing, records, requests, _ = recorded(tmp_path, answers)
     assert standing is not None
     assert standing.verdict == "passed"

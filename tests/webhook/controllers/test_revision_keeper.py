@@ -110,7 +110,7 @@ def test_a_generation_that_went_beyond_its_bounds_elsewhere_need_not_be_tried_he
 
 
 def change(kind, document):
-    """As the watch tells it."""
+    """Returns a change as the watch reports it."""
     return Change(kind, Key("", document["metadata"]["name"]), document)
 
 
@@ -452,7 +452,7 @@ def test_what_an_earlier_key_has_signed_is_signed_anew_and_what_is_not_ours_is_l
 
 
 def test_after_a_restore_of_etcd_what_answers_alone_have_reported_is_not_there(kept):
-    """It was taken for kept, and never made again."""
+    """The revision was taken for kept, and never made again."""
     kept.take("passed")
     kept.keeper.synced()
     assert kept.keeper.all()

@@ -209,7 +209,7 @@ def test_a_word_that_this_pod_is_at_it_is_withdrawn_where_it_is_not(tmp_path, tr
 
 
 def test_a_word_of_an_earlier_process_of_this_pod_is_withdrawn_at_the_start(tmp_path, trials):
-    """It stood in the revision for ever, and each replica that started tried it once more."""
+    """The claim stayed in the revision for ever, and each new replica tried it once more."""
     large = large_template()
 
     async def story(held):

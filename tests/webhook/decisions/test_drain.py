@@ -178,7 +178,7 @@ def test_a_disk_that_is_full_for_a_while_costs_no_record(
 def test_a_queue_that_cannot_be_read_for_a_moment_is_read_again_where_it_was(
     tmp_path: Path,
 ) -> None:
-    """It ended the process, and with it what it received; nothing is delivered twice for it."""
+    """The fault ended the process and its receiver; no record is delivered twice for it."""
     taken = Taken()
     settings = DrainSettings("a", backoff_initial_seconds=0.001, backoff_max_seconds=0.01)
     sink = SinkSettings(settings, lambda _origin, _logger: taken)
@@ -333,7 +333,7 @@ class Keeping(OSDisk):
 def test_what_was_delivered_leaves_room_where_it_could_not_be_removed_before(
     tmp_path: Path,
 ) -> None:
-    """It ended the process; the next one took nothing more, with a queue full of what was sent."""
+    """The fault ended the process; the next one took nothing, with a queue full of sent records."""
     lines: list[bytes] = []
     taken = Taken()
     sink = SinkSettings(DrainSettings("a", max_records=1), lambda _origin, _logger: taken)

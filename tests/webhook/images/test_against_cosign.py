@@ -357,7 +357,7 @@ class Cosign:
         )
 
     def verify(self, key, reference, *more):
-        """Why it does not verify an image by a key; "" where it does."""
+        """Returns the reason why an image is not verified by a key; "" if it is."""
         return self.refused("--key", key, "--insecure-ignore-tlog", *more, reference)
 
     def refused(self, *options):

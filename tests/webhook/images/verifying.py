@@ -101,7 +101,7 @@ class World:
         )
 
     def reasons(self, *policies, **options):
-        """Why each authority has not signed, in one text; the image must not be verified."""
+        """Returns all authorities' reasons in one text; the image must not be verified."""
         answer = self.answer(*policies, **options)
         assert not answer.is_verified
         return "\n".join(

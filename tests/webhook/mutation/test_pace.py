@@ -15,7 +15,7 @@ from webhook.mutation.patch import patch_between
 from webhook.mutation.values import are_same
 
 ITEMS = 50_000
-"""So many take tens of milliseconds at each of these."""
+"""The number of items that takes tens of milliseconds at each of these."""
 
 MANY = {
     "apiVersion": "v1",

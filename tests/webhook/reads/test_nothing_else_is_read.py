@@ -48,7 +48,7 @@ def all_of(values):
 
 
 def differences(folder: Path, engine: str, reads_of=lambda of: of.reads, seen_of=all_of):
-    """How many evaluations there were, how many found something, and those that differ.
+    """Returns counts of evaluations and findings, with those that differ.
 
     ``seen_of`` is what counts of a result.
     """

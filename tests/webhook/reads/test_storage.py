@@ -39,7 +39,7 @@ from webhook.rego.reads import read
 from webhook.rego.syntax.parser import parse_module
 
 ROUNDS = int(os.environ.get("WADDLE_PROJECTION_ROUNDS", "1"))
-"""How many times as much is compared as in a run of all tests."""
+"""The factor of comparisons, beyond a run of all tests."""
 
 NAMES = ["a", "b", "c", EVERY_KEY]
 POD = {

@@ -108,7 +108,7 @@ def test_what_an_admission_sees_is_another_state(change):
 
 
 def test_of_what_has_a_generation_that_tells():
-    """Another version of the kind may show the same contents under other names."""
+    """Another version of the kind may have the same contents under other names."""
     one = merged(STORED, {"metadata": {"generation": 3}})
     assert state_of({**one, "spec": {"otherwise": True}}) == state_of(one)
 

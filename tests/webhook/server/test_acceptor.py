@@ -234,7 +234,7 @@ def test_requests_wait_for_no_more_handshakes_than_a_slice_of_time(
     now = 0.0
 
     class Clock:
-        """It goes on when the test says so."""
+        """A clock that a test advances."""
 
         def monotonic(self) -> float:
             return now

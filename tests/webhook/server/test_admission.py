@@ -56,7 +56,7 @@ def test_a_request_whose_time_ended_while_it_waited_is_not_reviewed() -> None:
 
 
 def test_a_review_elsewhere_that_has_worked_and_does_not_end_in_time_refuses_its_object() -> None:
-    """Its requester made it slow: where failurePolicy is Ignore it would be let in."""
+    """The requester made it slow: with failurePolicy Ignore it would be admitted."""
 
     async def run() -> None:
         reviewer = Endless(worked_seconds=1.0)
@@ -241,7 +241,7 @@ def test_what_nests_too_deep_and_was_there_before_can_lose_its_finalizers_and_be
 
 
 class Swapped:
-    """Another revision is in force from the second look on."""
+    """A holder in which another revision is in force from the second look on."""
 
     def __init__(self, first: Revision, later: Revision) -> None:
         self.looks = 0

@@ -161,7 +161,7 @@ def test_of_several_large_bodies_one_is_read_at_a_time_and_small_requests_in_bet
 
 
 def test_a_body_in_chunks_that_ends_as_it_gets_large_keeps_no_place_among_the_large_ones() -> None:
-    """Its connection was given one later, and while it was idle no large body was read."""
+    """The connection got a place later, and while it was idle no large body was read."""
     port = Port()
     hub, size, connect = port.hub, port.size, port.connect
 

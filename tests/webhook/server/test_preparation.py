@@ -189,7 +189,7 @@ def test_the_request_s_time_bounds_the_reading() -> None:
 
 
 def test_nobody_waits_for_a_namespace_that_does_not_matter() -> None:
-    """Its own requests, excluded Namespaces, and Namespaces themselves are decided at once."""
+    """Requests of Waddle, excluded Namespaces, and Namespaces themselves are decided at once."""
 
     async def work() -> None:
         reader = Namespaces()
@@ -244,7 +244,7 @@ def test_a_template_that_is_not_compiled_in_time_is_for_the_failure_policy() -> 
 
 
 def test_a_constraint_that_is_not_tried_in_time_is_refused_only_for_what_is_known() -> None:
-    """Its template may be on its way here; an action that does not exist is one anywhere."""
+    """The constraint's template may be on its way; an unknown action is invalid anywhere."""
 
     async def work() -> None:
         target = endpoint(templates=Compiling())
@@ -282,7 +282,7 @@ class ApiServer:
         self.lookups: list[str] = []
 
     def template(self, name: str) -> dict[str, Any] | None:
-        """As it is by now."""
+        """Returns the present template."""
         self.lookups.append(name)
         return self.templates.get(name)
 

@@ -77,7 +77,7 @@ def undecided(
 
 
 def test_what_waits_behind_its_users_own_is_refused_before_its_time_is_over() -> None:
-    """They were decided in order, however late: the API server had given them up, and stored them."""
+    """Late requests were decided in order: the API server had given them up, and stored them."""
     decide = Slow()
     given = answers(Port(decide=decide), ["mallory"] * 40, "1s")
     late = undecided(given)

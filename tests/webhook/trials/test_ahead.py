@@ -65,7 +65,7 @@ def alone():
 
 @pytest.fixture
 def two_processors(monkeypatch):
-    """As if the machine had two."""
+    """Simulates a machine with two processors."""
     monkeypatch.setattr("webhook.trials.trials.processors", lambda: 2.0)
 
 

@@ -86,14 +86,14 @@ def test_each_fault_of_policies_is_reported_with_whose_it_is():
 
 
 def test_code_that_was_compiled_before_is_not_compiled_again():
-    """It is the code that is known for a source which counts, whatever compiling would give."""
+    """The code stored for a source counts, despite another result of compiling."""
     whole = documents(template(), constraint())
     known = carry_out(whole)["codes"]
     assert carry_out(whole | {"known": known}) == {"problems": [], "codes": {}}
 
 
 def test_constraints_of_one_template_are_tried_on_the_one_that_is_in_force():
-    """It is put in force once; what was tried of it is gone for the next."""
+    """The template is put in force once; its trial is gone for the next."""
     clients = Clients()
     of = encode(template())
     assert len(carry_out(documents(constraint(name="a"), of=of), clients)["codes"]) == 1

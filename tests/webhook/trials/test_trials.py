@@ -118,7 +118,7 @@ def test_faults_of_an_expression_are_reported_as_those_found_here(shared):
 
 @pytest.mark.parametrize("whom", [0, 1], ids=["the trial", "the worker"])
 def test_a_process_that_the_system_killed_says_nothing_of_the_template(whom):
-    """It is not remembered either: the next attempt finds what is wrong with the text."""
+    """The kill is not remembered either: the next attempt finds the fault of the text."""
     replica = Replica()
     replica.client.add_template(template())
     replica.client.add_constraint(constraint())

@@ -70,7 +70,7 @@ class Replica:
         return [result.msg for result in answer.results]
 
     def count(self, outcome):
-        """How many trials came to this."""
+        """Returns the number of trials with this outcome."""
         return self.registry.counters.get(TRIALS, {}).get((outcome,), 0)
 
 

@@ -172,7 +172,7 @@ def test_a_kind_may_be_wanted_before_it_is_defined(cluster):
 
 
 def test_a_restart_lists_anew_and_tells_only_what_differs(cluster):
-    """As for a kind whose definition was deleted and made anew under the same name."""
+    """This happens to a kind whose definition was made anew under the same name."""
 
     async def run():
         await put(cluster, "restarted")

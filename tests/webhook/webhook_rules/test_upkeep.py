@@ -27,7 +27,7 @@ FLIPS_MAX = 2 * 8
 after the last, and as many that bring it back."""
 
 LAG_SECONDS_MAX = 20
-"""How far a healthy replica is behind."""
+"""The longest lag of a healthy replica, in seconds."""
 
 
 def part(name: str) -> RulePart:

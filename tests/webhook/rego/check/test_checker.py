@@ -97,7 +97,7 @@ def test_what_is_empty_may_hold_anything_in_a_template(body):
 
 
 def test_an_error_says_what_was_given_and_wanted():
-    """As OPA prints it."""
+    """The message is OPA's."""
     with pytest.raises(RegoErrors) as caught:
         load('p := concat(",", 1)')
     assert str(caught.value) == (
@@ -145,7 +145,7 @@ def test_a_reference_error_is_where_the_reference_stands():
 
 
 def test_a_query_is_checked_against_the_rules():
-    """It sees their types."""
+    """The query has the types of the rules."""
     program = load("q := 1")
     with pytest.raises(RegoErrors, match="match error"):
         program.query(parse_query('data.a.q == "x"'))
