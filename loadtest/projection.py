@@ -182,7 +182,7 @@ def measure(case: str, number: int, *, traced: bool) -> Json:
     """Measures one case in this process."""
     size, rego, projects = CASES[case]
     if traced:
-        asyncio.run(take(rego, Api(PAGE, size), projects=projects))  # what is made once
+        asyncio.run(take(rego, Api(PAGE, size), projects=projects))  # fills the caches
         gc.collect()
         tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]

@@ -270,7 +270,7 @@ def schema(text: str) -> str:
     top = "https://json-schema.org/draft-07/schema#"
     root: Json = {"$schema": top, "title": "Values of the chart waddle", "type": "object"}
     root |= {"additionalProperties": False, "properties": {}}
-    # What a chart that has this one as a part may say to it.
+    # Values of a chart that has this one as a part.
     part = "Of a chart that has this one as a part."
     root["properties"]["global"] = {"type": "object", "description": part}
     root["properties"]["enabled"] = {"type": "boolean", "description": part}

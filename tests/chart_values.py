@@ -305,7 +305,7 @@ def with_requirements(values: Values) -> Values:
         v["webhook.failClosed"], v["webhook.failurePolicy"] = False, "Ignore"
     if v["certificates.existingSecret"]:
         v["externalData.trust.namespace"] = ""
-    # Who mounts what is no volume is told so by the API server.
+    # The API server refuses a mount without its volume.
     v["extraVolumeMounts"] = v["extraVolumeMounts"] if v["extraVolumes"] else []
     for path in ("console.oidc.clientID", "console.oidc.redirectURL"):
         v[path] = OTHERS[path][0] if v["console.oidc.issuerURL"] else ""
@@ -362,7 +362,7 @@ def as_document(values: Values) -> dict[str, Any]:
         at = root
         for part in above:
             at = at.setdefault(part, {})
-        # What a mapping has by default would stay: null takes a key away.
+        # A mapping's default keys would stay: null removes a key.
         default = DEFAULTS[path]
         if isinstance(value, dict) and isinstance(default, dict):
             at[name] = {**dict.fromkeys(default.keys() - value.keys()), **value}

@@ -156,7 +156,7 @@ class Api:
             answer = connection.getresponse()
             content = answer.read()
         except BaseException:
-            connection.close()  # what comes yet would be taken for the next answer
+            connection.close()  # later bytes would be taken for the next answer
             raise
         if answer.status >= http.client.BAD_REQUEST:
             raise ApiError(answer.status, content.decode(), answer.getheader("Retry-After"))

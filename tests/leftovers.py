@@ -77,7 +77,7 @@ def left_over(cluster: Cluster, before: set[str]) -> list[str]:
     if keys(cluster) == before:
         return []
     ending = set(_ending(cluster))
-    now = keys(cluster)  # what ended until now was not listed as ending
+    now = keys(cluster)  # keys deleted until now were not listed as ending
     nobodys = _nobodys.setdefault(cluster.etcd, set())
     # The name of an object's namespace, or its kind, stands before its own.
     nobodys |= {key for key in now - before if ending & {key.removeprefix(CRD), key.split("/")[-2]}}

@@ -60,7 +60,7 @@ def used_modules() -> list[Used]:
     ]
     for folder in FOLDERS:
         text = (ROOT / folder / "go.mod").read_text()
-        # What is replaced or indirect follows from the rest.
+        # Replaced and indirect modules follow from the others.
         required = text.partition("replace")[0]
         found += [Used(folder, *match) for match in _REQUIRED.findall(required)]
     return found

@@ -85,7 +85,7 @@ PROGRAMS: dict[str, Source] = {
     "opa": Module("github.com/open-policy-agent/opa", "v1.22.4"),
     # Its go.mod asks for Go 1.26.8: an older one, as pip brings it, does without.
     "conftest": Module("github.com/open-policy-agent/conftest", "v0.71.1"),
-    # What people sign images with; the last release whose default is the first format.
+    # Signs images; the last release whose default is the first format.
     "cosign": Module("github.com/sigstore/cosign/v2/cmd/cosign", "v2.6.5"),
     "helm": Module("helm.sh/helm/v3/cmd/helm", "v3.22.0"),
     # An OCI registry that keeps in memory what it is given: charts are pushed to it.

@@ -89,7 +89,7 @@ def test_nothing_that_is_installed_listens_by_ipv4_alone():
         ("operations={webhok}", "'/operations/0': value must be one of"),
         ("decisions.queue.storage=much", "'/decisions/queue/storage':"),
         ("decision.mode=sidecar", "'decision' not allowed"),
-        # What a sidecar or a server would refuse, and not start:
+        # Values that a sidecar or a server would refuse at its start:
         ("decisions.server.includeObject=true", "'includeObject' not allowed"),
         ("decisions.server.includeObjects=yes", "'/decisions/server/includeObjects': got string"),
         ("decisions.server.queue.maxRecord=7", "'/decisions/server/queue': additional"),

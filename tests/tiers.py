@@ -83,7 +83,7 @@ def shared_by(item: pytest.Item) -> str:
     found = item._fixtureinfo.name2fixturedefs.items()
     scopes = {name: definitions[-1].scope for name, definitions in found if name not in CHEAP}
     if sessions := [name for name, scope in scopes.items() if scope == "session"]:
-        return min(sessions)  # what the others are made from stands first in the alphabet
+        return min(sessions)  # the base of the others is first in the alphabet
     if "module" in scopes.values():
         return item.path.name
     return ""

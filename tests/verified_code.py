@@ -182,7 +182,7 @@ def _statement(node: ast.stmt, scope: Scope, assigned: Names) -> Names:
     write = _STATEMENTS.get(type(node))
     if write is None:
         raise _fault(node, f"a statement of another kind ({type(node).__name__})")
-    if assigned is NEVER:  # nothing gets there
+    if assigned is NEVER:  # this path is not reached
         write(node, scope, scope.own)
         return NEVER
     return write(node, scope, assigned)
@@ -262,7 +262,7 @@ def _inner(node: ast.FunctionDef, scope: Scope, assigned: Names) -> Names:
     if not shared <= scope.own | scope.known:
         raise _fault(node, f"nonlocal {sorted(shared - scope.own)}")
     own = frozenset(_stored(node.body) - shared)
-    # What it shares keeps its value from outside; anything else of the outer function's too.
+    # Shared names keep their values from outside, as do the outer function's others.
     inner = Scope(scope.known | scope.own, own | scope.own)
     body = [statement for statement in node.body if not isinstance(statement, ast.Nonlocal)]
     _block(body, inner, assigned - own)

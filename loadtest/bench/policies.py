@@ -11,7 +11,7 @@ POLICIES = Path(__file__).resolve().parent.parent / "policies"
 
 Documents = list[dict[str, Any]]
 
-# What a Pod is not, for constraints that do not match it.
+# Kinds of constraints that do not match a Pod.
 OTHER_KINDS = [{"apiGroups": ["networking.k8s.io"], "kinds": ["Ingress", "NetworkPolicy"]}]
 
 

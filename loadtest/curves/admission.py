@@ -79,7 +79,7 @@ def load(stand: Stand, places: tuple[float, ...]) -> None:
                 )
                 for _ in range(QUIETEST_OF)
             ]
-            # What else runs on the machine adds to latencies and takes nothing away.
+            # Other programs on the machine add to latencies and never reduce them.
             quietest = min(rounds, key=lambda one: float(one["p99_ms"]))
             figures = {"rate": rate, "peak": peak, "waddle": medians([quietest])}
             stand.store.keep("load", part, figures)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# What an API server says before a webhook's own message (its ToStatusErr).
+# The API server's prefix of a webhook's own message (its ToStatusErr).
 REFUSED = re.compile(r'admission webhook "[^"]+" denied the request: ', re.ASCII)
 # RFC 9111 §5.5 as Kubernetes sends it: 299, an agent that is a dash, the quoted text.
 WARNING = re.compile(r'299 - ("(?:[^"\\]|\\.)*")')

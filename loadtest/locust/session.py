@@ -224,7 +224,7 @@ def judge(environment: Any, **_: Any) -> None:
     wrong = wrong_answers((str(one.error), one.occurrences) for one in errors)
     broken = thresholds(environment).broken(totals(environment))
     if environment.parsed_options.shape == "breakpoint" and environment.shape_class.stages_held:
-        broken = []  # what breaks in the end is what it was to find; a wrong answer never is
+        broken = []  # the run searches for the breaking point; a wrong answer is none
     for text in [*wrong, *broken]:
         say(text)
     for text in PUNCTUALITY.complaints():

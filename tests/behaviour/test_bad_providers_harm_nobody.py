@@ -389,7 +389,7 @@ def test_a_provider_that_is_deleted_between_two_rounds_is_unknown_in_the_second(
                 "it is gone",
             )
             message = answer.result()["status"]["message"]
-        # What was asked is answered, and what hangs on the answer finds nobody.
+        # The request is answered, and rules that use the answer find no key.
         assert "key is not found in provider cache" in message
 
 

@@ -259,7 +259,7 @@ def test_handshakes_that_never_begin_are_bounded_and_reported(tmp_path: Path) ->
         given_up = 'waddle_handshakes_failed_total{reason="too_many_connections"}'
         await_true(lambda: (server.metric(given_up) or 0) >= 600 - HANDSHAKES_MAX)
         held = Path(f"/proc/{server.process.pid}/fd")
-        # What was given up is closed a moment later.
+        # Abandoned connections are closed a moment later.
         await_true(lambda: len(list(held.iterdir())) < HANDSHAKES_MAX + 50)
         assert server.metric("waddle_handshakes") == HANDSHAKES_MAX
         assert server.post(review(pod())).status == 200

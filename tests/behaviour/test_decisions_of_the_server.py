@@ -160,7 +160,7 @@ def test_records_of_a_sidecar_s_absence_arrive_after_it(
         sidecar.start().ready()
         decisions(receiver, 31)
         await_true(lambda: {record["sequence"] for record in receiver.records} == set(range(1, 34)))
-        # What the kill kept the sidecar from noting as delivered arrives twice, in order still.
+        # Records whose delivery was not saved before the kill arrive twice, still in order.
         first = dict.fromkeys(record["sequence"] for record in receiver.records)
         assert list(first) == list(range(1, 34))
         await_true(lambda: server.metric("waddle_decisions_acknowledged_total") == 33)

@@ -162,7 +162,7 @@ def test_policies_are_validated_by_request_and_nothing_is_kept(server: Server) -
     first = found["effect"]["constraints"][0]
     assert (first["name"], first["violationsBefore"], first["added"]) == ("new", 0, 1)
     assert found["effect"]["complete"] is True
-    # Whoever reaches the port need not have the right to read the objects.
+    # A client of the port may lack the right to read the objects.
     assert "settings" not in answer.body.decode()
     assert server.admit(pod(owner="me"))["allowed"] is True
 

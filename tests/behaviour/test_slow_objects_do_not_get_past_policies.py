@@ -126,7 +126,7 @@ def test_a_request_that_arrives_slowly_has_no_more_time_for_that(shipped: Server
     head = b"POST /v1/admit?timeout=100ms HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
     with shipped.raw() as connection:
         connection.sendall(head + b"content-length: %d\r\n\r\n" % len(body) + body[:10])
-        time.sleep(0.3)  # what is shown is that this time is gone
+        time.sleep(0.3)  # the test shows that this time is gone
         connection.sendall(body[10:])
         answer = _first_line(connection)
     assert b" 504 " in answer

@@ -57,7 +57,7 @@ def _read_object(value: dict[str, Any]) -> Any:
         return to_timestamp(value["value"])
     if name == "google.protobuf.Duration":
         return to_duration(value["value"])
-    if name == "google.protobuf.ListValue":  # what an optional holds
+    if name == "google.protobuf.ListValue":  # the contents of an optional
         return Optional(value["value"])
     raise UnreadableError(name)
 

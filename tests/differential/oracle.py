@@ -58,7 +58,7 @@ class Oracle(OracleProcess):
             line = process.stdout.readline()
         finally:
             watchdog.cancel()
-            watchdog.join()  # who asked may fork next, and a thread's locks would go with it
+            watchdog.join()  # the caller may fork next, and would copy a thread's locks
         assert line, f"the oracle ended ({process.poll()}) on {question}"
         return line
 

@@ -130,7 +130,7 @@ class GeneratedWorld(ClusterWorld):
             return why
         held = dict(self.enforcement.held())
         if any(is_broken(item["spec"]) for item in held.values()):
-            return ""  # what there was before decides
+            return ""  # the earlier state decides
         templates = {name: item for (kind, name), item in held.items() if kind == TEMPLATES.kind}
         constraints = {
             key: Enforced(item, action_of(item))

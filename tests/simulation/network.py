@@ -280,7 +280,7 @@ class Network:
         process = loop.process_of()
         await asyncio.sleep(self.latency * (0.5 + loop.random.random()))
         if address in self.unreachable:
-            await loop.create_future()  # nobody ever answers
+            await loop.create_future()  # no answer ever comes
         server = self.servers.get(address)
         if server is None or server.process.dead:
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))

@@ -380,7 +380,7 @@ def mutators(seed: int, count: int) -> list[Object]:
         provider = random_provider(source)
         external: Object = {"provider": provider, "dataSource": "ValueAtLocation"}
         policies_of_failure = [None, "Fail", "Ignore", "UseDefault"]
-        # What always fails would leave nothing to see of the others.
+        # Policies that always fail would hide the others.
         policy = source.choice(
             policies_of_failure if provider == GOOD else ["Ignore", "UseDefault"]
         )

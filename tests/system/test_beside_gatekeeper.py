@@ -53,7 +53,7 @@ def test_beside_gatekeeper_nobody_fights_and_then_waddle_takes_over(
         until(lambda: "shared/status" in touched(plane, "gatekeeper/"), "its audit writes")
         until(lambda: "auditTimestamp" in status(plane), "Gatekeeper's audit has told its total")
         peer.stop()
-        audited = status(plane)  # nobody else writes what it last found
+        audited = status(plane)  # no other program writes its last findings
         for replica in replicas:
             assert replica.stop() == 0
             plane.delete_pod(replica.name)

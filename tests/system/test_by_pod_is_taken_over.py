@@ -82,7 +82,7 @@ def test_the_next_writes_while_the_first_hangs_and_its_return_starts_no_fight(
     """By its turn at first; then because the kubelet's probes have made the Pod unready."""
     plane, (first, _, third) = empty_plane, ranked
     names = [replica.name for replica in ranked]
-    rest(plane, names)  # what came with the constraint is written
+    rest(plane, names)  # the constraint's first statuses are written
     with stopped(first):
         with not_before_its_turn(plane, third, 2):
             plane.put_constraint(constraint("words", "second", "Hung"))
@@ -107,7 +107,7 @@ def test_the_next_writes_while_the_first_hangs_and_its_return_starts_no_fight(
     assert first.denies("third")
     plane.mark_pod(first.name, ready=True)
     assert wait(plane, "60s").returncode == 0
-    rest(plane, names)  # nobody writes any more
+    rest(plane, names)  # no replica writes any more
     assert generations(plane) == [3, 3, 3]
 
 

@@ -84,7 +84,7 @@ def install_by_helm(plane: Plane, program: Programs, mode: str, sink: dict[str, 
         text=True,
         timeout=PATIENCE_SECONDS,
     ).stdout
-    # What an exporter waits for is the user's to make.
+    # Users create the Secrets that an exporter waits for.
     assert ("waddle-exporter-tls: " in finished) is (mode == "exporter")
     assert ("waddle-exporter-client: " in finished) is (mode == "exporter")
 

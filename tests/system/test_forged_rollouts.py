@@ -47,7 +47,7 @@ def test_a_stage_is_neither_weakened_nor_hurried_by_who_may_write_its_status(
     forge(plane, kind, unsigned(earlier, "deny"))
     until(lambda: record(plane, kind) == earlier, "it is put right")
     assert not any(replica.denies("hurried") for replica in replicas)
-    # Who puts it right has seen it; the others may be told of the right one alone.
+    # The repairing replica has seen it; the others may only see the repaired status.
     until(
         lambda: any(replica.metric(f'{IGNORED}{{why="wrong_signature"}}') for replica in replicas),
         "one counts it",

@@ -222,7 +222,7 @@ def test_a_binding_is_withdrawn_while_an_exception_holds_and_is_back_at_its_end(
     finally:
         plane.api.request("DELETE", f"{EXCEPTIONS}/legacy")
         plane.delete_template("withdrawn")
-    # What replicas count is counted by other tests.
+    # Other tests check the replicas' counters.
     gone = (binding, f"{POLICIES}/gatekeeper-withdrawn")
     until(lambda: not any(try_request(plane.api, "GET", one) for one in gone), "both are gone")
 

@@ -64,7 +64,7 @@ class Policy:
         plan = plan_of(*documents, options=Options(alone=True))
         self.made = [*plan.policies.values(), *plan.bindings.values()]
         for one in self.made:
-            del one["metadata"]["ownerReferences"]  # nobody of these is there
+            del one["metadata"]["ownerReferences"]  # none of the owners exists
 
     def thing(self, chance: random.Random) -> Json:
         """An object that it is about."""
@@ -113,7 +113,7 @@ def policies(chance: random.Random) -> Iterator[Policy]:
         try:
             made = Policy(number, chance)
         except InvalidTemplate:
-            continue  # what compiles of an expression depends on the variables that it reads
+            continue  # an expression compiles or not by the variables that it reads
         if made.made:  # conditions that read variables are in no policy
             yield made
 

@@ -100,7 +100,7 @@ def plane(empty_plane: Plane) -> Plane:
 def objects(plane: Plane, request: pytest.FixtureRequest) -> Iterator[Objects]:
     """Yields all objects except Deployments and webhook configurations; the Secret is new."""
     found = kustomized(MANIFESTS / getattr(request, "param", "base"))
-    # What other tests of this control plane share stays as it is.
+    # Objects that other tests of this control plane share stay.
     skipped = {"Deployment", "ValidatingWebhookConfiguration", "CustomResourceDefinition"}
     skipped |= {"Namespace", "ResourceQuota"}
     applied = [item for item in found.values() if item["kind"] not in skipped]

@@ -113,7 +113,7 @@ def test_what_goes_beyond_its_bounds_at_one_replica_is_tried_by_no_other(
     later = start("later", "--operation=webhook", "--operation=status").wait_ready()
     assert later.denies("large")
     assert not later.metric(ENDED)
-    # What could not be enforced is dropped with the next that can.
+    # The next enforceable revision drops the unenforceable ones.
     plane.put_template(template("Large", template("Large")["spec"]["targets"][0]["rego"] + "\n"))
     until(lambda: verdicts(plane, "large").get(3) == "passed", "it is mended")
     until(lambda: 2 not in verdicts(plane, "large"), "the faulty one is dropped")

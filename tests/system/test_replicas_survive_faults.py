@@ -63,7 +63,7 @@ def test_the_first_answer_of_a_ready_replica_knows_the_last_constraint(
         assert answer.verdict["status"]["message"] == "[canary-0299] denied by canary"
         assert not gate.is_holding, "it was ready before it had heard of a constraint"
         enforced = replica.wait_ready().digest
-        # Nothing was lacking: the others, who may still try some of so many, come to the same.
+        # The policies were complete: the others, perhaps still at trials, reach the same state.
         until(lambda: trio[0].digest == enforced, "the others enforce what it enforced when ready")
     finally:
         plane.delete_template("canary")

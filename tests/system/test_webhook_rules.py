@@ -187,7 +187,7 @@ def test_rules_stand_while_nobody_runs_and_are_narrowed_by_who_starts_then(
         assert dry_run(plane, "configmaps", data={"deny": "opened"}) == "admitted"
         assert dry_run(plane, "endpoints") == "admitted"
         assert dry_run(plane, "services", spec={"ports": [{"port": 1}]}) == "admitted"
-        plane.delete_constraint("closed", "Ruled")  # nobody narrows its rule
+        plane.delete_constraint("closed", "Ruled")  # no replica narrows its rule
         plane.cluster.restart()
         assert "failed calling webhook" in dry_run(plane, "secrets")
         assert dry_run(plane, "configmaps", data={"deny": "opened"}) == "admitted"

@@ -17,7 +17,8 @@ from tests.system.strange import deep_config_map
 LEVELS = 9_000
 OTHERS = 20
 SECONDS_MAX = 60
-"""The longest seconds of an attack that never seemed to end; most of them are other work."""
+"""The bound of an audit, in seconds. Earlier such an audit did not end; now it takes some seconds,
+most of them for other objects."""
 
 NAME = f"an audit beside {LEVELS:,} levels"
 

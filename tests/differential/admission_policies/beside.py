@@ -209,7 +209,7 @@ def _difference(api: Api, policies: PolicySet, case: Case, obj: Json) -> str:
     ours, made = our_verdict(policies, obj)
     message, stored = server_verdict(api, obj)
     if not ours and case.policy["kind"] == "MutatingAdmissionPolicy":
-        # What we made, which no policy is about any more, becomes the same object, or is
+        # Our object, which no policy matches any more, becomes the same object, or is
         # refused for the same reason.
         again, stored_of_ours = server_verdict(api, _out_of(made))
         if (again, stored_of_ours) != (message, stored and _out_of(stored)):

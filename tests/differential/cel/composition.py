@@ -35,7 +35,7 @@ AT_ONCE: Final = 150
 """Validations of one policy: together they stay below what a constraint may cost."""
 
 FORMS: Final = (
-    # What is written in place, and what is called: of one value, and of two.
+    # Operators and calls: of one value, and of two.
     *("A == B", "A != B", "A == 'abc'", "'abc' != A", "A == true", "A == null", "A == 1", "dyn(1.0) == A"),
     *("A < B", "A <= B", "A > 1", "A >= 1.5", "A < 'b'", "A + B", "A + 'x'", "A - B", "A * 2", "A / B"),
     *("A % 2", "-A", "!A", "A", "A.x", "A.x.y", "A.a", "has(A.x)", "has(A.x.y)", "has(A.a)", "A['x']"),

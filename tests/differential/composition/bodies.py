@@ -14,7 +14,7 @@ from webhook.rego.builtins.registry import BUILTINS
 from webhook.rego.types import type_text
 
 EXCLUDED: Final = (
-    # What asks the world, or is written in another way, or is no longer there in v1.
+    # Functions with effects, with another syntax, or missing in v1.
     *("assign", "eq", "print", "trace", "opa.runtime", "http.send", "net.lookup_ip_addr", "walk"),
     *(
         "any",

@@ -235,7 +235,7 @@ def compared(oracle: Oracle, batch: Batch, counted: Counter[str]) -> Iterator[Di
     accepted = len(batch.rules)
     there = refused_there(oracle, batch)
     if here:
-        # What we refuse OPA is to refuse as well.
+        # OPA must also refuse the rules that we refuse.
         alone = Batch([one for one, _ in here.values()], batch.terms, batch.level)
         there |= refused_there(oracle, alone)
     for name in here.keys() | there.keys():

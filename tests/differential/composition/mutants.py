@@ -66,7 +66,7 @@ UNIT_TESTS: Final = (
 QUESTIONS: Final = 400
 """Through a mutant's line, besides all corners: those of the most common lines are too many."""
 
-# What decides how much an evaluation pays, or only how a body is cut into functions.
+# Modules that decide an evaluation's charges, or only the cut of a body into functions.
 LEFT_OUT: Final = {"statement.py", "payment.py", "common_reads.py", "__init__.py"}
 
 SURVIVING: Final = (Fate.SURVIVED, Fate.UNTOLD)
@@ -102,7 +102,7 @@ class Chooser:
 
     def chosen(self, mutant: Mutant) -> list[Question]:
         """Returns the questions that execute the mutant's line."""
-        # What runs while modules are imported is in no question's way: a table, a constant.
+        # Lines that run at import are on no question's path: a table, a constant.
         numbers = self.through.get((mutant.module, mutant.line), []) or range(len(self.questions))
         corners_: list[Question] = []
         others: list[Question] = []

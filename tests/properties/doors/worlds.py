@@ -176,7 +176,7 @@ def _match(chance: random.Random) -> Json:
     if chance.random() < 0.2:
         match["excludedNamespaces"] = [chance.choice(NAMESPACES)]
         if chance.random() < 0.5:
-            # What all doors stand for alike, as in a Config.
+            # Processes that all ways in have, as in a Config.
             match["processes"] = chance.choice([["*"], ["webhook", "audit"], ["mutation-webhook"]])
     if chance.random() < 0.2:
         match["namespaceSelector"] = {"matchLabels": {"team": chance.choice(["a", "b"])}}

@@ -83,7 +83,7 @@ def test_a_connection_that_is_reset_at_once_closes_its_descriptor_once(
         before = descriptors()  # libuv keeps one in reserve from its first connection on
         await connect_and_be_reset(listening)
         strangers = socket.socketpair()
-        # What is left of the failure goes when its callbacks have run.
+        # The failure's last references go when its callbacks have run.
         for _ in range(10):
             await asyncio.sleep(0)
         gc.collect()

@@ -94,7 +94,7 @@ def test_it_is_promoted_by_evidence_step_by_step() -> None:
     record = next_record(plan, record, 1, noisy, BEGAN + 26 * HOUR)
     assert effective_action(plan, record, 1) == "warn"
     assert record.state == "Progressing"
-    # What was quiet before this stage counts for nothing in it.
+    # Quiet time before this stage does not count.
     assert next_record(plan, record, 1, noisy, BEGAN + 26.5 * HOUR) == record
     record = next_record(plan, record, 1, noisy, BEGAN + 27 * HOUR)
     assert effective_action(plan, record, 1) == "deny"

@@ -61,7 +61,7 @@ SCHEMAS = (
     items(text(20), 3000, "self.sort() == self.distinct()"),
     text(None, "isURL(self) && url(self).getHost() == 'a' && url(self) == url(self)"),
     text(200, "!format.dns1123Label().validate(self).hasValue()"),
-    # What was before, and what is optional.
+    # Old values, and optional ones.
     items(INT, None, "self.all(x, x in oldSelf)"),
     {
         **items(INT, 1000),
@@ -81,7 +81,7 @@ SCHEMAS = (
     # Messages.
     {"type": "string", **rules("self == 'a'", messageExpression="self.replace('a', self)")},
     {"type": "string", **rules("self == 'a'", messageExpression="self.contains(self) ? 'a' : 'b'")},
-    # What bounds nothing, and what is odd.
+    # Schemas without bounds, and odd ones.
     {
         "type": "object",
         "properties": {"a": text(None, "self == 'a'")},

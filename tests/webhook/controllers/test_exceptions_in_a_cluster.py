@@ -300,7 +300,7 @@ def test_one_that_is_prolonged_is_not_deleted_for_what_it_said_before(tmp_path: 
             keeper = replica.following._exceptions
             before = ExceptionFacts(read_exception(ending("e", -11 * DAY)), {})
             facts = keeper._facts
-            # What is in force lags behind, for good.
+            # The facts stay behind for good.
             keeper._facts = lambda key, at: before if key[2] == "e" else facts(key, at)
             replica.make(*WIDE, ending("e", DAY))
             await replica.until(
@@ -318,7 +318,7 @@ def test_nothing_is_said_of_one_before_it_is_read(tmp_path: Path) -> None:
             await enforced(replica)
             keeper = replica.following._exceptions
             facts = keeper._facts
-            keeper._facts = lambda *_: ExceptionFacts(None, {})  # what is in force lags behind
+            keeper._facts = lambda *_: ExceptionFacts(None, {})  # the facts stay behind
             replica.make(*WIDE, ending("e", 20 * DAY))
             key = ("ClusterPolicyException", "", "e")
             await replica.until(lambda: key in keeper.keeper.queue._failing, "looked at")

@@ -446,7 +446,7 @@ def test_what_an_earlier_key_has_signed_is_signed_anew_and_what_is_not_ours_is_l
             assert known.signature.startswith(NEXT.name)
             assert [one for one, _ in kept.requests].count(path) == 1
             others = {one for one, _ in kept.requests} - {KEYS, REVISIONS, path}
-            assert others == set()  # nobody deletes what is forged beside ours
+            assert others == set()  # no replica deletes forged revisions beside ours
 
     asyncio.run(run())
 

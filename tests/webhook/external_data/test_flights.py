@@ -364,7 +364,7 @@ def test_whoever_waits_when_it_ends_is_reported(process):
 @pytest.mark.parametrize("key", ["a", "cut/a", "hang/a"])
 def test_what_has_ended_needs_no_collection_of_garbage(process, key):
     """A collection of all there is comes hours apart in a server."""
-    made = (ProviderConnection, flights._Flight, ProviderRound)  # what refers to what
+    made = (ProviderConnection, flights._Flight, ProviderRound)  # objects that refer to each other
 
     def kept() -> int:
         return sum(type(one) in made for one in gc.get_objects())

@@ -168,7 +168,7 @@ def test_a_fault_of_ours_costs_its_image_alone(world):
 
     async def questions(known, registry, clock):
         broken = registry.referrers
-        registry.referrers = None  # whatever is asked of it then is a TypeError
+        registry.referrers = None  # any request to it is a TypeError then
         with pytest.raises(UnansweredImage, match="a fault within the provider"):
             await known.value(IMAGE)
         registry.referrers = broken

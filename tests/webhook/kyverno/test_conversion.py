@@ -448,7 +448,7 @@ USER = {"userInfo": {"username": "u"}}
 @pytest.mark.parametrize(
     ("rule", "requester", "result"),
     [
-        ({"match": BY_ADMINS}, {}, "fail"),  # nobody is known, so that everybody matches
+        ({"match": BY_ADMINS}, {}, "fail"),  # the user is unknown, so that any user matches
         ({"match": BY_ADMINS}, ADMIN, "fail"),
         ({"match": BY_ADMINS}, USER, "skip"),
         ({"match": {"all": [PODS, {**PODS, "roles": ["shop:editor"]}]}}, ADMIN, "fail"),

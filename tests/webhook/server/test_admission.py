@@ -111,7 +111,7 @@ def test_a_review_elsewhere_that_does_not_end_in_time_is_given_up() -> None:
         found = pending.resume()  # Its time is over.
         assert isinstance(found, Unanswerable)
         assert (found.code, found.message) == (504, "the review did not end within its time")
-        assert reviewer.begun[0].future.cancelled()  # Nobody works for it any more.
+        assert reviewer.begun[0].future.cancelled()  # No thread works for it any more.
 
     asyncio.run(run())
 

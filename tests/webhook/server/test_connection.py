@@ -200,7 +200,7 @@ def test_a_large_body_that_gets_no_place_in_time_is_answered_429() -> None:
         assert seconds.sent.startswith(b"HTTP/1.1 429 ")
         assert b"large requests are being reviewed: try again" in seconds.sent
         assert b"retry-after: 1" in seconds.sent
-        assert not seconds.paused  # What it sends on is dropped, so that it reads its answer.
+        assert not seconds.paused  # Its later bytes are dropped, so that it reads its answer.
         first.connection_lost(None)
         assert port.hub.large.is_alone(0)  # It waits for a place no more.
         second.connection_lost(None)

@@ -278,7 +278,7 @@ def test_who_waited_behind_others_is_left_to_failure_policy() -> None:
         found = Mutating(LABEL, reviewer=reviewer, budget=ELSEWHERE).ask(pod()).resume()
         assert isinstance(found, Unanswerable)
         assert (found.code, found.reason) == (504, "deadline")
-        assert reviewer.begun[0].future.cancelled()  # Nobody works for it any more.
+        assert reviewer.begun[0].future.cancelled()  # No thread works for it any more.
 
     asyncio.run(run())
 

@@ -368,7 +368,7 @@ def test_of_constraints_whose_process_the_system_kills_the_others_are_tried():
             is_over.set()
             killer.join()
 
-    # Whoever looks for them meets one of the first, which take six seconds of a processor.
+    # The search begins with the first ones, which take six seconds of a processor.
     constraints = [
         constraint(name=f"c{n}", parameters={"times": 1000} if n < 3 else {}) for n in range(12)
     ]
